@@ -1,0 +1,80 @@
+//! A certificate authority that lives as long as the test.
+
+use std::sync::Arc;
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose,
+    date_time_ymd,
+};
+use rustls::ServerConfig;
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+
+use crate::server::StartError;
+
+/// Issues serving certificates; cheap to clone.
+#[derive(Clone)]
+pub struct Authority {
+    issuer: Arc<CertifiedIssuer<'static, KeyPair>>,
+}
+
+/// What a serving certificate says.
+#[derive(Clone, Debug)]
+pub struct Serving {
+    /// Names and addresses it is good for.
+    pub names: Vec<String>,
+    /// Whether its time is over.
+    pub expired: bool,
+}
+
+impl Default for Serving {
+    /// Good for loopback by address and by name.
+    fn default() -> Self {
+        Self { names: ["127.0.0.1", "localhost", "kubernetes.default.svc"].map(str::to_owned).to_vec(), expired: false }
+    }
+}
+
+impl Authority {
+    /// A new authority with a key of its own.
+    ///
+    /// # Errors
+    /// When the key cannot be made.
+    pub fn new() -> Result<Self, StartError> {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, "memory-api authority");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
+        Ok(Self { issuer: Arc::new(issuer) })
+    }
+
+    /// The authority's certificate, as PEM.
+    pub fn pem(&self) -> String {
+        self.issuer.pem()
+    }
+
+    /// A TLS set-up with a fresh certificate, HTTP/1.1 only.
+    pub(crate) fn serve(&self, serving: &Serving) -> Result<ServerConfig, StartError> {
+        let mut params = CertificateParams::new(serving.names.clone())?;
+        params.distinguished_name.push(DnType::CommonName, "memory-api");
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        if serving.expired {
+            params.not_after = date_time_ymd(2001, 1, 1);
+        }
+        let key = KeyPair::generate()?;
+        let certificate = params.signed_by(&key, &self.issuer)?;
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.der().clone()], key)?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(config)
+    }
+}
+
+impl std::fmt::Debug for Authority {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Authority").finish_non_exhaustive()
+    }
+}

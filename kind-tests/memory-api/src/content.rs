@@ -1,0 +1,50 @@
+//! Bodies of requests.
+
+use http::{HeaderMap, header};
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+use serde_json::Value;
+
+use crate::status::ApiError;
+
+/// The largest request body; a real server takes about 3 MiB.
+const BODY_LIMIT: usize = 3 * 1024 * 1024;
+
+fn content_type(headers: &HeaderMap) -> &str {
+    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    value.split(';').next().unwrap_or_default().trim()
+}
+
+pub(crate) fn json_content(headers: &HeaderMap) -> Result<(), ApiError> {
+    match content_type(headers) {
+        "" | "application/json" => Ok(()),
+        other => Err(ApiError::of_code(
+            415,
+            format!(
+                "the body of the request was in an unknown format ({other}) - accepted media types include: application/json"
+            ),
+        )),
+    }
+}
+
+pub(crate) fn patch_content(headers: &HeaderMap) -> Result<(), ApiError> {
+    match content_type(headers) {
+        "application/merge-patch+json" => Ok(()),
+        other => Err(ApiError::of_code(
+            415,
+            format!(
+                "the body of the request was in an unknown format ({other}) - accepted media types include: application/merge-patch+json"
+            ),
+        )),
+    }
+}
+
+/// A body as JSON; an empty one is null.
+pub(crate) async fn read_json(body: Incoming) -> Result<Value, ApiError> {
+    let bytes =
+        Limited::new(body, BODY_LIMIT).collect().await.map_err(|error| ApiError::of_code(413, error.to_string()))?.to_bytes();
+    if bytes.is_empty() {
+        return Ok(Value::Null);
+    }
+    serde_json::from_slice(&bytes).map_err(|error| ApiError::bad_request(format!("the body of the request is no JSON: {error}")))
+}

@@ -1,0 +1,130 @@
+//! The log of requests.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+
+use tokio::{sync::watch, time::Instant};
+
+/// One request. It is logged on arrival; the status is filled in when the answer begins.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Record {
+    /// Counts from 0, over the server's life.
+    pub number: u64,
+    /// When it arrived; `None` only in records made by hand.
+    pub at: Option<Instant>,
+    /// Which connection it came on, counted from 1.
+    pub connection: u64,
+    /// HTTP method.
+    pub method: String,
+    /// Path without query.
+    pub path: String,
+    /// Query, undecoded.
+    pub query: String,
+    /// Name behind the token; empty for a token nobody has.
+    pub user: String,
+    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`; for paths outside of resources the method
+    /// in lower case.
+    pub verb: String,
+    /// Full name with a subresource behind a slash; empty outside of resources.
+    pub resource: String,
+    /// Empty at cluster scope.
+    pub namespace: String,
+    /// Empty for collections.
+    pub name: String,
+    /// HTTP status; `None` while there is no answer.
+    pub status: Option<u16>,
+}
+
+impl Record {
+    /// Whether it would change something.
+    pub fn is_write(&self) -> bool {
+        matches!(self.verb.as_str(), "create" | "update" | "patch" | "delete" | "deletecollection")
+            && !self.resource.starts_with("selfsubjectaccessreviews")
+    }
+}
+
+/// All requests to one server: counters over its life and the newest ones in full.
+#[derive(Debug)]
+pub struct Requests {
+    log: Mutex<Log>,
+    kept: usize,
+    /// Number of requests and answers so far, for those who wait.
+    news: watch::Sender<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Log {
+    records: VecDeque<Record>,
+    total: u64,
+    writes: u64,
+}
+
+impl Requests {
+    pub(crate) fn new(kept: usize) -> Self {
+        Self { log: Mutex::default(), kept: kept.max(1), news: watch::Sender::new(0) }
+    }
+
+    /// How many requests came so far.
+    pub fn total(&self) -> u64 {
+        self.log.lock().expect("no panic while locked").total
+    }
+
+    /// How many of them would change something.
+    pub fn writes(&self) -> u64 {
+        self.log.lock().expect("no panic while locked").writes
+    }
+
+    /// The newest requests, oldest first.
+    pub fn all(&self) -> Vec<Record> {
+        self.log.lock().expect("no panic while locked").records.iter().cloned().collect()
+    }
+
+    /// How many of the kept requests fulfil a condition.
+    pub fn count(&self, condition: impl Fn(&Record) -> bool) -> usize {
+        self.log.lock().expect("no panic while locked").records.iter().filter(|record| condition(record)).count()
+    }
+
+    /// Forgets the kept requests; the counters and numbers go on.
+    pub fn clear(&self) {
+        self.log.lock().expect("no panic while locked").records.clear();
+    }
+
+    /// Waits until `condition` finds something in the kept requests; asked now and after every request and answer. No deadline.
+    pub async fn wait_for<T>(&self, mut condition: impl FnMut(&VecDeque<Record>) -> Option<T>) -> T {
+        let mut news = self.news.subscribe();
+        loop {
+            news.mark_unchanged();
+            if let Some(found) = condition(&self.log.lock().expect("no panic while locked").records) {
+                return found;
+            }
+            if news.changed().await.is_err() {
+                // Unreachable while `self` holds the sender.
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// Logs an arrival.
+    pub(crate) fn arrived(&self, record: &mut Record) {
+        let mut log = self.log.lock().expect("no panic while locked");
+        record.number = log.total;
+        log.total += 1;
+        log.writes += u64::from(record.is_write());
+        if log.records.len() == self.kept {
+            log.records.pop_front();
+        }
+        log.records.push_back(record.clone());
+        drop(log);
+        self.news.send_modify(|count| *count += 1);
+    }
+
+    /// Logs an answer.
+    pub(crate) fn answered(&self, number: u64, status: u16) {
+        let mut log = self.log.lock().expect("no panic while locked");
+        if let Some(record) = log.records.iter_mut().rev().find(|record| record.number == number) {
+            record.status = Some(status);
+        }
+        drop(log);
+        self.news.send_modify(|count| *count += 1);
+    }
+}
