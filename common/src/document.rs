@@ -1,0 +1,86 @@
+//! Reads a config file the way the reference does (rules 15 to 21), and finds every error in it at once.
+//!
+//! ```text
+//! text -> yaml::read -> Node -> Object::field -> Value::text | integer | duration | ... -> the agent's config
+//!                                                        \-> Problems -> ConfigError
+//! ```
+//!
+//! The reference turns YAML 1.1 into JSON and decodes that into Go structs: keys match in any case, unknown keys are
+//! ignored, a bare `123` may stand where a string is due. serde-saphyr gives the scalars of YAML 1.1 and refuses alias
+//! bombs; the rest is done here on a small tree, because serde's derived types stop at the first error and match keys exactly.
+
+mod error;
+mod value;
+mod yaml;
+
+use std::cell::RefCell;
+use std::io::Read;
+use std::path::Path;
+
+pub use error::{ConfigError, FieldError};
+pub use value::{Object, Value};
+
+/// The largest config file read, in bytes: Kubernetes' limit for all data of a ConfigMap.
+pub const MAX_BYTES: u64 = 1024 * 1024;
+
+/// What was found wrong, or worth a word, while a document was read.
+#[derive(Debug, Default)]
+pub struct Problems {
+    errors: RefCell<Vec<FieldError>>,
+    warnings: RefCell<Vec<String>>,
+}
+
+impl Problems {
+    /// Notes an error; reading goes on, so that all of them are reported together.
+    pub fn error(&self, error: FieldError) {
+        self.errors.borrow_mut().push(error);
+    }
+
+    /// Notes something that loads but will surprise.
+    pub fn warn(&self, warning: String) {
+        self.warnings.borrow_mut().push(warning);
+    }
+}
+
+/// Reads the file at `path` as [`parse`] reads text.
+///
+/// # Errors
+/// [`ConfigError::Read`] when the file cannot be read, else those of [`parse`]; all of them name the file.
+pub fn load<T>(path: &Path, read: impl FnOnce(&Object<'_>, &Problems) -> Option<T>) -> Result<(T, Vec<String>), ConfigError> {
+    let file = path.display().to_string();
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)
+        .and_then(|opened| opened.take(MAX_BYTES + 1).read_to_end(&mut bytes))
+        .map_err(|source| ConfigError::Read { file: file.clone(), source })?;
+    let text = String::from_utf8(bytes).map_err(|_| ConfigError::syntax(&file, "it is not UTF-8 text"))?;
+    parse(&file, &text, read)
+}
+
+/// Reads `text` as YAML and hands its top level to `read`, which notes every error in the [`Problems`] and gives `None`
+/// when it cannot go on. The result comes with the warnings. `file` names the text in errors.
+///
+/// # Errors
+/// [`ConfigError::Syntax`] when the text is larger than [`MAX_BYTES`] or no YAML, [`ConfigError::Fields`] with all errors `read` noted.
+pub fn parse<T>(
+    file: &str,
+    text: &str,
+    read: impl FnOnce(&Object<'_>, &Problems) -> Option<T>,
+) -> Result<(T, Vec<String>), ConfigError> {
+    if text.len() as u64 > MAX_BYTES {
+        return Err(ConfigError::syntax(file, format!("it is larger than {MAX_BYTES} bytes")));
+    }
+    let root = yaml::read(text).map_err(|problem| ConfigError::syntax(file, problem))?;
+    let problems = Problems::default();
+    let result = match Value::root(&root, &problems).object_or_empty() {
+        Some(object) => read(&object, &problems),
+        None => None,
+    };
+    let errors = problems.errors.into_inner();
+    match result {
+        Some(result) if errors.is_empty() => Ok((result, problems.warnings.into_inner())),
+        _ => Err(ConfigError::Fields { file: file.to_owned(), errors }),
+    }
+}
+
+#[cfg(test)]
+mod tests;

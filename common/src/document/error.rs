@@ -1,0 +1,80 @@
+//! What can be wrong with a config file.
+
+use std::fmt;
+
+/// One wrong field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldError {
+    /// Where it stands: `dependentResourceInfos[1].scaleUp.level`; empty for the file as a whole.
+    pub field: String,
+    /// What stands there, as written (shortened when long); `None` when nothing does.
+    pub value: Option<String>,
+    /// What should stand there.
+    pub expected: String,
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let field = if self.field.is_empty() { "the file" } else { &self.field };
+        match &self.value {
+            Some(value) => write!(f, "{field}: {value}: expected {}", self.expected),
+            None => write!(f, "{field}: missing: expected {}", self.expected),
+        }
+    }
+}
+
+/// Why a config file was refused. The text names the file in its first line and then has one line per error.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file could not be read.
+    #[error("{file}: {source}")]
+    Read {
+        /// The path as it was given.
+        file: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The text is no YAML document that could be read at all.
+    #[error("{file}: 1 error\n  {problem}")]
+    Syntax {
+        /// The path as it was given.
+        file: String,
+        /// What is wrong, with line and column where they are known.
+        problem: String,
+    },
+    /// Fields are wrong or missing: all of them, in the order of the file's documentation.
+    #[error("{}", FieldList { file, errors })]
+    Fields {
+        /// The path as it was given.
+        file: String,
+        /// All that was found.
+        errors: Vec<FieldError>,
+    },
+}
+
+impl ConfigError {
+    pub(super) fn syntax(file: &str, problem: impl Into<String>) -> Self {
+        Self::Syntax { file: file.to_owned(), problem: problem.into() }
+    }
+
+    /// The wrong fields; none when the file could not be read as a document.
+    pub fn fields(&self) -> &[FieldError] {
+        match self {
+            Self::Fields { errors, .. } => errors,
+            Self::Read { .. } | Self::Syntax { .. } => &[],
+        }
+    }
+}
+
+struct FieldList<'a> {
+    file: &'a str,
+    errors: &'a [FieldError],
+}
+
+impl fmt::Display for FieldList<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = if self.errors.len() == 1 { "" } else { "s" };
+        write!(f, "{}: {} error{plural}", self.file, self.errors.len())?;
+        self.errors.iter().try_for_each(|error| write!(f, "\n  {error}"))
+    }
+}

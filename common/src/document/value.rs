@@ -1,0 +1,188 @@
+//! Typed access to a tree of values, by field name, with every mismatch noted under its path.
+
+use super::yaml::Node;
+use super::{FieldError, Problems};
+use crate::go_duration::GoDuration;
+
+/// What stands at a field: a value, or nothing (absent and `null` are the same, rule 20).
+#[derive(Clone, Debug)]
+pub struct Value<'d> {
+    path: String,
+    node: Option<&'d Node>,
+    problems: &'d Problems,
+}
+
+impl<'d> Value<'d> {
+    pub(super) fn root(node: &'d Node, problems: &'d Problems) -> Self {
+        Self::new(String::new(), Some(node), problems)
+    }
+
+    fn new(path: String, node: Option<&'d Node>, problems: &'d Problems) -> Self {
+        let node = node.filter(|node| **node != Node::Null);
+        Self { path, node, problems }
+    }
+
+    /// The path of the field, as errors name it.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Whether nothing stands here.
+    pub fn is_absent(&self) -> bool {
+        self.node.is_none()
+    }
+
+    /// Notes an error about what stands here (or does not).
+    pub fn refuse(&self, expected: impl Into<String>) {
+        self.problems.error(FieldError {
+            field: self.path.clone(),
+            value: self.node.map(Node::to_string),
+            expected: expected.into(),
+        });
+    }
+
+    /// Notes an error when nothing stands here.
+    pub fn required(&self, expected: &str) -> &Self {
+        if self.is_absent() {
+            self.refuse(expected);
+        }
+        self
+    }
+
+    /// The text here. A bare number or boolean counts as its spelling (rule 18).
+    pub fn text(&self) -> Option<String> {
+        self.read(Node::as_text, "a string")
+    }
+
+    /// The boolean here.
+    pub fn boolean(&self) -> Option<bool> {
+        self.read(
+            |node| {
+                if let Node::Bool(value) = node { Some(*value) } else { None }
+            },
+            "true or false",
+        )
+    }
+
+    /// The whole number here, when it fits an `i32`; `1.0` is one, `"1"` is not (rules 18, 19).
+    pub fn integer(&self) -> Option<i32> {
+        self.read(
+            |node| match node {
+                Node::Integer(value) => i32::try_from(*value).ok(),
+                // A float with no fraction in the range of i32 is exact in f64.
+                Node::Float(value) if value.fract() == 0.0 && value.abs() <= f64::from(i32::MAX) => Some(*value as i32),
+                _ => None,
+            },
+            "a whole number that fits in 32 bits, without quotes",
+        )
+    }
+
+    /// The number here; a quoted one is none (rule 18).
+    pub fn number(&self) -> Option<f64> {
+        self.read(
+            |node| match node {
+                Node::Integer(value) => Some(*value as f64),
+                Node::Float(value) => Some(*value),
+                _ => None,
+            },
+            "a number, without quotes",
+        )
+    }
+
+    /// The duration here: a Go duration as a string; a bare number is none, whatever it is (rule 21).
+    pub fn duration(&self) -> Option<GoDuration> {
+        let expected = "a duration like \"30s\" or \"1h15m\"";
+        match self.node? {
+            Node::Text(text) => match text.parse() {
+                Ok(duration) => Some(duration),
+                Err(error) => {
+                    self.refuse(format!("{expected} ({error})"));
+                    None
+                }
+            },
+            _ => {
+                self.refuse(expected);
+                None
+            }
+        }
+    }
+
+    /// The object here.
+    pub fn object(&self) -> Option<Object<'d>> {
+        let entries = self.read(
+            |node| {
+                if let Node::Map(entries) = node { Some(entries) } else { None }
+            },
+            "an object",
+        )?;
+        Some(Object { path: self.path.clone(), entries, problems: self.problems })
+    }
+
+    /// The object here, an empty one when nothing stands here (as in Go a missing struct is one with nothing set).
+    pub fn object_or_empty(&self) -> Option<Object<'d>> {
+        if self.is_absent() {
+            return Some(Object { path: self.path.clone(), entries: &[], problems: self.problems });
+        }
+        self.object()
+    }
+
+    /// The items of the list here.
+    pub fn items(&self) -> Option<Vec<Value<'d>>> {
+        let list = self.read(
+            |node| {
+                if let Node::List(list) = node { Some(list) } else { None }
+            },
+            "a list",
+        )?;
+        let item = |(index, node)| Value::new(format!("{}[{index}]", self.path), Some(node), self.problems);
+        Some(list.iter().enumerate().map(item).collect())
+    }
+
+    fn read<T>(&self, convert: impl FnOnce(&'d Node) -> Option<T>, expected: &str) -> Option<T> {
+        let converted = convert(self.node?);
+        if converted.is_none() {
+            self.refuse(expected);
+        }
+        converted
+    }
+}
+
+/// A map whose keys are field names.
+#[derive(Clone, Debug)]
+pub struct Object<'d> {
+    path: String,
+    entries: &'d [(String, Node)],
+    problems: &'d Problems,
+}
+
+impl<'d> Object<'d> {
+    /// What stands at the field `name`: under that very key, else under the last one that differs only in case (rule 16).
+    pub fn field(&self, name: &str) -> Value<'d> {
+        let exact = self.entries.iter().find(|(key, _)| key == name);
+        let found = exact.or_else(|| self.entries.iter().rfind(|(key, _)| same_field(key, name)));
+        Value::new(self.path_of(name), found.map(|(_, node)| node), self.problems)
+    }
+
+    /// All entries, for maps whose keys are data: key and value in the order of the file.
+    pub fn entries(&self) -> impl Iterator<Item = (&'d str, Value<'d>)> {
+        self.entries.iter().map(|(key, node)| (key.as_str(), Value::new(self.path_of(key), Some(node), self.problems)))
+    }
+
+    /// Warns of each key that is none of `known`: it is ignored (rule 15), which is a surprise when it was misspelt.
+    pub fn warn_of_unknown(&self, known: &[&str]) {
+        let unknown = self.entries.iter().filter(|(key, _)| !known.iter().any(|name| same_field(key, name)));
+        for (key, _) in unknown {
+            self.problems.warn(format!("{}: unknown key, ignored", self.path_of(key)));
+        }
+    }
+
+    fn path_of(&self, name: &str) -> String {
+        if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
+    }
+}
+
+/// Whether Go's decoder takes `key` for the field `name`. Field names are ASCII; Go's folding would also take two
+/// exotic letters (the long s and the Kelvin sign) for s and k, which nobody writes.
+fn same_field(key: &str, name: &str) -> bool {
+    key.eq_ignore_ascii_case(name)
+}

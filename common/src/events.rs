@@ -1,0 +1,125 @@
+//! Events (core/v1): what people read with `kubectl describe` and `kubectl get events`.
+//!
+//! ```text
+//! anyone -> Events (bounded; full: lost, counted) -> Recorder -> POST, or for a repetition PATCH of its count -> API server
+//! ```
+//!
+//! They are a courtesy: sending one never waits, never fails and never holds up anything; the [`Recorder`] works
+//! beside the agent and tries a few times. core/v1 and not events.k8s.io, because that is what Gardener's role grants.
+
+mod recorder;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use chrono::{DateTime, Utc};
+use k8s_openapi::api::core::v1::ObjectReference;
+use tokio::sync::mpsc;
+
+pub use self::recorder::Recorder;
+
+/// Events that may wait to be written: far more than a healthy API server ever lets pile up.
+const QUEUE: usize = 256;
+
+/// Takes Events. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Events {
+    queue: Option<mpsc::Sender<Note>>,
+    lost: Arc<AtomicU64>,
+}
+
+/// How serious it is: the `type` of an Event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// All goes as it should.
+    Normal,
+    /// Somebody should look.
+    Warning,
+}
+
+impl Severity {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Normal => "Normal",
+            Self::Warning => "Warning",
+        }
+    }
+}
+
+/// One Event that is to be written.
+#[derive(Clone, Debug)]
+struct Note {
+    about: ObjectReference,
+    severity: Severity,
+    reason: &'static str,
+    message: String,
+    at: DateTime<Utc>,
+}
+
+impl Events {
+    /// Takes Events and forgets them.
+    pub fn none() -> Self {
+        Self { queue: None, lost: Arc::default() }
+    }
+
+    fn queue() -> (Self, mpsc::Receiver<Note>) {
+        let (queue, notes) = mpsc::channel(QUEUE);
+        (Self { queue: Some(queue), lost: Arc::default() }, notes)
+    }
+
+    /// Tells of something that went as it should.
+    pub fn normal(&self, about: &ObjectReference, reason: &'static str, message: String) {
+        self.send(about, Severity::Normal, reason, message);
+    }
+
+    /// Tells of something that somebody should look at.
+    pub fn warning(&self, about: &ObjectReference, reason: &'static str, message: String) {
+        self.send(about, Severity::Warning, reason, message);
+    }
+
+    fn send(&self, about: &ObjectReference, severity: Severity, reason: &'static str, message: String) {
+        let Some(queue) = &self.queue else { return };
+        let note = Note { about: about.clone(), severity, reason, message, at: Utc::now() };
+        if queue.try_send(note).is_err() {
+            self.lose();
+        }
+    }
+
+    /// How many Events were lost so far: because too many waited, or because the API server did not take them.
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    fn lose(&self) {
+        self.lost.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// The name of this host: in a pod, the pod's.
+pub(crate) fn host() -> String {
+    std::env::var("HOSTNAME").unwrap_or_else(|_| {
+        std::fs::read_to_string("/proc/sys/kernel/hostname").map(|name| name.trim().to_owned()).unwrap_or_default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn when_too_many_wait_the_newest_are_lost_and_counted() {
+        let (events, mut notes) = Events::queue();
+        for number in 0..QUEUE + 3 {
+            events.normal(&ObjectReference::default(), "Test", number.to_string());
+        }
+        assert_eq!(events.lost(), 3);
+        assert_eq!(notes.try_recv().unwrap().message, "0");
+    }
+
+    #[test]
+    fn events_that_nobody_takes_are_no_loss() {
+        let events = Events::none();
+        events.warning(&ObjectReference::default(), "Test", String::new());
+        assert_eq!(events.lost(), 0);
+    }
+}

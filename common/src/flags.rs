@@ -1,0 +1,241 @@
+//! The command line: subcommands and flags, in the syntax of Go's `flag` package (rules 1 to 8).
+//!
+//! ```text
+//! args -> parse -> Command::Usage | Help(agent) | Run(agent, AgentArgs) -> AgentArgs::validate
+//! ```
+//!
+//! Operators' Deployments are written for Go's syntax: `-flag` is `--flag`, a boolean takes its value only after `=`, the first word that
+//! is no flag ends the flags and the rest is ignored, `0x10` is a number. clap cannot be told any of these; by the time its
+//! input were rewritten into its own syntax one would have parsed it. What is left is the table in [`table`].
+
+mod help;
+mod parse;
+mod table;
+mod value;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use parse::parse;
+
+use crate::go_duration::GoDuration;
+use crate::logging::ZapOptions;
+
+/// Which agent to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Agent {
+    /// Takes controllers down while a shoot's nodes cannot reach their API server.
+    Prober,
+    /// Restarts pods that crash-looped while a Service they need was away.
+    Weeder,
+}
+
+impl Agent {
+    /// Both, in the order the usage lists them.
+    pub const ALL: [Self; 2] = [Self::Prober, Self::Weeder];
+
+    /// The subcommand.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Prober => "prober",
+            Self::Weeder => "weeder",
+        }
+    }
+}
+
+/// What the command line asks for.
+#[expect(clippy::large_enum_variant, reason = "a process has one")]
+#[derive(Clone, Debug, PartialEq)]
+pub enum Command {
+    /// Say on stdout which commands there are; exit 0.
+    Usage,
+    /// Say on stdout what this command takes; exit 0.
+    Help(Agent),
+    /// Run the agent.
+    Run(Agent, AgentArgs),
+}
+
+impl Command {
+    /// What to print on stdout; nothing for [`Command::Run`].
+    pub fn text(&self) -> Option<String> {
+        match self {
+            Self::Usage => Some(help::usage()),
+            Self::Help(agent) => Some(help::of(*agent)),
+            Self::Run(..) => None,
+        }
+    }
+}
+
+/// A command line that says nothing sensible: the message goes to stderr.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct UsageError {
+    /// What is wrong; one line for a flag.
+    pub message: String,
+}
+
+impl UsageError {
+    /// The process's exit code, as Go's `flag` package has it.
+    pub const EXIT_CODE: u8 = 2;
+}
+
+/// Flags that could be read but make no sense; the process ends with exit code 1. Each message names the flags.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ArgsError {
+    /// Without it there is nothing to do.
+    #[error("--config-file is missing: the path of the config file")]
+    NoConfigFile,
+    /// Not a rate.
+    #[error("--kube-api-qps={0}: expected a number of at least 0 (0 = default, 5)")]
+    Qps(String),
+    /// Not a number of requests.
+    #[error("--kube-api-burst={0}: expected at least 0 (0 = default, 10)")]
+    Burst(i64),
+    /// A span that must be positive.
+    #[error("--{flag}={value}: expected a duration above 0")]
+    NotPositive {
+        /// Without its dashes.
+        flag: &'static str,
+        /// As Go writes it.
+        value: GoDuration,
+    },
+    /// A leader would lose the Lease before it gives up.
+    #[error("--leader-elect-renew-deadline={renew} is longer than --leader-elect-lease-duration={lease}")]
+    RenewAfterLease {
+        /// The renew deadline.
+        renew: GoDuration,
+        /// The lease duration.
+        lease: GoDuration,
+    },
+    /// A leader would not get a second try.
+    #[error("--leader-elect-retry-period={retry} is not shorter than --leader-elect-renew-deadline={renew}")]
+    RetryAfterRenew {
+        /// The retry period.
+        retry: GoDuration,
+        /// The renew deadline.
+        renew: GoDuration,
+    },
+}
+
+/// The flags of an agent; both have the same (rules 6 to 8).
+#[derive(Clone, Debug, PartialEq)]
+pub struct AgentArgs {
+    /// `--config-file`; empty when not given.
+    pub config_file: PathBuf,
+    /// `--concurrent-reconciles`: accepted and not needed, work here is per shoot.
+    pub concurrent_reconciles: i64,
+    /// `--kube-api-qps`: requests per second to the seed.
+    pub kube_api_qps: f64,
+    /// `--kube-api-burst`: requests to the seed at once.
+    pub kube_api_burst: i64,
+    /// `--metrics-bind-addr`, as Go writes addresses (`:9643`); "0" for none.
+    pub metrics_bind_addr: String,
+    /// `--health-bind-addr`; "0" or empty for none.
+    pub health_bind_addr: String,
+    /// `--pprof-bind-addr`: accepted; nothing is served there.
+    pub pprof_bind_addr: String,
+    /// The `--leader-elect...` flags.
+    pub leader_election: LeaderElection,
+    /// `--kubeconfig`, when given and not empty.
+    pub kubeconfig: Option<PathBuf>,
+    /// The `--zap-...` flags.
+    pub zap: ZapOptions,
+}
+
+/// How replicas agree on one that works. The numbers are client-go's (rule 6).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaderElection {
+    /// `--enable-leader-election`.
+    pub enabled: bool,
+    /// `--leader-election-namespace`: where the Lease is.
+    pub namespace: String,
+    /// `--leader-elect-lease-duration`: after this long without renewal another may lead.
+    pub lease_duration: Duration,
+    /// `--leader-elect-renew-deadline`: after this long without renewal the leader stops.
+    pub renew_deadline: Duration,
+    /// `--leader-elect-retry-period`: between two tries.
+    pub retry_period: Duration,
+}
+
+/// client-go's limits, in requests per second and requests (rule 6); what 0 stands for.
+const DEFAULT_QPS: f64 = 5.0;
+const DEFAULT_BURST: i64 = 10;
+
+impl Default for AgentArgs {
+    fn default() -> Self {
+        Self {
+            config_file: PathBuf::new(),
+            concurrent_reconciles: 1,
+            kube_api_qps: DEFAULT_QPS,
+            kube_api_burst: DEFAULT_BURST,
+            metrics_bind_addr: ":9643".into(),
+            health_bind_addr: ":9644".into(),
+            pprof_bind_addr: ":8081".into(),
+            leader_election: LeaderElection::default(),
+            kubeconfig: None,
+            zap: ZapOptions::default(),
+        }
+    }
+}
+
+impl Default for LeaderElection {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            namespace: "garden".into(),
+            lease_duration: Duration::from_secs(15),
+            renew_deadline: Duration::from_secs(10),
+            retry_period: Duration::from_secs(2),
+        }
+    }
+}
+
+impl AgentArgs {
+    /// Checks what the syntax cannot, and puts the defaults where 0 asks for them.
+    ///
+    /// # Errors
+    /// The first flag that makes no sense.
+    pub fn validate(mut self) -> Result<Self, ArgsError> {
+        if self.config_file.as_os_str().is_empty() {
+            return Err(ArgsError::NoConfigFile);
+        }
+        if !(self.kube_api_qps.is_finite() && self.kube_api_qps >= 0.0) {
+            return Err(ArgsError::Qps(self.kube_api_qps.to_string()));
+        }
+        if self.kube_api_burst < 0 {
+            return Err(ArgsError::Burst(self.kube_api_burst));
+        }
+        if self.kube_api_qps == 0.0 {
+            self.kube_api_qps = DEFAULT_QPS;
+        }
+        if self.kube_api_burst == 0 {
+            self.kube_api_burst = DEFAULT_BURST;
+        }
+        self.leader_election.validate()?;
+        Ok(self)
+    }
+}
+
+impl LeaderElection {
+    fn validate(&self) -> Result<(), ArgsError> {
+        let [lease, renew, retry] = [self.lease_duration, self.renew_deadline, self.retry_period].map(GoDuration::from_std);
+        let spans = [
+            ("leader-elect-lease-duration", lease),
+            ("leader-elect-renew-deadline", renew),
+            ("leader-elect-retry-period", retry),
+        ];
+        if let Some((flag, value)) = spans.into_iter().find(|(_, value)| value.as_nanos() <= 0) {
+            return Err(ArgsError::NotPositive { flag, value });
+        }
+        if renew > lease {
+            return Err(ArgsError::RenewAfterLease { renew, lease });
+        }
+        if retry >= renew {
+            return Err(ArgsError::RetryAfterRenew { retry, renew });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

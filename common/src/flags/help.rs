@@ -1,0 +1,76 @@
+//! What the program says about itself.
+
+use std::fmt::Write as _;
+
+use super::table::FLAGS;
+use super::{Agent, AgentArgs};
+
+/// The commands there are, in one sentence.
+pub(super) fn commands() -> String {
+    let names = Agent::ALL.map(Agent::name).join(" and ");
+    format!("The commands are {names}; \"dependency-watchdog help COMMAND\" says more.")
+}
+
+/// What the program is and which commands it has.
+pub(super) fn usage() -> String {
+    let mut text = String::from(
+        "Watches over dependencies between the parts of Gardener shoot clusters.\n\n\
+         Usage:\n  dependency-watchdog COMMAND [flags]\n\nCommands:\n",
+    );
+    for agent in Agent::ALL {
+        let _ = writeln!(text, "  {}  {}", agent.name(), purpose(agent));
+    }
+    text.push_str("\n\"dependency-watchdog help COMMAND\" shows a command's flags.\n");
+    text
+}
+
+fn purpose(agent: Agent) -> &'static str {
+    match agent {
+        Agent::Prober => "keeps machines from being replaced while their nodes cannot reach the API server",
+        Agent::Weeder => "restarts crash-looping pods once the service they need is back",
+    }
+}
+
+fn description(agent: Agent) -> &'static str {
+    match agent {
+        Agent::Prober => {
+            "Looks at the node leases of every shoot of this seed. When most of them are no longer renewed although the\n\
+             shoot's API server answers, the nodes have lost the way to it and will soon be taken for dead. The prober then scales\n\
+             the configured controllers to 0, so that none of them replaces machines that are well, and scales them\n\
+             back, in order, when the leases are renewed again."
+        }
+        Agent::Weeder => {
+            "Watches the configured Services in every namespace of this seed. When one becomes ready, pods that depend on it\n\
+             and are in CrashLoopBackOff are deleted for a while, so that they start anew at once instead of waiting\n\
+             minutes for their next try."
+        }
+    }
+}
+
+/// What one command does, and all its flags with their defaults.
+pub(super) fn of(agent: Agent) -> String {
+    let mut text = format!(
+        "{}\n\nUsage:\n  dependency-watchdog {} --config-file=PATH [flags]\n\nFlags:\n",
+        description(agent),
+        agent.name(),
+    );
+    let defaults = AgentArgs::default();
+    for flag in FLAGS {
+        let takes = if flag.is_switch() { String::new() } else { format!("={}", flag.takes.to_uppercase()) };
+        let _ = writeln!(text, "  --{}{takes}", flag.name);
+        let _ = write!(text, "      {}", flag.help);
+        let default = (flag.show)(&defaults);
+        if !default.is_empty() {
+            let _ = write!(text, " (default {default})");
+        }
+        if let Some(alias) = flag.alias {
+            let _ = write!(text, " Also --{alias}.");
+        }
+        text.push('\n');
+    }
+    text.push_str(
+        "\nOne dash or two, --flag=value or --flag value; a switch takes its value only after \"=\". Flags end at the first\n\
+         word that is none. Durations are written as 300ms, 15s, 1m30s, 2h.\n",
+    );
+    text
+}

@@ -1,0 +1,46 @@
+use super::args;
+use crate::logging::{Encoder, Level, StackLevel, TimeEncoding};
+
+#[test]
+fn log_levels_are_words_in_any_case_or_a_verbosity() {
+    for (text, expected) in [
+        ("debug", Level::DEBUG),
+        ("INFO", Level::Info),
+        ("Error", Level::Error),
+        ("panic", Level::Panic),
+        ("1", Level::DEBUG),
+        ("5", Level::Verbose(5)),
+    ] {
+        assert_eq!(args(&[&format!("--zap-log-level={text}")]).map(|args| args.zap.level), Ok(expected), "{text}");
+    }
+    for text in ["0", "-1", "warn", "", "1.5", "fatal"] {
+        assert!(args(&[&format!("--zap-log-level={text}")]).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn the_other_zap_flags_take_their_words() {
+    let zap = args(&["--zap-encoder=CONSOLE", "--zap-devel=true", "--zap-stacktrace-level=Panic"]).expect("known").zap;
+    assert_eq!((zap.encoder, zap.devel, zap.stacktrace_level), (Some(Encoder::Console), true, StackLevel::Panic));
+    for (text, expected) in [
+        ("rfc3339", TimeEncoding::Rfc3339),
+        ("rfc3339nano", TimeEncoding::Rfc3339Nano),
+        ("iso8601", TimeEncoding::Iso8601),
+        ("epoch", TimeEncoding::Epoch),
+        ("millis", TimeEncoding::Millis),
+        ("nanos", TimeEncoding::Nanos),
+    ] {
+        assert_eq!(args(&[&format!("--zap-time-encoding={text}")]).map(|args| args.zap.time_encoding), Ok(expected));
+    }
+    for word in ["--zap-time-encoding=nano", "--zap-encoder=xml", "--zap-stacktrace-level=debug", "--zap-devel=2"] {
+        assert!(args(&[word]).is_err(), "{word}");
+    }
+}
+
+#[test]
+fn development_implies_console_lines_unless_told_otherwise() {
+    let encoder = |words: &[&str]| args(words).map(|args| args.zap.effective_encoder());
+    assert_eq!(encoder(&[]), Ok(Encoder::Json));
+    assert_eq!(encoder(&["--zap-devel"]), Ok(Encoder::Console));
+    assert_eq!(encoder(&["--zap-devel", "--zap-encoder=json"]), Ok(Encoder::Json));
+}

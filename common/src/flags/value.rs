@@ -1,0 +1,47 @@
+//! Flag values in Go's spelling. Each reader gives what was expected as its error.
+
+use std::time::Duration;
+
+use crate::go_duration::GoDuration;
+
+/// One of the words Go's `strconv.ParseBool` takes.
+pub(super) fn boolean(text: &str) -> Result<bool, String> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
+        _ => Err("expected true or false".into()),
+    }
+}
+
+/// A whole number as in Go source: `10`, `-0x0a`, `0o12`, `012`, `0b1010`, `1_000`.
+pub(super) fn integer(text: &str) -> Result<i64, String> {
+    let expected = || "expected a whole number that fits in 64 bits".to_owned();
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let sign = if text.starts_with('-') { "-" } else { "" };
+    let prefix = unsigned.get(..2).unwrap_or_default().to_ascii_lowercase();
+    let (radix, digits) = match prefix.as_str() {
+        "0x" => (16, &unsigned[2..]),
+        "0o" => (8, &unsigned[2..]),
+        "0b" => (2, &unsigned[2..]),
+        _ if unsigned.len() > 1 && unsigned.starts_with('0') => (8, &unsigned[1..]),
+        _ => (10, unsigned),
+    };
+    // Go allows one underscore between two digits, and between a prefix (the octal 0 too) and the first digit.
+    let digits = if radix == 10 { digits } else { digits.strip_prefix('_').unwrap_or(digits) };
+    let well_formed = digits.split('_').all(|group| !group.is_empty() && group.chars().all(|c| c.is_digit(radix)));
+    if !well_formed {
+        return Err(expected());
+    }
+    i64::from_str_radix(&format!("{sign}{}", digits.replace('_', "")), radix).map_err(|_| expected())
+}
+
+/// A decimal number: `20`, `20.0`, `2e1`.
+pub(super) fn number(text: &str) -> Result<f64, String> {
+    text.parse().map_err(|_| "expected a number".into())
+}
+
+/// A Go duration. Negative ones are refused: no flag here could mean one.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    let duration: GoDuration = text.parse().map_err(|error| format!("expected a duration like 15s or 1m30s ({error})"))?;
+    duration.to_std().ok_or_else(|| "expected a duration that is not negative".into())
+}

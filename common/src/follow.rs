@@ -1,0 +1,90 @@
+//! Follows all objects of one kind that a selector matches, for as long as it takes.
+//!
+//! ```text
+//! API server --list, watch--> kube's watcher --events--> Follower::take
+//!      ^                            |
+//!      '----- anew, with a list <---'-- any error: Follower::broke, a wait of at most 2 s
+//! ```
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use backon::{BackoffBuilder, ExponentialBuilder};
+use futures::{StreamExt, pin_mut};
+use kube::core::DeserializeGuard;
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Api, Resource};
+use serde::de::DeserializeOwned;
+use tokio_util::sync::CancellationToken;
+
+/// The longest wait before a broken watch starts anew (D-27).
+const MAX_RELIST_WAIT: Duration = Duration::from_secs(2);
+/// After this time without an answer to a list the attempt is given up.
+const LIST_TIMEOUT: Duration = Duration::from_secs(30);
+/// A watch ends by itself after this time, in seconds: below the 240 s after which common load balancers cut in silence.
+const WATCH_TIMEOUT: u32 = 225;
+
+/// Takes in what a watch shows.
+pub trait Follower<K>: Send {
+    /// Takes in one event; true when everything is known with it, which is so at the end of a list.
+    fn take(&mut self, event: Event<DeserializeGuard<K>>) -> impl Future<Output = bool> + Send;
+
+    /// Hears that the watch broke: what happens until the end of the next list is not seen.
+    fn broke(&mut self, error: &str);
+
+    /// Waits until all objects are to be listed anew although the watch works; never so by default.
+    fn anew(&self) -> impl Future<Output = ()> + Send {
+        std::future::pending()
+    }
+}
+
+/// Lets `follower` see the objects until cancelled. After any error it starts anew with a list.
+pub async fn follow<K>(
+    api: Api<DeserializeGuard<K>>,
+    config: watcher::Config,
+    mut follower: impl Follower<K>,
+    cancelled: CancellationToken,
+) where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let config = config.timeout(WATCH_TIMEOUT);
+    let waits = ExponentialBuilder::default()
+        .with_min_delay(Duration::from_millis(100))
+        .with_max_delay(MAX_RELIST_WAIT)
+        .with_jitter()
+        .without_max_times();
+    let mut wait = waits.build();
+    let work = async {
+        'anew: loop {
+            let events = watcher(api.clone(), config.clone());
+            pin_mut!(events);
+            let mut complete = false;
+            let error = loop {
+                let next = async {
+                    match complete {
+                        true => Ok(events.next().await),
+                        false => tokio::time::timeout(LIST_TIMEOUT, events.next()).await,
+                    }
+                };
+                let next = tokio::select! {
+                    next = next => next,
+                    () = follower.anew() => continue 'anew,
+                };
+                match next {
+                    Ok(Some(Ok(event))) => {
+                        if follower.take(event).await {
+                            complete = true;
+                            wait = waits.build();
+                        }
+                    }
+                    Ok(Some(Err(error))) => break error.to_string(),
+                    Ok(None) => break "the watch ended".to_owned(),
+                    Err(elapsed) => break elapsed.to_string(),
+                }
+            };
+            follower.broke(&error);
+            tokio::time::sleep(wait.next().unwrap_or(MAX_RELIST_WAIT)).await;
+        }
+    };
+    cancelled.run_until_cancelled(work).await;
+}

@@ -1,0 +1,361 @@
+//! Leader election by a Lease, as client-go does it, so that replicas in Go and in Rust exclude each other.
+//!
+//! ```text
+//! wait --Lease free, given up, or not renewed for its duration--> lead --renew every retryPeriod--> ...
+//!   ^ watches the Lease: one that is given up is taken at once      |
+//!   |                                                               |--release, after the work has ended--> done
+//!   '-- (a new process)          no renewal for renewDeadline, or another holder --> lost: the process ends
+//! ```
+//!
+//! The [`Fence`] is what makes losing safe: it closes `renewDeadline` after the last renewal was *sent*, and nothing is
+//! written through a closed fence. Another replica can take over only after the longer lease duration.
+//!
+//! Requests are those that Gardener's role grants: create; get, update and watch of the one Lease by its name.
+
+mod fence;
+mod record;
+
+use std::time::Duration;
+
+use chrono::Utc;
+use futures::{StreamExt, pin_mut};
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::api::{ApiResource, DynamicObject, PostParams, WatchEvent, WatchParams};
+use kube::core::GroupVersionKind;
+use kube::{Api, Client};
+use serde_json::json;
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
+
+pub use self::fence::{Fence, FenceKeeper};
+use self::record::{Observation, Record, Step};
+use crate::events::{Events, Recorder};
+use crate::flags::LeaderElection;
+
+/// How long one watch of the Lease lasts, in seconds: below the 240 s after which common load balancers cut in silence.
+const WATCH_TIMEOUT: u32 = 225;
+/// The shortest time that a request may take (rule 80).
+const MIN_REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
+/// Giving up the Lease may take so long: the process has 5 s for its whole end (rule 85), and an unreleased Lease expires.
+const RELEASE_LIMIT: Duration = Duration::from_secs(2);
+/// How often giving up the Lease is tried: a renewal that was under way may still change it, and an answer may get lost.
+const RELEASE_TRIES: usize = 3;
+/// Whose Events they are.
+const COMPONENT: &str = "dependency-watchdog";
+/// The reason of the Events, which is client-go's.
+const REASON: &str = "LeaderElection";
+
+/// Why a leader is none any more.
+#[derive(Debug, thiserror::Error)]
+pub enum Lost {
+    /// No renewal for renewDeadline.
+    #[error("leadership lost: the Lease could not be renewed for {0:?}")]
+    Expired(Duration),
+    /// Someone else holds the Lease.
+    #[error("leadership lost: the Lease is held by {0:?}")]
+    Taken(String),
+}
+
+/// Does `work` as a candidate for leadership: work that writes only through the fence, and ends by itself when the process is
+/// to end. The Lease is then given up; other replicas take over at once.
+///
+/// # Errors
+/// When leadership is lost; `work` is then dropped, and the process must end.
+pub async fn campaign(mut elector: Elector, work: impl Future<Output = ()>) -> Result<(), Lost> {
+    let recorder = elector.recorder.take();
+    let campaign = async {
+        let lost = async {
+            elector.acquire().await;
+            elector.hold().await
+        };
+        tokio::select! {
+            () = work => {}
+            lost = lost => return Err(lost),
+        }
+        elector.release().await;
+        Ok(())
+    };
+    match recorder {
+        Some(recorder) => recorder.beside(campaign).await,
+        None => campaign.await,
+    }
+}
+
+/// One candidate for leadership.
+pub struct Elector {
+    api: Api<DynamicObject>,
+    kind: ApiResource,
+    name: String,
+    identity: String,
+    settings: LeaderElection,
+    fence: FenceKeeper,
+    events: Events,
+    /// Writes the Events; none once it is at work.
+    recorder: Option<Recorder>,
+    observation: Observation,
+    /// The Lease as last read or written; none when it may be another by now.
+    lease: Option<DynamicObject>,
+    /// What Events about the Lease refer to.
+    reference: ObjectReference,
+    /// Whether anything was written, so that the Lease may be ours even if no answer said so.
+    wrote: bool,
+}
+
+/// Whose the Lease is.
+enum Standing {
+    Ours,
+    /// Another one's, at least until then.
+    Theirs(Instant),
+}
+
+/// Why a try to get or keep the Lease did not succeed.
+#[derive(Debug, thiserror::Error)]
+enum TryError {
+    #[error("no answer in time")]
+    Timeout,
+    #[error("the watch ended")]
+    WatchEnded,
+    #[error(transparent)]
+    Api(#[from] kube::Error),
+}
+
+impl Elector {
+    /// A candidate for the Lease `name`. `identity` must be unlike that of any other process.
+    pub fn new(client: Client, settings: LeaderElection, name: &str, identity: String, fence: FenceKeeper) -> Self {
+        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("coordination.k8s.io", "v1", "Lease"));
+        let reference = reference(&settings.namespace, name);
+        let (events, recorder) = Recorder::new(client.clone(), COMPONENT, reference.clone());
+        Self {
+            api: Api::namespaced_with(client, &settings.namespace, &kind),
+            kind,
+            name: name.to_owned(),
+            observation: Observation::new(identity.clone()),
+            identity,
+            settings,
+            fence,
+            events,
+            recorder: Some(recorder),
+            lease: None,
+            reference,
+            wrote: false,
+        }
+    }
+
+    /// Takes Events of the agent; they are written while it campaigns, about the Lease where they may not stand elsewhere.
+    pub fn events(&self) -> Events {
+        self.events.clone()
+    }
+
+    /// Waits until this process leads. The fence is open then. Can be cancelled, and is then to be followed by
+    /// [`Elector::release`].
+    pub async fn acquire(&mut self) {
+        loop {
+            match self.try_acquire().await {
+                Ok(Standing::Ours) => break,
+                Ok(Standing::Theirs(until)) => self.await_change(until).await,
+                Err(error) => {
+                    tracing::warn!(lease = self.name, error = %error, "Lease cannot be read or written, trying again");
+                    sleep(self.settings.retry_period).await;
+                }
+            }
+        }
+        tracing::info!(lease = self.name, identity = self.identity, "leading");
+        self.tell("became leader");
+    }
+
+    /// Leads until leadership is lost. Can be cancelled, and is then to be followed by [`Elector::release`].
+    pub async fn hold(&mut self) -> Lost {
+        let lost = loop {
+            let next = Instant::now() + self.settings.retry_period;
+            let until = self.fence.until().unwrap_or_else(Instant::now);
+            sleep_until(next.min(until)).await;
+            if until <= Instant::now() {
+                break Lost::Expired(self.settings.renew_deadline);
+            }
+            match timeout_at(until, self.try_acquire()).await {
+                Ok(Ok(Standing::Ours)) => {}
+                Ok(Ok(Standing::Theirs(_))) => break Lost::Taken(self.observation.holder().to_owned()),
+                Ok(Err(error)) => tracing::warn!(lease = self.name, error = %error, "Lease could not be renewed, trying again"),
+                // The next round finds the fence closed.
+                Err(_) => {}
+            }
+        };
+        self.fence.close();
+        self.tell("stopped leading");
+        lost
+    }
+
+    /// Gives the Lease up if it is ours, so that another replica leads at once. Only after all work has ended.
+    pub async fn release(mut self) {
+        if self.fence.until().is_some() {
+            self.fence.close();
+            self.tell("stopped leading");
+        }
+        if !self.wrote {
+            return;
+        }
+        match timeout(RELEASE_LIMIT, self.try_release()).await.unwrap_or(Err(TryError::Timeout)) {
+            Ok(true) => tracing::info!(lease = self.name, "Lease given up"),
+            Ok(false) => {}
+            Err(error) => tracing::warn!(lease = self.name, error = %error, "Lease could not be given up, it will expire"),
+        }
+    }
+
+    /// Whether the Lease was ours and no longer is.
+    async fn try_release(&mut self) -> Result<bool, TryError> {
+        let mut tries = 1;
+        loop {
+            let lease = match self.lease.take() {
+                Some(lease) => Some(lease),
+                None => self.request(self.api.get_opt(&self.name)).await?,
+            };
+            let Some(lease) = lease else { return Ok(false) };
+            let record = record(&lease);
+            if record.holder() != self.identity {
+                return Ok(false);
+            }
+            match self.put(lease, record.released(Utc::now())).await {
+                Ok(_) => return Ok(true),
+                Err(error) if tries == RELEASE_TRIES => return Err(error),
+                Err(_) => tries += 1,
+            }
+        }
+    }
+
+    /// Tries once to get or to renew the Lease.
+    async fn try_acquire(&mut self) -> Result<Standing, TryError> {
+        // First on the assumption that it is as last seen. After a failure self.lease stays empty: it is read anew.
+        if let Some(lease) = self.lease.take() {
+            match self.attempt(Some(lease)).await {
+                Ok(standing) => return Ok(standing),
+                Err(error) => tracing::debug!(lease = self.name, error = %error, "Lease is read anew"),
+            }
+        }
+        let lease = self.request(self.api.get_opt(&self.name)).await?;
+        self.attempt(lease).await
+    }
+
+    /// Writes the Lease unless another one holds it; `known` is how it is, none when it does not exist.
+    async fn attempt(&mut self, known: Option<DynamicObject>) -> Result<Standing, TryError> {
+        if let Some(lease) = &known {
+            self.note(lease);
+        }
+        if let Step::WaitUntil(until) = self.observation.step(Instant::now()) {
+            self.lease = known;
+            return Ok(Standing::Theirs(until));
+        }
+        let sent = Instant::now();
+        self.wrote = true;
+        let record = known.as_ref().map_or_else(Record::default, record);
+        let record = record.held_by(&self.identity, self.settings.lease_duration, Utc::now());
+        let lease = match known {
+            Some(lease) => self.put(lease, record).await?,
+            None => {
+                let lease = DynamicObject::new(&self.name, &self.kind).data(json!({ "spec": record.into_spec() }));
+                self.request(self.api.create(&PostParams::default(), &lease)).await?
+            }
+        };
+        self.note(&lease);
+        self.lease = Some(lease);
+        self.fence.open_until(sent + self.settings.renew_deadline);
+        Ok(Standing::Ours)
+    }
+
+    async fn put(&self, mut lease: DynamicObject, record: Record) -> Result<DynamicObject, TryError> {
+        lease.data["spec"] = record.into_spec();
+        lease.metadata.managed_fields = None;
+        self.request(self.api.replace(&self.name, &PostParams::default(), &lease)).await
+    }
+
+    async fn request<T>(&self, request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, TryError> {
+        let limit = MIN_REQUEST_TIMEOUT.max(self.settings.renew_deadline / 2);
+        Ok(timeout(limit, request).await.map_err(|_| TryError::Timeout)??)
+    }
+
+    /// Waits until the Lease, which another one holds until `until` or longer, may be taken, or is to be read anew.
+    async fn await_change(&mut self, until: Instant) {
+        let pause = Instant::now() + self.settings.retry_period;
+        let error = match timeout_at(until, self.open_watch()).await {
+            // It could not be watched for all that time.
+            Err(_) => return,
+            Ok(Err(error)) => error,
+            Ok(Ok(events)) => match self.follow(events).await {
+                Ok(()) => return,
+                Err(error) => error,
+            },
+        };
+        tracing::debug!(lease = self.name, error = %error, "Lease is no longer watched, it is read anew");
+        self.lease = None;
+        // At once after a watch of the usual length; otherwise in the rhythm of replicas that do not watch.
+        sleep_until(pause.min(until)).await;
+    }
+
+    /// Watches the Lease from where it was last seen; when it does not exist, from now on.
+    async fn open_watch(
+        &self,
+    ) -> Result<impl futures::Stream<Item = Result<WatchEvent<DynamicObject>, kube::Error>> + use<>, TryError> {
+        let version = self.lease.as_ref().and_then(|lease| lease.metadata.resource_version.as_deref()).unwrap_or_default();
+        let named = WatchParams::default().fields(&format!("metadata.name={}", self.name)).timeout(WATCH_TIMEOUT);
+        self.request(self.api.watch(&named, version)).await
+    }
+
+    /// Follows the Lease until it may be taken.
+    async fn follow(
+        &mut self,
+        events: impl futures::Stream<Item = Result<WatchEvent<DynamicObject>, kube::Error>>,
+    ) -> Result<(), TryError> {
+        pin_mut!(events);
+        while let Step::WaitUntil(end) = self.observation.step(Instant::now()) {
+            let event = tokio::select! {
+                () = sleep_until(end) => continue,
+                event = events.next() => event,
+            };
+            match event.ok_or(TryError::WatchEnded)?? {
+                WatchEvent::Added(lease) | WatchEvent::Modified(lease) => {
+                    self.note(&lease);
+                    self.lease = Some(lease);
+                }
+                // Its holder may not know yet and lead on: his time is waited for all the same.
+                WatchEvent::Deleted(_) => self.lease = None,
+                WatchEvent::Bookmark(_) => {}
+                WatchEvent::Error(status) => return Err(kube::Error::Api(status).into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes what the Lease says now.
+    fn note(&mut self, lease: &DynamicObject) {
+        let record = record(lease);
+        let holder = record.holder();
+        if holder != self.observation.holder() && holder != self.identity && !holder.is_empty() {
+            tracing::info!(lease = self.name, leader = holder, "another replica leads");
+        }
+        self.reference.uid.clone_from(&lease.metadata.uid);
+        self.reference.resource_version.clone_from(&lease.metadata.resource_version);
+        self.observation.note(&record, Instant::now());
+    }
+
+    fn tell(&self, what: &str) {
+        self.events.normal(&self.reference, REASON, format!("{} {what}", self.identity));
+    }
+}
+
+fn record(lease: &DynamicObject) -> Record {
+    Record::of(&lease.data["spec"])
+}
+
+/// What Events about a Lease refer to.
+pub fn reference(namespace: &str, name: &str) -> ObjectReference {
+    ObjectReference {
+        api_version: Some("coordination.k8s.io/v1".to_owned()),
+        kind: Some("Lease".to_owned()),
+        namespace: Some(namespace.to_owned()),
+        name: Some(name.to_owned()),
+        ..ObjectReference::default()
+    }
+}
+
+/// An identity unlike any other: the host's name and a random part (rule 79).
+pub fn identity() -> String {
+    format!("{}_{:032x}", crate::events::host(), rand::random::<u128>())
+}

@@ -1,0 +1,162 @@
+//! Log lines as zap writes them for the reference (rules 8 and 9), from `tracing`'s events and spans.
+//!
+//! ```text
+//! event + its spans -> ZapLayer -> Sampler -> encode -> Sink -> (bounded queue -> a thread) -> stderr
+//! ```
+//!
+//! A line holds level, ts, logger, msg, error and then the fields of the event and of the spans round it (the inner one wins).
+//! The logger is `dwd` for what both agents share and `dwd.cluster-controller` or `dwd.endpoints-controller` for an agent's own;
+//! an event whose target begins with `dwd` names its logger itself. Of other crates only warnings and errors are
+//! written, at every level: their details are not ours to explain, and might hold what no log should.
+
+mod encode;
+mod fields;
+mod options;
+mod queue;
+mod sampler;
+
+use std::fmt::Write as _;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use tracing::{Event, Metadata, Subscriber, span};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::{Context, SubscriberExt};
+use tracing_subscriber::registry::LookupSpan;
+
+use encode::Line;
+use fields::Fields;
+use queue::StderrQueue;
+use sampler::Sampler;
+
+pub use options::{Encoder, Level, StackLevel, TimeEncoding, ZapOptions};
+
+/// Takes finished lines, newline included. It must not block.
+pub trait Sink: Send + Sync {
+    /// Takes one line over.
+    fn write(&self, line: Vec<u8>);
+}
+
+/// What still has to be done when the process ends.
+#[must_use = "lines still queued are written by `flush`"]
+pub struct Logging(StderrQueue);
+
+impl Logging {
+    /// Waits until all lines are written, but no longer than `limit`: whoever reads stderr may have stopped.
+    pub fn flush(&self, limit: Duration) {
+        self.0.flush(limit);
+    }
+}
+
+/// Starts to write this process's log to stderr. Only the first call of a process has an effect on where lines go.
+///
+/// # Errors
+/// When the thread that writes cannot be started.
+pub fn init(options: &ZapOptions) -> std::io::Result<Logging> {
+    let queue = StderrQueue::start()?;
+    let layer = ZapLayer::new(options.clone(), queue.clone(), Utc::now);
+    let subscriber = tracing_subscriber::registry().with(layer);
+    // An error says that there is a subscriber already: it then keeps the lines.
+    let _ = tracing::subscriber::set_global_default(subscriber);
+    Ok(Logging(queue))
+}
+
+/// A `tracing` layer that writes zap's lines into a [`Sink`].
+pub struct ZapLayer<S> {
+    options: ZapOptions,
+    sampler: Option<Mutex<Sampler>>,
+    sink: S,
+    now: fn() -> DateTime<Utc>,
+}
+
+impl<S: Sink> ZapLayer<S> {
+    /// A layer with a clock of its own; lines go to `sink`.
+    pub fn new(options: ZapOptions, sink: S, now: fn() -> DateTime<Utc>) -> Self {
+        let sampler = options.samples().then(|| Mutex::new(Sampler::default()));
+        Self { options, sampler, sink, now }
+    }
+
+    /// Whether events like this are written at all.
+    fn writes(&self, metadata: &Metadata<'_>) -> bool {
+        let least = match self.options.level {
+            Level::Panic => return false,
+            Level::Error => tracing::Level::ERROR,
+            // The least severe of another crate is a warning.
+            _ if logger(metadata.target()).is_none() => tracing::Level::WARN,
+            Level::Info => tracing::Level::INFO,
+            Level::Verbose(1) => tracing::Level::DEBUG,
+            Level::Verbose(_) => tracing::Level::TRACE,
+        };
+        *metadata.level() <= least
+    }
+}
+
+/// The logger of our own code; `None` for another crate's target.
+fn logger(target: &str) -> Option<&str> {
+    if target.split('.').next() == Some("dwd") {
+        return Some(target);
+    }
+    match target.split("::").next() {
+        Some("prober") => Some("dwd.cluster-controller"),
+        Some("weeder") => Some("dwd.endpoints-controller"),
+        Some("common" | "dependency_watchdog") => Some("dwd"),
+        _ => None,
+    }
+}
+
+impl<S, R> Layer<R> for ZapLayer<S>
+where
+    S: Sink + 'static,
+    R: Subscriber + for<'lookup> LookupSpan<'lookup>,
+{
+    /// Spans of our own code always count: their fields belong to the lines within, whatever their level.
+    fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, R>) -> bool {
+        if metadata.is_span() { logger(metadata.target()).is_some() } else { self.writes(metadata) }
+    }
+
+    fn on_new_span(&self, attributes: &span::Attributes<'_>, id: &span::Id, context: Context<'_, R>) {
+        if let Some(span) = context.span(id) {
+            let mut fields = Fields::default();
+            attributes.record(&mut fields);
+            span.extensions_mut().insert(fields);
+        }
+    }
+
+    fn on_record(&self, id: &span::Id, values: &span::Record<'_>, context: Context<'_, R>) {
+        if let Some(span) = context.span(id)
+            && let Some(fields) = span.extensions_mut().get_mut::<Fields>()
+        {
+            values.record(fields);
+        }
+    }
+
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, R>) {
+        let now = (self.now)();
+        let mut fields = Fields::default();
+        for span in context.event_scope(event).into_iter().flat_map(|scope| scope.from_root()) {
+            if let Some(inherited) = span.extensions().get::<Fields>() {
+                fields.extend(inherited);
+            }
+        }
+        event.record(&mut fields);
+        let metadata = event.metadata();
+        if let Some(sampler) = &self.sampler {
+            let mut sampler = sampler.lock().unwrap_or_else(PoisonError::into_inner);
+            if !sampler.admits(now.timestamp(), *metadata.level(), fields.message()) {
+                return;
+            }
+        }
+        let target = metadata.target();
+        let mut foreign = String::from("dwd.");
+        let logger = logger(target).unwrap_or_else(|| {
+            let _ = write!(foreign, "{}", target.split("::").next().unwrap_or(target));
+            &foreign
+        });
+        let line = Line { level: *metadata.level(), time: now, logger, fields: &fields };
+        self.sink.write(line.encode(self.options.effective_encoder(), self.options.time_encoding));
+    }
+}
+
+#[cfg(test)]
+mod tests;

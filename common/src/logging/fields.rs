@@ -1,0 +1,112 @@
+//! The fields of an event or a span, as JSON values.
+
+use std::error::Error;
+use std::fmt;
+
+use serde_json::Value;
+use tracing::field::{Field, Visit};
+
+/// Keys that zap's encoder writes itself; a field of that name gets a prefix, so that no line has a key twice.
+const RESERVED: [&str; 5] = ["level", "ts", "logger", "caller", "stacktrace"];
+
+/// Key and value, in the order they were recorded; a key recorded again keeps its place and takes the new value.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Fields {
+    message: String,
+    error: Option<String>,
+    others: Vec<(String, Value)>,
+}
+
+impl Fields {
+    /// The text of the event.
+    pub(super) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// What went wrong, with its causes.
+    pub(super) fn error(&self) -> Option<&str> {
+        self.error.as_deref()
+    }
+
+    /// All but message and error.
+    pub(super) fn others(&self) -> &[(String, Value)] {
+        &self.others
+    }
+
+    /// Takes over the fields of a span.
+    pub(super) fn extend(&mut self, span: &Self) {
+        if span.error.is_some() {
+            self.error.clone_from(&span.error);
+        }
+        for (key, value) in &span.others {
+            self.set(key, value.clone());
+        }
+    }
+
+    fn set(&mut self, key: &str, value: Value) {
+        match self.others.iter_mut().find(|(known, _)| known == key) {
+            Some((_, known)) => *known = value,
+            None => self.others.push((key.to_owned(), value)),
+        }
+    }
+
+    fn record(&mut self, field: &Field, value: Value) {
+        match (field.name(), value) {
+            ("message", Value::String(text)) => self.message = text,
+            ("error", Value::String(text)) => self.error = Some(text),
+            (name, value) if RESERVED.contains(&name) => self.set(&format!("fields.{name}"), value),
+            (name, value) => self.set(name.strip_prefix("r#").unwrap_or(name), value),
+        }
+    }
+}
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.record(field, Value::String(format!("{value:?}")));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.record(field, Value::String(value.to_owned()));
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.record(field, Value::Bool(value));
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.record(field, value.into());
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.record(field, value.into());
+    }
+
+    fn record_i128(&mut self, field: &Field, value: i128) {
+        // Beyond 64 bits JSON readers lose digits.
+        self.record(field, i64::try_from(value).map_or_else(|_| value.to_string().into(), Value::from));
+    }
+
+    fn record_u128(&mut self, field: &Field, value: u128) {
+        self.record(field, u64::try_from(value).map_or_else(|_| value.to_string().into(), Value::from));
+    }
+
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        // JSON has no word for an infinite number; zap writes them as strings too.
+        let number = serde_json::Number::from_f64(value);
+        self.record(field, number.map_or_else(|| value.to_string().into(), Value::Number));
+    }
+
+    fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
+        let mut text = value.to_string();
+        let mut next = value.source();
+        while let Some(cause) = next {
+            let cause_text = cause.to_string();
+            // Many errors already end with the text of their cause.
+            if !text.contains(&cause_text) {
+                text = format!("{text}: {cause_text}");
+            }
+            next = cause.source();
+        }
+        self.record(field, Value::String(text));
+    }
+}

@@ -1,0 +1,182 @@
+//! A bounded queue in front of stderr, and the thread that empties it.
+//!
+//! Whoever reads stderr may be slow or have stopped; a task that logs must not wait for that (fault 75). When the queue is full, lines are
+//! dropped and counted, and the count is the next line written. A closed stderr loses lines and nothing else.
+
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::Sink;
+
+/// The most bytes queued: a burst of 10,000 lines of 400 bytes (fault 75).
+const MAX_BYTES: usize = 4 * 1024 * 1024;
+
+/// Lines on their way to stderr. Clones share one queue and one thread, which lives as long as the process.
+#[derive(Clone)]
+pub(super) struct StderrQueue(Arc<Shared>);
+
+struct Shared {
+    queue: Mutex<Queue>,
+    filled: Condvar,
+    emptied: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    lines: VecDeque<Vec<u8>>,
+    bytes: usize,
+    dropped: u64,
+    /// Whether the thread is writing what it last took.
+    writing: bool,
+}
+
+impl Queue {
+    fn is_done(&self) -> bool {
+        self.lines.is_empty() && self.dropped == 0 && !self.writing
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl StderrQueue {
+    /// Starts the thread.
+    pub(super) fn start() -> io::Result<Self> {
+        Self::start_with(io::stderr())
+    }
+
+    fn start_with(target: impl Write + Send + 'static) -> io::Result<Self> {
+        let shared = Shared { queue: Mutex::new(Queue::default()), filled: Condvar::new(), emptied: Condvar::new() };
+        let shared = Arc::new(shared);
+        let writer = Arc::clone(&shared);
+        // Nobody joins it: it may hang in a write for ever, and the process must be able to end. `flush` waits for its work instead.
+        std::thread::Builder::new().name("log-writer".into()).spawn(move || write_all(&writer, target))?;
+        Ok(Self(shared))
+    }
+
+    /// Waits until all that was queued before is written, or `limit` is over.
+    pub(super) fn flush(&self, limit: Duration) {
+        let queue = self.0.lock();
+        let waited = self.0.emptied.wait_timeout_while(queue, limit, |queue| !queue.is_done());
+        drop(waited);
+    }
+}
+
+impl Sink for StderrQueue {
+    fn write(&self, line: Vec<u8>) {
+        let mut queue = self.0.lock();
+        if queue.bytes + line.len() > MAX_BYTES {
+            queue.dropped += 1;
+        } else {
+            queue.bytes += line.len();
+            queue.lines.push_back(line);
+        }
+        drop(queue);
+        self.0.filled.notify_one();
+    }
+}
+
+fn write_all(shared: &Shared, mut target: impl Write) {
+    loop {
+        let mut queue = shared.lock();
+        queue.writing = false;
+        if queue.is_done() {
+            shared.emptied.notify_all();
+        }
+        let waited = shared.filled.wait_while(queue, |queue| queue.is_done());
+        let mut queue = waited.unwrap_or_else(PoisonError::into_inner);
+        let lines = std::mem::take(&mut queue.lines);
+        let dropped = std::mem::take(&mut queue.dropped);
+        queue.bytes = 0;
+        queue.writing = true;
+        drop(queue);
+        for line in lines {
+            // When stderr is closed there is nowhere left to say so.
+            let _ = target.write_all(&line);
+        }
+        if dropped > 0 {
+            let message = r#"{"level":"warn","logger":"dwd","msg":"log lines dropped, stderr is read too slowly","lines":"#;
+            let _ = writeln!(target, "{message}{dropped}}}");
+        }
+        let _ = target.flush();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+    const DEADLINE: Duration = Duration::from_secs(10);
+
+    /// A writer that hands each write over, and so waits until it is taken.
+    struct Handing(SyncSender<Vec<u8>>);
+
+    impl Write for Handing {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.send(bytes.to_vec()).map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))?;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn handing() -> (StderrQueue, Receiver<Vec<u8>>) {
+        let (sender, receiver) = sync_channel(0);
+        (StderrQueue::start_with(Handing(sender)).expect("a thread"), receiver)
+    }
+
+    #[test]
+    fn lines_arrive_in_their_order() {
+        let (queue, receiver) = handing();
+        for line in ["a\n", "b\n", "c\n"] {
+            queue.write(line.into());
+        }
+        for line in ["a\n", "b\n", "c\n"] {
+            assert_eq!(receiver.recv_timeout(DEADLINE).expect("a line"), line.as_bytes());
+        }
+        queue.flush(DEADLINE);
+        assert!(queue.0.lock().is_done());
+    }
+
+    #[test]
+    fn a_reader_that_stands_still_costs_lines_and_no_waiting() {
+        let (queue, receiver) = handing();
+        let lines = 3 * MAX_BYTES / 1024;
+        for _ in 0..lines {
+            queue.write(vec![b'x'; 1024]);
+        }
+        assert!(queue.0.lock().bytes <= MAX_BYTES);
+        queue.flush(Duration::ZERO);
+        // Once it reads again, it learns how many it missed.
+        let mut arrived = 0;
+        let missed = loop {
+            let line = receiver.recv_timeout(DEADLINE).expect("a line");
+            if line.starts_with(b"x") {
+                arrived += 1;
+            } else {
+                break String::from_utf8(line).expect("text");
+            }
+        };
+        assert!(arrived >= MAX_BYTES / 1024, "{arrived}");
+        assert!(missed.contains("dropped"), "{missed}");
+    }
+
+    #[test]
+    fn a_closed_target_neither_blocks_nor_ends_anything() {
+        let (queue, receiver) = handing();
+        drop(receiver);
+        for _ in 0..100 {
+            queue.write(b"lost\n".to_vec());
+        }
+        queue.flush(DEADLINE);
+        assert!(queue.0.lock().is_done());
+    }
+}

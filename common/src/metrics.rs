@@ -1,0 +1,111 @@
+//! `/metrics`: what is counted, for Prometheus.
+//!
+//! Metrics are registered once, at start, and looked at when they are asked for. They are written in OpenMetrics, or in
+//! Prometheus' older text format for those who do not ask for OpenMetrics.
+
+mod process;
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
+use axum::response::IntoResponse;
+use axum::routing::get;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+pub use prometheus_client::registry::Registry;
+
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// A registry with what every process shows of itself: `process_*` and `dwd_build_info`.
+pub fn registry() -> Registry {
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(process::ProcessCollector::new()));
+    let build = Family::<Vec<(&str, String)>, Gauge>::default();
+    build.get_or_create(&vec![("version", env!("CARGO_PKG_VERSION").to_owned())]).set(1);
+    registry.register("dwd_build_info", "The version of this program, always 1", build);
+    registry
+}
+
+/// Serves `/metrics`.
+pub fn router(registry: Registry) -> Router {
+    let registry = Arc::new(registry);
+    Router::new().route(
+        "/metrics",
+        get(move |headers: HeaderMap| {
+            let answer = answer(&registry, &headers);
+            async move { answer }
+        }),
+    )
+}
+
+fn answer(registry: &Registry, headers: &HeaderMap) -> impl IntoResponse + use<> {
+    let open_metrics =
+        headers.get_all(ACCEPT).iter().any(|accept| accept.to_str().is_ok_and(|a| a.contains("application/openmetrics-text")));
+    let mut body = String::new();
+    // Writing to a String does not fail.
+    let _ = encode(&mut body, registry);
+    if open_metrics { ([(CONTENT_TYPE, OPEN_METRICS)], body) } else { ([(CONTENT_TYPE, TEXT)], text_format(&body)) }
+}
+
+/// Turns OpenMetrics into the older text format: there a counter is described by its whole name, and units and the end
+/// are not marked.
+fn text_format(open_metrics: &str) -> String {
+    let lines: Vec<&str> = open_metrics.lines().collect();
+    let counters: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" counter")).collect();
+    let mut text = String::with_capacity(open_metrics.len());
+    for line in lines {
+        let mut words = line.splitn(4, ' ');
+        match (words.next(), words.next(), words.next(), words.next()) {
+            (Some("#"), Some(what @ ("HELP" | "TYPE")), Some(name), Some(rest)) => {
+                let suffix = if counters.contains(&name) { "_total" } else { "" };
+                let _ = writeln!(text, "# {what} {name}{suffix} {rest}");
+            }
+            (Some("#"), ..) => {}
+            _ => {
+                let _ = writeln!(text, "{line}");
+            }
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus_client::metrics::counter::Counter;
+
+    use super::*;
+
+    #[test]
+    fn the_older_format_describes_counters_by_their_whole_name() {
+        let mut registry = Registry::default();
+        let probes: Counter = Counter::default();
+        probes.inc();
+        registry.register("dwd_probes", "Probes made", probes);
+        registry.register("dwd_shoots", "Shoots", Gauge::<i64>::default());
+        let mut open_metrics = String::new();
+        encode(&mut open_metrics, &registry).unwrap();
+        assert_eq!(
+            text_format(&open_metrics),
+            "# HELP dwd_probes_total Probes made.\n# TYPE dwd_probes_total counter\ndwd_probes_total 1\n\
+             # HELP dwd_shoots Shoots.\n# TYPE dwd_shoots gauge\ndwd_shoots 0\n"
+        );
+    }
+
+    #[test]
+    fn a_process_shows_its_memory_processor_time_and_files() {
+        let mut text = String::new();
+        encode(&mut text, &registry()).unwrap();
+        for name in
+            ["process_resident_memory_bytes", "process_cpu_seconds_total", "process_open_fds", "process_start_time_seconds"]
+        {
+            let line =
+                text.lines().find(|line| line.starts_with(&format!("{name} "))).unwrap_or_else(|| panic!("{name} in {text}"));
+            let value: f64 = line.rsplit(' ').next().unwrap().parse().unwrap();
+            assert!(value >= 0.0 && (value > 0.0 || name == "process_cpu_seconds_total"), "{line}");
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The process round an agent: what it prints, how it ends, which signals it heeds (rules 1 to 4 and 11).
+//!
+//! ```text
+//! words -> flags -> log -> checks -> the agent's future --ends--> exit code
+//!                                    signal -> cancel, wait up to 4.5 s; second signal -> end at once
+//! ```
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::panic::AssertUnwindSafe;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use futures::{FutureExt, Stream, StreamExt};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info};
+
+use crate::flags::{self, Agent, AgentArgs, Command, UsageError};
+use crate::logging::{self, Logging};
+
+/// From the first signal on the work has this long to end. Gardener's pods are killed 5 s after SIGTERM (rule 85).
+const STOP_LIMIT: Duration = Duration::from_millis(4500);
+
+/// How long the last log lines may take to be written.
+const FLUSH_LIMIT: Duration = Duration::from_millis(300);
+
+/// All went as asked.
+const SUCCESS: u8 = 0;
+/// It could not start or go on, or did not end in time.
+const FAILURE: u8 = 1;
+/// It fell over something nobody had thought of; Go's programs end so too.
+const PANIC: u8 = 2;
+
+/// Does what the words after the program's name ask for; `start` makes the future that is the agent's work. It ends when the work is
+/// done or the token it was given is cancelled. Exit codes: 0 done or stopped by a signal, 1 failed, 2 wrong command line or panic.
+pub fn run<S, W>(words: impl IntoIterator<Item = OsString>, start: S) -> ExitCode
+where
+    S: FnOnce(Agent, AgentArgs, CancellationToken) -> W,
+    W: Future<Output = anyhow::Result<()>>,
+{
+    let (agent, args) = match flags::parse(words) {
+        Ok(Command::Run(agent, args)) => (agent, args),
+        Ok(says) => {
+            print(std::io::stdout(), &says.text().unwrap_or_default());
+            return ExitCode::from(SUCCESS);
+        }
+        Err(error) => {
+            print(std::io::stderr(), &format!("{error}\n"));
+            return ExitCode::from(UsageError::EXIT_CODE);
+        }
+    };
+    let log = match logging::init(&args.zap) {
+        Ok(log) => log,
+        Err(error) => {
+            print(std::io::stderr(), &format!("cannot write a log: {error}\n"));
+            return ExitCode::from(FAILURE);
+        }
+    };
+    log_panics();
+    let code = work(agent, args, start).unwrap_or_else(|error| {
+        error!(error = as_error(&error), "cannot start");
+        FAILURE
+    });
+    end(&log, code)
+}
+
+/// Writes text for whoever called; a closed pipe is none of our business.
+fn print(mut target: impl Write, text: &str) {
+    let _ = target.write_all(text.as_bytes());
+    let _ = target.flush();
+}
+
+fn end(log: &Logging, code: u8) -> ExitCode {
+    log.flush(FLUSH_LIMIT);
+    ExitCode::from(code)
+}
+
+/// Panics go to the log, as one line, instead of as several to stderr.
+fn log_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        let thread = std::thread::current();
+        let thread = thread.name().unwrap_or_default();
+        error!(error = panic.payload_as_str().unwrap_or("a panic without a text"), place, thread, "panic");
+    }));
+}
+
+fn work<S, W>(agent: Agent, args: AgentArgs, start: S) -> anyhow::Result<u8>
+where
+    S: FnOnce(Agent, AgentArgs, CancellationToken) -> W,
+    W: Future<Output = anyhow::Result<()>>,
+{
+    let args = args.validate()?;
+    let pprof = args.pprof_bind_addr.as_str();
+    if pprof != AgentArgs::default().pprof_bind_addr && !["", "0"].contains(&pprof) {
+        info!(address = pprof, "--pprof-bind-addr is accepted, but nothing is served there");
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let code = runtime.block_on(async {
+        let signals = signals()?;
+        let shutdown = CancellationToken::new();
+        let work = start(agent, args, shutdown.clone());
+        anyhow::Ok(supervise(agent, work, &shutdown, signals).await)
+    })?;
+    // A look-up of a name may hang in the system for longer than we have.
+    runtime.shutdown_background();
+    Ok(code)
+}
+
+/// The signals that ask the process to end, by name.
+fn signals() -> std::io::Result<impl Stream<Item = &'static str> + Unpin> {
+    let arrivals = |mut signal: Signal, name| futures::stream::poll_fn(move |cx| signal.poll_recv(cx)).map(move |()| name);
+    let terminate = arrivals(signal(SignalKind::terminate())?, "SIGTERM");
+    let interrupt = arrivals(signal(SignalKind::interrupt())?, "SIGINT");
+    Ok(futures::stream::select(terminate, interrupt))
+}
+
+/// Waits for the work or a signal; the exit code.
+async fn supervise(
+    agent: Agent,
+    work: impl Future<Output = anyhow::Result<()>>,
+    shutdown: &CancellationToken,
+    mut signals: impl Stream<Item = &'static str> + Unpin,
+) -> u8 {
+    let agent = agent.name();
+    let work = AssertUnwindSafe(work).catch_unwind();
+    let mut work = std::pin::pin!(work);
+    let signal = tokio::select! {
+        ended = &mut work => return exit_code(agent, ended),
+        Some(signal) = signals.next() => signal,
+    };
+    info!(agent, signal, "stopping");
+    shutdown.cancel();
+    tokio::select! {
+        ended = tokio::time::timeout(STOP_LIMIT, &mut work) => match ended {
+            Ok(ended) => exit_code(agent, ended),
+            Err(_) => {
+                error!(agent, seconds = STOP_LIMIT.as_secs_f64(), "the work did not end in time");
+                FAILURE
+            }
+        },
+        Some(signal) = signals.next() => {
+            error!(agent, signal, "second signal, ending at once");
+            FAILURE
+        }
+    }
+}
+
+fn exit_code(agent: &str, ended: std::thread::Result<anyhow::Result<()>>) -> u8 {
+    match ended {
+        Ok(Ok(())) => {
+            info!(agent, "stopped");
+            SUCCESS
+        }
+        Ok(Err(error)) => {
+            error!(agent, error = as_error(&error), "failed");
+            FAILURE
+        }
+        // The panic itself is in the log already.
+        Err(_) => PANIC,
+    }
+}
+
+/// For the log, which writes the whole chain of causes.
+fn as_error(error: &anyhow::Error) -> &(dyn std::error::Error + 'static) {
+    error.as_ref()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,61 @@
+//! The client for the seed's API server.
+
+use std::path::Path;
+use std::time::Duration;
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+
+/// After this time without a connection an attempt is given up.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Why there is no client.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A kubeconfig file cannot be used.
+    #[error("kubeconfig {0}")]
+    Kubeconfig(String, #[source] Box<kube::config::KubeconfigError>),
+    /// Neither a file nor a cluster around.
+    #[error("no --kubeconfig, no KUBECONFIG, not in a cluster, no $HOME/.kube/config")]
+    Nowhere,
+    /// The client cannot be made from the configuration.
+    #[error("cannot make a client")]
+    Client(#[source] Box<kube::Error>),
+}
+
+/// Finds out where the seed is, in the order of rule 10: the flag, `KUBECONFIG`, the cluster around this pod,
+/// `$HOME/.kube/config`. Sends nothing yet.
+///
+/// # Errors
+/// When nothing is found, or what is found cannot be used.
+pub async fn connect(kubeconfig: Option<&Path>) -> Result<Client, Error> {
+    let mut config = configuration(kubeconfig).await?;
+    config.connect_timeout = Some(CONNECT_TIMEOUT);
+    // Whoever asks decides when to ask again: a watch, a flow and an election differ in it.
+    config.default_retry = false;
+    Client::try_from(config).map_err(|error| Error::Client(Box::new(error)))
+}
+
+async fn configuration(kubeconfig: Option<&Path>) -> Result<Config, Error> {
+    if let Some(path) = kubeconfig {
+        return from_file(path).await;
+    }
+    if std::env::var_os("KUBECONFIG").is_some_and(|paths| !paths.is_empty()) {
+        let failed = |error| Error::Kubeconfig("named by KUBECONFIG".to_owned(), Box::new(error));
+        return Config::from_kubeconfig(&KubeConfigOptions::default()).await.map_err(failed);
+    }
+    if let Ok(config) = Config::incluster() {
+        return Ok(config);
+    }
+    let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".kube/config"));
+    match home.filter(|path| path.exists()) {
+        Some(path) => from_file(&path).await,
+        None => Err(Error::Nowhere),
+    }
+}
+
+async fn from_file(path: &Path) -> Result<Config, Error> {
+    let failed = |error| Error::Kubeconfig(path.display().to_string(), Box::new(error));
+    let kubeconfig = Kubeconfig::read_from(path).map_err(failed)?;
+    Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.map_err(failed)
+}

@@ -1,0 +1,187 @@
+//! How a candidate comes to lead.
+
+use std::time::Duration;
+
+use memory_api::{Fault, When};
+use tokio::time::Instant;
+
+use crate::bed::{Bed, GARDEN, LEASE, LEASES, quick, soon};
+
+#[tokio::test]
+async fn a_lease_that_does_not_exist_is_created() {
+    let bed = Bed::start().await;
+    let replica = bed.replica("one", quick());
+    replica.leads().await;
+    let lease = bed.lease();
+    assert_eq!(
+        (&lease["holderIdentity"], &lease["leaseDurationSeconds"], &lease["leaseTransitions"]),
+        (&"one".into(), &2.into(), &0.into())
+    );
+    assert_eq!(lease["acquireTime"], lease["renewTime"]);
+    assert_eq!((bed.count("create"), bed.count("update")), (1, 0));
+    replica.end().await;
+    bed.check();
+}
+
+#[tokio::test]
+async fn a_candidate_whose_creation_was_not_answered_leads_by_it() {
+    let bed = Bed::start().await;
+    bed.server.faults().add(When::verb("create", LEASES).once(), Fault::CloseAfter);
+    let replica = bed.replica("one", quick());
+    replica.leads().await;
+    assert_eq!((bed.holder(), bed.count("create")), ("one".into(), 1));
+    replica.end().await;
+}
+
+#[tokio::test]
+async fn of_two_candidates_one_leads_and_the_other_watches() {
+    let bed = Bed::start().await;
+    let (one, two) = (bed.replica("one", quick()), bed.replica("two", quick()));
+    bed.asked("watch", 1).await;
+    bed.asked("update", 20).await;
+    assert!(one.fence.is_open() != two.fence.is_open());
+    let (leader, other) = if one.fence.is_open() { (one, two) } else { (two, one) };
+    // What it does not learn from its watch it does not ask for.
+    assert!(bed.count("get") <= 4, "{:?}", bed.server.requests().all());
+    other.end().await;
+    leader.end().await;
+    bed.check();
+}
+
+#[tokio::test]
+async fn a_lease_that_is_given_up_is_taken_at_once_by_the_one_that_waits() {
+    let bed = Bed::start().await;
+    let slow = || {
+        let mut slow = quick();
+        (slow.lease_duration, slow.renew_deadline, slow.retry_period) =
+            (Duration::from_secs(60), Duration::from_secs(50), Duration::from_secs(20));
+        slow
+    };
+    let one = bed.replica("one", slow());
+    one.leads().await;
+    let two = bed.replica("two", slow());
+    bed.asked("watch", 1).await;
+    let begin = Instant::now();
+    one.end().await;
+    two.leads().await;
+    assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
+    assert_eq!((bed.holder(), &bed.lease()["leaseTransitions"]), ("two".into(), &1.into()));
+    two.end().await;
+    bed.check();
+}
+
+#[tokio::test]
+async fn a_dead_leader_is_followed_when_its_lease_has_expired_and_no_sooner() {
+    let bed = Bed::start().await;
+    let one = bed.replica("one", quick());
+    one.leads().await;
+    let two = bed.replica("two", quick());
+    bed.asked("watch", 1).await;
+    bed.asked("update", 3).await;
+    one.kill().await;
+    let last = bed.lease()["renewTime"].as_str().unwrap().parse::<chrono::DateTime<chrono::Utc>>().unwrap();
+    two.leads().await;
+    let waited = (chrono::Utc::now() - last).to_std().unwrap();
+    assert!(waited >= quick().lease_duration, "{waited:?}");
+    assert!(waited < quick().lease_duration + Duration::from_secs(1), "{waited:?}");
+    two.end().await;
+    bed.check();
+}
+
+#[tokio::test]
+async fn a_holder_whose_clock_is_wrong_is_left_alone_for_its_lease_duration_as_seen_from_here() {
+    for stamp in ["1999-01-01T00:00:00.000000Z", "2999-01-01T00:00:00.000000Z"] {
+        let bed = Bed::start().await;
+        bed.hold("other", 2, stamp);
+        let begin = Instant::now();
+        let replica = bed.replica("one", quick());
+        replica.leads().await;
+        let waited = begin.elapsed();
+        assert!(waited >= Duration::from_secs(2) && waited < Duration::from_secs(4), "{waited:?}");
+        let lease = bed.lease();
+        assert_eq!((&lease["leaseTransitions"], &lease["strategy"]), (&5.into(), &"not ours".into()));
+        replica.end().await;
+        bed.check();
+    }
+}
+
+#[tokio::test]
+async fn a_lease_that_vanishes_while_another_holds_it_is_made_anew_only_after_his_time() {
+    let bed = Bed::start().await;
+    bed.hold("other", 2, "2026-01-01T00:00:00.000000Z");
+    let begin = Instant::now();
+    let replica = bed.replica("one", quick());
+    bed.asked("watch", 1).await;
+    bed.delete();
+    replica.leads().await;
+    assert!(begin.elapsed() >= Duration::from_secs(2), "{:?}", begin.elapsed());
+    assert_eq!(bed.lease()["leaseTransitions"], 0);
+    assert!(bed.server.requests().total() < 10, "{:?}", bed.server.requests().all());
+    replica.end().await;
+}
+
+#[tokio::test]
+async fn a_holder_that_makes_a_vanished_lease_anew_is_respected() {
+    let bed = Bed::start().await;
+    bed.hold("other", 2, "2026-01-01T00:00:00.000000Z");
+    let replica = bed.replica("one", quick());
+    bed.asked("watch", 1).await;
+    bed.delete();
+    let mut renewed = 0;
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_secs(3) {
+        renewed += 1;
+        bed.hold("other", 2, &format!("2026-01-01T00:00:00.{renewed:06}Z"));
+        assert!(tokio::time::timeout(Duration::from_millis(200), replica.fence.opened()).await.is_err(), "two lead");
+    }
+    replica.leads().await;
+    replica.end().await;
+    bed.check();
+}
+
+#[tokio::test]
+async fn without_a_watch_the_lease_is_looked_at_in_the_rhythm_of_the_retry_period() {
+    for fault in [Fault::status(500), Fault::Stall, Fault::CloseBefore] {
+        let bed = Bed::start().await;
+        bed.server.faults().add(When::verb("watch", LEASES), fault.clone());
+        let one = bed.replica("one", quick());
+        one.leads().await;
+        let two = bed.replica("two", quick());
+        bed.asked("watch", 1).await;
+        one.end().await;
+        two.leads().await;
+        assert!(bed.count("get") < 60, "{fault:?}: {:?}", bed.server.requests().all());
+        two.end().await;
+    }
+}
+
+#[tokio::test]
+async fn broken_watches_and_forgotten_versions_do_not_hide_a_free_lease() {
+    let bed = Bed::start().await;
+    let one = bed.replica("one", quick());
+    one.leads().await;
+    let two = bed.replica("two", quick());
+    bed.asked("watch", 1).await;
+    bed.server.store().break_watches();
+    bed.asked("watch", 2).await;
+    bed.server.cut_connections();
+    bed.asked("watch", 3).await;
+    bed.server.store().compact();
+    assert!(!two.fence.is_open());
+    one.end().await;
+    two.leads().await;
+    two.end().await;
+    bed.check();
+}
+
+#[tokio::test]
+async fn a_candidate_that_never_led_leaves_the_lease_as_it_is() {
+    let bed = Bed::start().await;
+    bed.hold("other", 3600, "2026-01-01T00:00:00.000000Z");
+    let before = bed.server.store().get(LEASES, GARDEN, LEASE);
+    let replica = bed.replica("one", quick());
+    bed.asked("watch", 1).await;
+    soon(replica.end()).await;
+    assert_eq!(bed.server.store().get(LEASES, GARDEN, LEASE), before);
+    assert_eq!(bed.server.requests().writes(), 0);
+}
