@@ -1,0 +1,126 @@
+//! The prober's config file: what may stand in it, what holds when it does not, and what is refused.
+//!
+//! Field names and defaults are the reference's (rule 22); ranges are checked here at load (rule 23 and D-7, D-9),
+//! because a wrong number would otherwise show only in an outage, when protection is needed.
+
+mod read;
+mod warnings;
+
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+pub use common::document::ConfigError;
+use common::document::{self, Object, Problems};
+
+/// How shoots are probed and what is scaled when their nodes lose the way to the API server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// The Secret in the shoot's namespace on the seed whose key `kubeconfig` leads to the shoot. Never blank.
+    pub kubeconfig_secret_name: String,
+    /// The longest wait between two probes; at least 1 s (decisions, "Life cycle"). Default 10 s.
+    pub probe_interval: Duration,
+    /// From the moment a shoot may be probed to the first write. Default 30 s; may be 0.
+    pub initial_delay: Duration,
+    /// The longest a whole probe may take; positive. Default 30 s.
+    pub probe_timeout: Duration,
+    /// The wait between probes is stretched by up to this share of itself; 0 or more. Default 0.2.
+    pub backoff_jitter_factor: f64,
+    /// How long kube-controller-manager waits for a lease's renewal before it gives the node up
+    /// (`kcmNodeMonitorGraceDuration`); positive. Default 40 s; a shoot's own `nodeMonitorGracePeriod` wins.
+    pub node_monitor_grace: Duration,
+    /// The share of candidate leases that must be expired for a scale-down, in (0, 1]. Default 0.6.
+    pub node_lease_failure_fraction: f64,
+    /// How long the lease probe must stay healthy before anything is restored (`scaleUpStabilization`, D-22).
+    /// Not in the reference. Default 0: at once.
+    pub scale_up_stabilization: Duration,
+    /// Restore only what carries the marker of a scale-down of ours (`restoreOnlyHeldDown`). Not in the reference. Default false:
+    /// whatever is configured and found at 0, as the reference (rule 63).
+    pub restore_only_held_down: bool,
+    /// What is scaled, in the file's order; at least one, no resource twice.
+    pub dependents: Vec<Dependent>,
+}
+
+/// A resource in the shoot's namespace on the seed that is scaled to 0 in an outage.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dependent {
+    /// Which.
+    pub resource: ResourceRef,
+    /// Whether its absence is no error. Default false.
+    pub optional: bool,
+    /// When its turn is in a scale-up.
+    pub scale_up: ScaleInfo,
+    /// When its turn is in a scale-down.
+    pub scale_down: ScaleInfo,
+}
+
+/// Names a resource in a namespace that its user knows.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ResourceRef {
+    /// `group/version`, or `version` for the core group.
+    pub api_version: String,
+    /// The kind, as `Deployment`.
+    pub kind: String,
+    /// The object's name.
+    pub name: String,
+}
+
+impl fmt::Display for ResourceRef {
+    /// `Deployment/kube-controller-manager`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.kind, self.name)
+    }
+}
+
+/// A resource's turn in one direction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScaleInfo {
+    /// Lower levels go first, equal ones together; may be negative (rule 19). Default 0.
+    pub level: i32,
+    /// The wait before it is scaled, once its level has begun. Default 0.
+    pub initial_delay: Duration,
+    /// The longest its requests may take; positive. Default 30 s.
+    pub timeout: Duration,
+}
+
+/// A config and what its author should hear about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Loaded {
+    /// The config, complete and in range.
+    pub config: Config,
+    /// One sentence each on what loads but will surprise.
+    pub warnings: Vec<String>,
+}
+
+impl Config {
+    /// Reads the file at `path`.
+    ///
+    /// # Errors
+    /// When it cannot be read or is wrong; then every wrong field is named.
+    pub fn load(path: &Path) -> Result<Loaded, ConfigError> {
+        document::load(path, Self::from_document).map(Loaded::from)
+    }
+
+    /// Reads a config from text; errors call it `config`.
+    ///
+    /// # Errors
+    /// When it is wrong; then every wrong field is named.
+    pub fn parse(text: &str) -> Result<Loaded, ConfigError> {
+        document::parse("config", text, Self::from_document).map(Loaded::from)
+    }
+
+    fn from_document(root: &Object<'_>, problems: &Problems) -> Option<Self> {
+        let config = read::config(root)?;
+        warnings::warn(&config, problems);
+        Some(config)
+    }
+}
+
+impl From<(Config, Vec<String>)> for Loaded {
+    fn from((config, warnings): (Config, Vec<String>)) -> Self {
+        Self { config, warnings }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,73 @@
+//! What a config may say, and what will then surprise its author.
+
+use std::time::Duration;
+
+use common::document::Problems;
+use common::go_duration::GoDuration;
+
+use super::{Config, Dependent};
+
+/// A kubelet renews its lease every quarter of leaseDurationSeconds, which is 40 s by default.
+const LEASE_RENEWAL: Duration = Duration::from_secs(10);
+
+/// The share of the grace after which a lease counts as expired (rule 47).
+const EXPIRED_AT: f64 = 0.75;
+
+/// The kinds that can be scaled in the API groups every cluster has. Others are custom resources and not known here.
+const SCALABLE: [(&str, &[&str]); 2] =
+    [("apps/v1", &["Deployment", "StatefulSet", "ReplicaSet"]), ("v1", &["ReplicationController"])];
+
+/// Notes the warnings for a config that is otherwise in order.
+pub(super) fn warn(config: &Config, problems: &Problems) {
+    let grace = config.node_monitor_grace;
+    let expired = grace.mul_f64(EXPIRED_AT);
+    if expired <= LEASE_RENEWAL {
+        problems.warn(format!(
+            "kcmNodeMonitorGraceDuration: {} is so short that a lease counts as expired after {}, \
+             before a kubelet with default settings renews it (every {}): healthy shoots would be scaled down",
+            shown(grace),
+            shown(expired),
+            shown(LEASE_RENEWAL),
+        ));
+    }
+    for (index, dependent) in config.dependents.iter().enumerate() {
+        let entry = format!("dependentResourceInfos[{index}]");
+        warn_of_kind(&entry, dependent, problems);
+        warn_of_delay(&entry, dependent, grace - expired, problems);
+    }
+}
+
+/// D-8: a misspelt kind would otherwise be noticed in an outage only.
+fn warn_of_kind(entry: &str, dependent: &Dependent, problems: &Problems) {
+    let resource = &dependent.resource;
+    let known = SCALABLE.iter().find(|(api_version, _)| *api_version == resource.api_version);
+    if let Some((api_version, kinds)) = known
+        && !kinds.contains(&resource.kind.as_str())
+    {
+        let kinds = kinds.join(", ");
+        problems.warn(format!(
+            "{entry}.ref.kind: {api_version} has no kind {:?} that can be scaled (it has {kinds}): \
+             {resource} will not be protected",
+            resource.kind,
+        ));
+    }
+}
+
+/// D-35: each second waited in a scale-down is a second less until kube-controller-manager gives the nodes up.
+fn warn_of_delay(entry: &str, dependent: &Dependent, window: Duration, problems: &Problems) {
+    let delay = dependent.scale_down.initial_delay;
+    if delay.is_zero() {
+        return;
+    }
+    let consequence = if delay >= window { "it comes too late" } else { "protection comes that much later" };
+    problems.warn(format!(
+        "{entry}.scaleDown.initialDelay: {} of the {} at most between the verdict and the moment when \
+         kube-controller-manager gives the nodes up: {consequence}",
+        shown(delay),
+        shown(window),
+    ));
+}
+
+fn shown(duration: Duration) -> GoDuration {
+    GoDuration::from_std(duration)
+}

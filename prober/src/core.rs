@@ -1,0 +1,14 @@
+//! What decides: synchronous functions of values, `now` included. No client, no `async`, no logging, no clock in here.
+
+pub mod lease;
+pub mod lifecycle;
+pub mod memory;
+pub mod moment;
+pub mod plan;
+pub mod schedule;
+pub mod verdict;
+
+#[cfg(test)]
+mod scene;
+#[cfg(test)]
+mod simulation;

@@ -1,0 +1,226 @@
+//! The lease clock (D-21): when was a lease really renewed, whatever the clocks of its node and of this machine say?
+//!
+//! A stamp alone can be believed only if the node's clock agrees with ours. Watching the stamp *change* tells more: the
+//! renewal happened between the look that still showed the old value and the one that showed the new. The smallest
+//! distance ever seen between a stamp and the moment we first saw it, the `offset`, says how far the clocks are apart.
+//!
+//! A stamp is *doubted* for a beat and a tolerance when it was never seen to change, or when it came from further back
+//! than a beat explains: either its node died soon after that renewal, or its clock was just put back, and only a live
+//! node renews again in that time.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::moment::{Look, Moment};
+
+/// How long a kubelet waits between renewals when the lease does not say (a quarter of the default lease duration of 40 s).
+const DEFAULT_BEAT: TimeDelta = TimeDelta::seconds(10);
+/// How far an observed offset may be off for reasons other than a differing clock (D-21).
+const TOLERANCE: TimeDelta = TimeDelta::seconds(1);
+
+/// The shoot's `nodeMonitorGracePeriod` and what follows from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grace(TimeDelta);
+
+impl Grace {
+    /// After `period` without a renewal kube-controller-manager marks the node Unknown.
+    pub const fn new(period: TimeDelta) -> Self {
+        Self(period)
+    }
+
+    /// The whole period.
+    pub const fn period(self) -> TimeDelta {
+        self.0
+    }
+
+    /// When a lease counts as expired: 0.75 of the period (rule 47), to be earlier than kube-controller-manager.
+    pub fn threshold(self) -> TimeDelta {
+        TimeDelta::nanoseconds(self.0.num_nanoseconds().unwrap_or(i64::MAX) / 4 * 3)
+    }
+
+    /// How far apart looks may be so that doubt never delays a verdict: a renewal that is seen within this time has been
+    /// watched for a beat and the tolerance before it expires.
+    pub fn longest_gap(self) -> TimeDelta {
+        self.threshold() - self.0 / 4 - TOLERANCE
+    }
+
+    /// The interval of a kubelet's renewals: a quarter of the lease's own duration, at most a quarter of the grace.
+    fn beat(self, lease_duration_seconds: Option<i32>) -> TimeDelta {
+        let own = match lease_duration_seconds {
+            Some(seconds) if seconds > 0 => TimeDelta::milliseconds(i64::from(seconds) * 250),
+            _ => DEFAULT_BEAT,
+        };
+        own.min(self.0 / 4)
+    }
+}
+
+/// One lease as the API server shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseRecord {
+    /// The lease's name, which is its node's.
+    pub name: String,
+    /// `spec.renewTime`.
+    pub renew_time: Option<DateTime<Utc>>,
+    /// `spec.leaseDurationSeconds`.
+    pub duration_seconds: Option<i32>,
+}
+
+/// What is known of one lease at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaseState {
+    /// Renewed within the threshold.
+    Valid,
+    /// Not renewed for at least the threshold.
+    Expired,
+    /// Its stamp says expired, but we have not yet watched it for long enough to know that the stamp can be believed.
+    Undecided,
+}
+
+/// What we know of one lease's renewals.
+#[derive(Clone, Debug)]
+pub struct LeaseClock {
+    stamp: DateTime<Utc>,
+    /// `stamp` on our clock, converted once, when the value was first seen.
+    placed: Moment,
+    /// When we first saw `stamp`.
+    seen: Moment,
+    /// The last look that showed `stamp`.
+    looked: Moment,
+    /// The smallest `seen - placed` over the values seen.
+    offset: TimeDelta,
+    /// Whether the stamp was ever seen to change.
+    changed: bool,
+    /// Whether `stamp` may be misplaced.
+    doubted: bool,
+    duration_seconds: Option<i32>,
+}
+
+impl LeaseClock {
+    /// Starts to watch a lease that shows `stamp`.
+    pub fn new(look: &Look, stamp: DateTime<Utc>, duration_seconds: Option<i32>) -> Self {
+        let placed = look.place(stamp);
+        Self {
+            stamp,
+            placed,
+            seen: look.received,
+            looked: look.sent,
+            offset: look.received - placed,
+            changed: false,
+            doubted: true,
+            duration_seconds,
+        }
+    }
+
+    /// Takes in what a further look shows.
+    pub fn observe(&mut self, look: &Look, stamp: DateTime<Utc>, duration_seconds: Option<i32>, grace: Grace) {
+        self.duration_seconds = duration_seconds;
+        if stamp != self.stamp {
+            let placed = look.place(stamp);
+            let distance = look.received - placed;
+            let smallest = self.offset.min(distance);
+            let stepped = if self.clocks_agree(smallest, grace) {
+                placed < self.looked - self.beat_and_tolerance(grace)
+            } else {
+                placed + smallest < self.looked - TOLERANCE
+            };
+            self.offset = if stepped { distance } else { smallest };
+            self.doubted = distance - self.offset > self.beat_and_tolerance(grace);
+            (self.stamp, self.placed, self.seen, self.changed) = (stamp, placed, look.received, true);
+        }
+        self.looked = look.sent;
+    }
+
+    /// When the lease was renewed last, on our clock.
+    pub fn renewed(&self, grace: Grace) -> Moment {
+        if self.clocks_differ(grace) { self.placed + self.offset } else { self.placed.min(self.seen) }
+    }
+
+    /// How far the node's clock is behind ours (negative: ahead), beyond what the beat and the tolerance explain; zero
+    /// while they agree.
+    pub fn skew(&self, grace: Grace) -> TimeDelta {
+        if self.clocks_differ(grace) { self.offset } else { TimeDelta::zero() }
+    }
+
+    /// What the lease is at `now`.
+    pub fn state(&self, now: Moment, grace: Grace) -> LeaseState {
+        if self.renewed(grace) + grace.threshold() > now {
+            LeaseState::Valid
+        } else if now < self.certain_from(grace) {
+            LeaseState::Undecided
+        } else {
+            LeaseState::Expired
+        }
+    }
+
+    /// The earliest moment at which this lease counts as expired unless it is renewed.
+    pub fn expires(&self, grace: Grace) -> Moment {
+        (self.renewed(grace) + grace.threshold()).max(self.certain_from(grace))
+    }
+
+    /// From when on an unchanged stamp is believed.
+    fn certain_from(&self, grace: Grace) -> Moment {
+        if self.doubted { self.seen + self.beat_and_tolerance(grace) } else { self.seen }
+    }
+
+    fn beat_and_tolerance(&self, grace: Grace) -> TimeDelta {
+        grace.beat(self.duration_seconds) + TOLERANCE
+    }
+
+    fn clocks_agree(&self, offset: TimeDelta, grace: Grace) -> bool {
+        -TOLERANCE <= offset && offset <= self.beat_and_tolerance(grace)
+    }
+
+    /// Known only from changes: one stamp alone may simply be old.
+    fn clocks_differ(&self, grace: Grace) -> bool {
+        self.changed && !self.clocks_agree(self.offset, grace)
+    }
+}
+
+/// The lease clocks of one shoot, by node name.
+#[derive(Debug, Default)]
+pub struct LeaseBook {
+    clocks: HashMap<String, LeaseClock>,
+    without_renew_time: usize,
+}
+
+impl LeaseBook {
+    /// Takes in a complete list of leases. Leases that are gone, or have no renewTime (D-19), are forgotten.
+    pub fn observe(&mut self, look: &Look, leases: Vec<LeaseRecord>, grace: Grace) {
+        let mut before = std::mem::take(&mut self.clocks);
+        self.clocks.reserve(leases.len());
+        self.without_renew_time = 0;
+        for lease in leases {
+            let Some(stamp) = lease.renew_time else {
+                self.without_renew_time += 1;
+                continue;
+            };
+            let entry = before.remove_entry(&lease.name).map_or_else(
+                || (lease.name, LeaseClock::new(look, stamp, lease.duration_seconds)),
+                |(name, mut clock)| {
+                    clock.observe(look, stamp, lease.duration_seconds, grace);
+                    (name, clock)
+                },
+            );
+            self.clocks.insert(entry.0, entry.1);
+        }
+    }
+
+    /// The clock of the lease of this node.
+    pub fn get(&self, node: &str) -> Option<&LeaseClock> {
+        self.clocks.get(node)
+    }
+
+    /// All leases that have a renewTime.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &LeaseClock)> {
+        self.clocks.iter().map(|(name, clock)| (name.as_str(), clock))
+    }
+
+    /// How many leases of the last look had no renewTime.
+    pub fn without_renew_time(&self) -> usize {
+        self.without_renew_time
+    }
+}
+
+#[cfg(test)]
+mod tests;

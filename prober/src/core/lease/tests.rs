@@ -1,0 +1,237 @@
+use proptest::prelude::*;
+
+use super::super::scene::{GRACE, at, lease, look, span, wall};
+use super::*;
+
+/// A clock that was shown these (look, stamp) pairs, in seconds.
+fn shown(looks: &[(f64, f64)]) -> LeaseClock {
+    let ((first, stamp), further) = looks.split_first().map(|(first, further)| (*first, further)).expect("a look");
+    let mut clock = LeaseClock::new(&look(first), wall(stamp), Some(40));
+    for &(seconds, stamp) in further {
+        clock.observe(&look(seconds), wall(stamp), Some(40), GRACE);
+    }
+    clock
+}
+
+#[test]
+fn the_threshold_is_three_quarters_of_the_grace() {
+    for (grace, threshold) in [(40.0, 30.0), (50.0, 37.5), (10.0, 7.5), (0.004, 0.003)] {
+        assert_eq!(Grace::new(span(grace)).threshold(), span(threshold), "{grace} s");
+    }
+    assert!(Grace::new(TimeDelta::MAX).threshold() > TimeDelta::days(365), "a grace beyond reason does not wrap");
+}
+
+#[test]
+fn the_beat_is_a_quarter_of_the_lease_and_at_most_of_the_grace() {
+    let cases =
+        [(Some(40), 40.0, 10.0), (Some(20), 40.0, 5.0), (Some(60), 40.0, 10.0), (Some(60), 80.0, 15.0), (Some(3), 40.0, 0.75)];
+    let absent = [(None, 40.0, 10.0), (Some(0), 40.0, 10.0), (Some(-8), 40.0, 10.0), (None, 80.0, 10.0), (None, 8.0, 2.0)];
+    for (duration, grace, beat) in cases.into_iter().chain(absent) {
+        assert_eq!(Grace::new(span(grace)).beat(duration), span(beat), "{duration:?}, grace {grace} s");
+    }
+}
+
+#[test]
+fn a_lease_is_expired_from_the_very_instant_of_its_threshold() {
+    let clock = shown(&[(0.0, -1.0), (9.5, 9.0)]);
+    assert_eq!(clock.renewed(GRACE), at(9.0));
+    assert_eq!(clock.expires(GRACE), at(39.0));
+    assert_eq!(clock.state(at(39.0) - TimeDelta::nanoseconds(1), GRACE), LeaseState::Valid);
+    assert_eq!(clock.state(at(39.0), GRACE), LeaseState::Expired);
+}
+
+#[test]
+fn another_grace_holds_from_the_next_judgement_on() {
+    let clock = shown(&[(0.0, -1.0), (9.5, 9.0)]);
+    assert_eq!(clock.state(at(45.0), GRACE), LeaseState::Expired);
+    assert_eq!(clock.state(at(45.0), Grace::new(span(50.0))), LeaseState::Valid);
+    assert_eq!(clock.state(at(45.0), Grace::new(span(8.0))), LeaseState::Expired);
+}
+
+#[test]
+fn a_stamp_seen_to_change_is_believed_while_the_clocks_agree() {
+    // Distances from -1 s to one beat and 1 s agree; the second column is when the lease then counts as renewed.
+    for (distance, renewed) in [(0.0, 10.0), (5.0, 5.0), (11.0, -1.0), (-1.0, 10.0)] {
+        let clock = shown(&[(0.0, -20.0), (10.0, 10.0 - distance)]);
+        assert_eq!(clock.skew(GRACE), TimeDelta::zero(), "distance {distance} s");
+        assert_eq!(clock.renewed(GRACE), at(renewed), "distance {distance} s");
+    }
+}
+
+#[test]
+fn a_clock_that_differs_is_corrected_by_its_offset() {
+    for distance in [11.001, 60.0, 3600.0, -1.001, -60.0] {
+        let clock = shown(&[(0.0, -10.0 - distance), (10.0, 10.0 - distance)]);
+        assert_eq!(clock.skew(GRACE), span(distance));
+        assert_eq!(clock.renewed(GRACE), at(10.0), "distance {distance} s");
+    }
+}
+
+#[test]
+fn the_smallest_distance_ever_seen_is_the_offset() {
+    let behind = 20.0;
+    let clock = shown(&[(0.0, -5.0 - behind), (10.0, 5.0 - behind), (16.0, 15.0 - behind), (30.0, 25.0 - behind)]);
+    assert_eq!(clock.skew(GRACE), span(behind + 1.0), "seen 5, 1 and 5 s after a renewal");
+    assert_eq!(clock.renewed(GRACE), at(26.0));
+}
+
+#[test]
+fn an_unchanged_stamp_ages_on_our_clock_alone() {
+    let mut clock = shown(&[(0.0, -1.0), (9.5, 9.0)]);
+    for (seconds, our_wall_clock) in [(20.0, 3620.0), (30.0, -7170.0)] {
+        let stepped = Look { wall: wall(our_wall_clock), ..look(seconds) };
+        clock.observe(&stepped, wall(9.0), Some(40), GRACE);
+        assert_eq!(clock.renewed(GRACE), at(9.0), "our wall clock steps to {our_wall_clock} s");
+    }
+}
+
+#[test]
+fn a_stepped_clock_is_noticed_while_the_clocks_agree() {
+    let before = [(0.0, -1.0), (10.0, 9.5), (20.0, 19.5)];
+    // A renewal is after the look at 20 s; a stamp more than a beat and 1 s before that look was set by another clock.
+    let tolerated = shown(&[before.as_slice(), &[(30.0, 9.0)]].concat());
+    assert_eq!((tolerated.skew(GRACE), tolerated.renewed(GRACE)), (TimeDelta::zero(), at(9.0)));
+    let stepped = shown(&[before.as_slice(), &[(30.0, 8.999)]].concat());
+    assert_eq!((stepped.skew(GRACE), stepped.renewed(GRACE)), (span(21.001), at(30.0)));
+}
+
+#[test]
+fn a_stepped_clock_is_noticed_while_the_clocks_differ() {
+    let behind = 40.0;
+    let before = [(0.0, -1.0 - behind), (10.0, 9.5 - behind), (20.0, 19.5 - behind)];
+    let tolerated = shown(&[before.as_slice(), &[(30.0, 19.0 - behind - 0.5)]].concat());
+    assert_eq!(tolerated.renewed(GRACE), at(19.0), "19 s is no more than 1 s before the look at 20 s");
+    let stepped = shown(&[before.as_slice(), &[(30.0, 18.999 - behind - 0.5)]].concat());
+    assert_eq!(stepped.renewed(GRACE), at(30.0));
+}
+
+#[test]
+fn a_clock_that_steps_forward_is_followed_at_once() {
+    let clock = shown(&[(0.0, -1.0), (10.0, 9.5), (20.0, 19.5 + 60.0)]);
+    assert_eq!(clock.skew(GRACE), span(-59.5));
+    assert_eq!(clock.renewed(GRACE), at(20.0));
+}
+
+#[test]
+fn the_look_that_showed_the_old_value_counts_from_its_request() {
+    let mut clock = shown(&[(0.0, -1.0), (10.0, 9.5)]);
+    let slow = Look { sent: at(20.0), received: at(28.0), wall: wall(28.0) };
+    clock.observe(&slow, wall(9.5), Some(40), GRACE);
+    clock.observe(&look(30.0), wall(9.7), Some(40), GRACE);
+    assert_eq!(clock.renewed(GRACE), at(9.7), "9.7 s is within a beat and 1 s of the request at 20 s, not of the answer");
+}
+
+#[test]
+fn an_old_stamp_is_undecided_until_it_was_watched_for_a_beat_and_a_second() {
+    let clock = shown(&[(0.0, -31.0)]);
+    assert_eq!(clock.state(at(0.0), GRACE), LeaseState::Undecided);
+    assert_eq!(clock.state(at(11.0) - TimeDelta::nanoseconds(1), GRACE), LeaseState::Undecided);
+    assert_eq!(clock.state(at(11.0), GRACE), LeaseState::Expired);
+    assert_eq!(clock.expires(GRACE), at(11.0));
+}
+
+#[test]
+fn the_watching_lasts_as_long_as_the_leases_own_beat() {
+    let faster = LeaseClock::new(&look(0.0), wall(-31.0), Some(20));
+    assert_eq!(faster.expires(GRACE), at(6.0));
+    let unsaid = LeaseClock::new(&look(0.0), wall(-31.0), None);
+    assert_eq!(unsaid.expires(GRACE), at(11.0));
+    assert_eq!(unsaid.expires(Grace::new(span(4.0))), at(2.0), "at most a quarter of the grace");
+}
+
+#[test]
+fn a_fresh_stamp_is_valid_at_first_sight_and_expires_in_its_time() {
+    let clock = shown(&[(0.0, -5.0)]);
+    assert_eq!(clock.state(at(0.0), GRACE), LeaseState::Valid);
+    assert_eq!(clock.expires(GRACE), at(25.0));
+    assert_eq!(clock.state(at(25.0), GRACE), LeaseState::Expired, "25 s of watching are enough");
+}
+
+#[test]
+fn a_stamp_from_the_future_counts_from_when_it_was_first_seen() {
+    let clock = shown(&[(0.0, 600.0)]);
+    assert_eq!(clock.renewed(GRACE), at(0.0));
+    assert_eq!(clock.state(at(30.0), GRACE), LeaseState::Expired);
+}
+
+#[test]
+fn a_stamp_that_was_seen_to_change_is_never_undecided() {
+    let clock = shown(&[(0.0, -50.0), (1.0, -45.0)]);
+    assert_eq!(clock.state(at(1.0), GRACE), LeaseState::Valid, "its clock is 46 s behind");
+    let clock = shown(&[(0.0, -35.0), (1.0, -10.0)]);
+    assert_eq!(clock.state(at(20.0), GRACE), LeaseState::Expired);
+}
+
+#[test]
+fn a_lease_without_renew_time_is_counted_and_has_no_clock() {
+    let mut book = LeaseBook::default();
+    let stampless = LeaseRecord { renew_time: None, ..lease("b", 0.0) };
+    book.observe(&look(0.0), vec![lease("a", -1.0), stampless], GRACE);
+    assert_eq!(book.without_renew_time(), 1);
+    assert!(book.get("a").is_some() && book.get("b").is_none());
+    book.observe(&look(10.0), vec![lease("a", 9.0), lease("b", 9.0)], GRACE);
+    assert_eq!(book.without_renew_time(), 0);
+    assert_eq!(book.iter().count(), 2);
+}
+
+#[test]
+fn a_lease_that_went_away_is_forgotten_and_starts_anew() {
+    let mut book = LeaseBook::default();
+    book.observe(&look(0.0), vec![lease("a", -1.0), lease("b", -1.0)], GRACE);
+    book.observe(&look(10.0), vec![lease("a", 9.0), lease("b", 9.0)], GRACE);
+    book.observe(&look(20.0), vec![lease("a", 19.0)], GRACE);
+    assert!(book.get("b").is_none());
+    book.observe(&look(60.0), vec![lease("a", 19.0), lease("b", 9.0)], GRACE);
+    assert_eq!(book.get("a").map(|clock| clock.state(at(60.0), GRACE)), Some(LeaseState::Expired));
+    assert_eq!(book.get("b").map(|clock| clock.state(at(60.0), GRACE)), Some(LeaseState::Undecided));
+}
+
+/// Looks in ascending order with gaps of up to 90 s.
+fn looks() -> impl Strategy<Value = Vec<f64>> {
+    prop::collection::vec(0.001..90.0_f64, 2..30).prop_map(|gaps| {
+        gaps.into_iter()
+            .scan(0.0, |now, gap| {
+                *now += gap;
+                Some((*now * 1e6_f64).round() / 1e6)
+            })
+            .collect()
+    })
+}
+
+/// The last renewal at `now` of a kubelet that renews every 10 s.
+fn last_renewal(phase: f64, now: f64) -> f64 {
+    phase + 10.0 * ((now - phase) / 10.0).floor()
+}
+
+proptest! {
+    #[test]
+    fn a_healthy_lease_never_expires_whatever_its_clock_says(looks in looks(), phase in 0.0..10.0_f64, skew in -7200.0..7200.0_f64) {
+        let mut clock = LeaseClock::new(&look(looks[0]), wall(last_renewal(phase, looks[0]) + skew), Some(40));
+        for &now in &looks[1..] {
+            clock.observe(&look(now), wall(last_renewal(phase, now) + skew), Some(40), GRACE);
+            prop_assert_ne!(clock.state(at(now), GRACE), LeaseState::Expired, "at {} s", now);
+        }
+    }
+
+    #[test]
+    fn without_skew_the_stamp_is_the_renewal(looks in looks(), phase in 0.0..10.0_f64) {
+        let mut clock = LeaseClock::new(&look(looks[0]), wall(last_renewal(phase, looks[0])), Some(40));
+        for &now in &looks {
+            let renewal = last_renewal(phase, now);
+            clock.observe(&look(now), wall(renewal), Some(40), GRACE);
+            prop_assert_eq!(clock.renewed(GRACE), at(renewal), "at {} s", now);
+        }
+    }
+
+    #[test]
+    fn a_lease_expires_exactly_when_it_says_so(first in -60.0..5.0_f64, change in prop::option::of(-50.0..20.0_f64), grace in 2.0..80.0_f64) {
+        let grace = Grace::new(span(grace));
+        let mut clock = LeaseClock::new(&look(0.0), wall(first), Some(40));
+        if let Some(stamp) = change {
+            clock.observe(&look(10.0), wall(stamp), Some(40), grace);
+        }
+        let expires = clock.expires(grace);
+        prop_assert_ne!(clock.state(expires - TimeDelta::nanoseconds(1), grace), LeaseState::Expired);
+        prop_assert_eq!(clock.state(expires, grace), LeaseState::Expired);
+    }
+}

@@ -1,0 +1,116 @@
+//! May a shoot be probed (rules 33 to 36)?
+
+use chrono::TimeDelta;
+
+use super::verdict::PoolConditions;
+use crate::gardener::{OperationState, OperationType, Shoot};
+
+/// What a shoot's state means for its probe.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Lifecycle {
+    /// It is to be probed, with these settings.
+    Probe(ShootSettings),
+    /// A running probe ends and none starts.
+    Stop(StopReason),
+    /// No probe starts; a running one goes on as it was.
+    Wait(WaitReason),
+}
+
+/// What a shoot says about how to judge it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ShootSettings {
+    /// `spec.kubernetes.kubeControllerManager.nodeMonitorGracePeriod`, which replaces the configured one.
+    pub node_monitor_grace: Option<TimeDelta>,
+    /// The pools with settings of their own (rule 35).
+    pub pool_conditions: PoolConditions,
+}
+
+/// Why a shoot is not probed any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopReason {
+    /// The shoot has a deletion timestamp.
+    Deleting,
+    /// The shoot is hibernated or about to be.
+    Hibernated,
+    /// The control plane moves to another seed, whose watchdog takes over.
+    Migrating,
+    /// The shoot has no worker pools.
+    Workerless,
+}
+
+/// Why a shoot is not probed yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitReason {
+    /// Hibernation is off, but the control plane is not back yet.
+    WakingUp,
+    /// No finished Create or Restore and no Reconcile: the control plane is being made, or its state is unknown to us.
+    NotYetReconciled,
+}
+
+impl StopReason {
+    /// The reason in one word, for logs and metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Deleting => "deleting",
+            Self::Hibernated => "hibernated",
+            Self::Migrating => "migrating",
+            Self::Workerless => "workerless",
+        }
+    }
+}
+
+impl WaitReason {
+    /// The reason in one word, for logs and metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::WakingUp => "waking_up",
+            Self::NotYetReconciled => "not_yet_reconciled",
+        }
+    }
+}
+
+/// What the shoot's state means for its probe.
+pub fn lifecycle(shoot: &Shoot) -> Lifecycle {
+    let operation = shoot.status.last_operation.as_ref();
+    let hibernation = shoot.spec.hibernation_enabled();
+    if shoot.metadata.deletion_timestamp.is_some() {
+        return Lifecycle::Stop(StopReason::Deleting);
+    }
+    if hibernation {
+        return Lifecycle::Stop(StopReason::Hibernated);
+    }
+    if operation.is_some_and(|operation| operation.kind == OperationType::Migrate) {
+        return Lifecycle::Stop(StopReason::Migrating);
+    }
+    if shoot.spec.provider.workers.is_empty() {
+        return Lifecycle::Stop(StopReason::Workerless);
+    }
+    if shoot.status.is_hibernated {
+        return Lifecycle::Wait(WaitReason::WakingUp);
+    }
+    let ready = operation.is_some_and(|operation| match operation.kind {
+        OperationType::Reconcile => true,
+        OperationType::Create | OperationType::Restore => operation.state == OperationState::Succeeded,
+        OperationType::Migrate | OperationType::Other => false,
+    });
+    if ready { Lifecycle::Probe(settings(shoot)) } else { Lifecycle::Wait(WaitReason::NotYetReconciled) }
+}
+
+/// The settings of a shoot, also of one that waits: a running probe takes them up.
+pub fn settings(shoot: &Shoot) -> ShootSettings {
+    let pool_conditions = shoot
+        .spec
+        .provider
+        .workers
+        .iter()
+        .filter_map(|worker| {
+            let conditions = &worker.machine_controller_manager.as_ref()?.node_conditions;
+            // An empty list means the default one (rule 35), which is what a pool that is not in the map gets.
+            (!conditions.is_empty()).then(|| (worker.name.clone(), conditions.clone()))
+        })
+        .collect();
+    ShootSettings { node_monitor_grace: shoot.spec.node_monitor_grace(), pool_conditions }
+}
+
+#[cfg(test)]
+mod tests;

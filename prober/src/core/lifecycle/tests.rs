@@ -1,0 +1,148 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+/// A shoot as Gardener embeds it in its Cluster.
+fn shoot(spec: Value, status: Value) -> Value {
+    json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": {"name": "s"}, "spec": spec, "status": status})
+}
+
+/// A shoot with one worker pool and this last operation.
+fn after(kind: &str, state: &str) -> Value {
+    shoot(json!({"provider": {"workers": [{"name": "w1"}]}}), json!({"lastOperation": {"type": kind, "state": state}}))
+}
+
+fn of(shoot: &Value) -> Lifecycle {
+    lifecycle(&serde_json::from_value(shoot.clone()).expect("a shoot"))
+}
+
+fn changed(mut shoot: Value, pointer: &str, value: Value) -> Value {
+    let (parent, key) = pointer.rsplit_once('/').expect("a pointer");
+    shoot.pointer_mut(parent).expect("a parent")[key] = value;
+    shoot
+}
+
+fn probes(shoot: &Value) -> bool {
+    matches!(of(shoot), Lifecycle::Probe(_))
+}
+
+#[test]
+fn a_shoot_is_probed_if_it_has_worker_pools() {
+    // LIF-01, LIF-03
+    for (pools, probed) in
+        [(json!([{"name": "a"}, {"name": "b"}]), true), (json!([{"name": "a"}]), true), (json!([]), false), (Value::Null, false)]
+    {
+        let shoot = changed(after("Create", "Succeeded"), "/spec/provider/workers", pools.clone());
+        assert_eq!(probes(&shoot), probed, "{pools}");
+        assert!(probed || of(&shoot) == Lifecycle::Stop(StopReason::Workerless));
+    }
+}
+
+#[test]
+fn hibernation_stops_and_waking_up_waits() {
+    // LIF-04 to LIF-06
+    let shoot = |enabled: Value, hibernated: Value| {
+        let shoot = changed(after("Reconcile", "Succeeded"), "/spec/hibernation", json!({"enabled": enabled}));
+        of(&changed(shoot, "/status/hibernated", hibernated))
+    };
+    let stop = Lifecycle::Stop(StopReason::Hibernated);
+    assert_eq!(shoot(json!(true), json!(false)), stop);
+    assert_eq!(shoot(json!(true), json!(true)), stop);
+    assert_eq!(shoot(json!(false), json!(true)), Lifecycle::Wait(WaitReason::WakingUp));
+    assert_eq!(shoot(Value::Null, json!(true)), Lifecycle::Wait(WaitReason::WakingUp));
+    for enabled in [json!(false), Value::Null] {
+        assert_eq!(shoot(enabled, json!(false)), Lifecycle::Probe(ShootSettings::default()));
+    }
+}
+
+#[test]
+fn deletion_stops() {
+    // LIF-07
+    let shoot = changed(after("Reconcile", "Succeeded"), "/metadata/deletionTimestamp", json!("2022-05-05T08:34:05Z"));
+    assert_eq!(of(&shoot), Lifecycle::Stop(StopReason::Deleting));
+}
+
+#[test]
+fn a_control_plane_that_is_being_made_is_left_alone() {
+    // LIF-08, LIF-10
+    for kind in ["Create", "Restore"] {
+        for state in ["Processing", "Pending", "Error", "Aborted", "Failed", "", "New"] {
+            assert_eq!(of(&after(kind, state)), Lifecycle::Wait(WaitReason::NotYetReconciled), "{kind} {state}");
+        }
+        assert!(probes(&after(kind, "Succeeded")), "{kind}");
+    }
+}
+
+#[test]
+fn a_migration_stops_in_every_state() {
+    // LIF-09
+    for state in ["", "Processing", "Succeeded", "Error", "New"] {
+        assert_eq!(of(&after("Migrate", state)), Lifecycle::Stop(StopReason::Migrating), "{state:?}");
+    }
+}
+
+#[test]
+fn a_reconcile_is_probed_in_every_state() {
+    // LIF-11
+    for state in ["", "Processing", "Succeeded", "Error", "Failed", "Pending", "New"] {
+        assert!(probes(&after("Reconcile", state)), "{state:?}");
+    }
+}
+
+#[test]
+fn without_a_known_last_operation_nothing_starts_and_nothing_stops() {
+    // LIF-14, fault 56
+    let waits = Lifecycle::Wait(WaitReason::NotYetReconciled);
+    let spec = json!({"provider": {"workers": [{"name": "w1"}]}});
+    for status in [json!({}), json!({"lastOperation": null}), json!({"lastOperation": {}}), Value::Null] {
+        assert_eq!(of(&shoot(spec.clone(), status.clone())), waits, "{status}");
+    }
+    for kind in ["Delete", "", "ForceReconcile", "reconcile"] {
+        assert_eq!(of(&after(kind, "Succeeded")), waits, "{kind:?}");
+    }
+    let mut absent = shoot(spec, json!({}));
+    absent.as_object_mut().expect("an object").remove("status");
+    assert_eq!(of(&absent), waits);
+}
+
+#[test]
+fn every_reason_to_stop_outweighs_every_reason_to_wait() {
+    let waking = changed(after("Create", "Processing"), "/status/hibernated", json!(true));
+    assert_eq!(of(&waking), Lifecycle::Wait(WaitReason::WakingUp));
+    let workerless = changed(waking, "/spec/provider/workers", json!([]));
+    assert_eq!(of(&workerless), Lifecycle::Stop(StopReason::Workerless));
+    let deleting = changed(workerless, "/metadata/deletionTimestamp", json!("2022-05-05T08:34:05Z"));
+    assert_eq!(of(&deleting), Lifecycle::Stop(StopReason::Deleting));
+}
+
+#[test]
+fn the_shoots_own_grace_and_conditions_are_its_settings() {
+    // LIF-08's 80 s, LIF-15, rules 35 and 36
+    let shoot = changed(
+        after("Reconcile", "Succeeded"),
+        "/spec/kubernetes",
+        json!({"kubeControllerManager": {"nodeMonitorGracePeriod": "1m20s"}}),
+    );
+    let workers = json!([
+        {"name": "own", "machineControllerManager": {"nodeConditions": ["DiskPressure", "MemoryPressure"]}},
+        {"name": "empty", "machineControllerManager": {"nodeConditions": []}},
+        {"name": "unsaid", "machineControllerManager": {"machineDrainTimeout": "2h"}},
+        {"name": "plain"},
+    ]);
+    let Lifecycle::Probe(settings) = of(&changed(shoot, "/spec/provider/workers", workers)) else { unreachable!("it is probed") };
+    assert_eq!(settings.node_monitor_grace, Some(TimeDelta::seconds(80)));
+    let own = vec!["DiskPressure".to_owned(), "MemoryPressure".to_owned()];
+    assert_eq!(settings.pool_conditions, PoolConditions::from([("own".to_owned(), own)]));
+}
+
+#[test]
+fn a_shoot_that_waits_has_settings_all_the_same() {
+    let shoot = changed(
+        after("Delete", "Processing"),
+        "/spec/kubernetes",
+        json!({"kubeControllerManager": {"nodeMonitorGracePeriod": "50s"}}),
+    );
+    let shoot: Shoot = serde_json::from_value(shoot).expect("a shoot");
+    assert_eq!(lifecycle(&shoot), Lifecycle::Wait(WaitReason::NotYetReconciled));
+    assert_eq!(settings(&shoot).node_monitor_grace, Some(TimeDelta::seconds(50)));
+}

@@ -1,0 +1,70 @@
+//! Points on our own monotonic clock, and the looks that connect it with the wall clock.
+
+use std::ops::{Add, Sub};
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+/// A point on this process's monotonic clock: the time since the process began, negative for what happened before.
+/// Never affected by a step of the wall clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment(TimeDelta);
+
+impl Moment {
+    /// When the process began.
+    pub const START: Self = Self(TimeDelta::zero());
+
+    /// The moment this long after [`Moment::START`].
+    pub const fn since_start(span: TimeDelta) -> Self {
+        Self(span)
+    }
+
+    /// The time since [`Moment::START`].
+    pub const fn elapsed_since_start(self) -> TimeDelta {
+        self.0
+    }
+}
+
+impl Add<TimeDelta> for Moment {
+    type Output = Self;
+    fn add(self, span: TimeDelta) -> Self {
+        Self(self.0.checked_add(&span).unwrap_or(if span > TimeDelta::zero() { TimeDelta::MAX } else { TimeDelta::MIN }))
+    }
+}
+
+impl Sub<TimeDelta> for Moment {
+    type Output = Self;
+    fn sub(self, span: TimeDelta) -> Self {
+        self + -span
+    }
+}
+
+impl Sub for Moment {
+    type Output = TimeDelta;
+    fn sub(self, earlier: Self) -> TimeDelta {
+        self.0.checked_sub(&earlier.0).unwrap_or(if self > earlier { TimeDelta::MAX } else { TimeDelta::MIN })
+    }
+}
+
+/// When one answer of the API server was asked for and got.
+///
+/// A most-recent answer shows a state no older than `sent`; what it shows had happened by `received`. Judging by `sent`
+/// means that a slow answer cannot make a lease look older than it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    /// When the request was sent.
+    pub sent: Moment,
+    /// When the answer was complete.
+    pub received: Moment,
+    /// What the wall clock said at `received`; used only to place the stamps of other machines' clocks on ours.
+    pub wall: DateTime<Utc>,
+}
+
+impl Look {
+    /// Where on our monotonic clock a wall-clock stamp lies, by what the wall clock says during this look.
+    pub fn place(&self, stamp: DateTime<Utc>) -> Moment {
+        self.received - (self.wall - stamp)
+    }
+}
+
+#[cfg(test)]
+mod tests;

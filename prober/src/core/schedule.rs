@@ -1,0 +1,90 @@
+//! When to look next: just when the verdict could fall, and otherwise as rarely as configured.
+
+use chrono::TimeDelta;
+
+use super::lease::{Grace, LeaseClock};
+use super::moment::Moment;
+use super::verdict::fails;
+
+/// A look this long after a lease's expiry finds it expired; timers may fire up to a millisecond early.
+const JUST_AFTER: TimeDelta = TimeDelta::milliseconds(1);
+/// The wait after the first failed probe; it doubles with each further one.
+const FIRST_RETRY: TimeDelta = TimeDelta::seconds(1);
+
+/// The smallest number of expired leases with which `candidates` fail; none if they cannot (one candidate never does).
+fn failing_count(candidates: usize, fraction: f64) -> Option<usize> {
+    (candidates >= 2).then(|| (1..=candidates).find(|&count| fails(count, candidates, fraction))).flatten()
+}
+
+/// The earliest moment at which the verdict can fall if nothing is renewed from now on.
+///
+/// With the candidates known it is when the k-th oldest of them expires, k being the smallest count that fails. With
+/// only `leases` that machines allow known, any subset might be the candidates, so it is when as many have expired as
+/// make two candidates fail: the nodes must be looked at then.
+pub fn verdict_possible<'a>(
+    leases: impl IntoIterator<Item = &'a LeaseClock>,
+    candidates_known: bool,
+    fraction: f64,
+    grace: Grace,
+) -> Option<Moment> {
+    let mut expiries: Vec<Moment> = leases.into_iter().map(|clock| clock.expires(grace)).collect();
+    let count = failing_count(if candidates_known { expiries.len() } else { 2 }, fraction)?;
+    if expiries.len() < count.max(2) {
+        return None;
+    }
+    let (_, expiry, _) = expiries.select_nth_unstable(count - 1);
+    Some(*expiry + JUST_AFTER)
+}
+
+/// What the time of the next look depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct Outlook {
+    /// When the probe that is over ended.
+    pub now: Moment,
+    /// The configured interval with this round's jitter.
+    pub interval: TimeDelta,
+    /// See [`verdict_possible`]; of the last complete probe. None also before the first one.
+    pub verdict_possible: Option<Moment>,
+    /// After this moment a renewal would be seen so late that it could be doubted when it counts; see
+    /// [`Grace::longest_gap`].
+    pub doubt_from: Option<Moment>,
+    /// A moment from which on something waits for a probe, such as the end of the initial delay.
+    pub awaited: Option<Moment>,
+    /// Set when the probe failed.
+    pub failure: Option<Failure>,
+}
+
+/// What is known after a failed probe.
+#[derive(Clone, Copy, Debug)]
+pub struct Failure {
+    /// How many probes failed in a row, this one included.
+    pub in_a_row: u32,
+    /// Whether no probe was ever complete, so that the verdict may be due without our knowing.
+    pub never_complete: bool,
+    /// The factor, from 1 on, by which the wait is stretched so that shoots do not move in step.
+    pub stretch: f64,
+    /// Until when the API server asked us to stay away (429).
+    pub throttled_until: Option<Moment>,
+}
+
+/// When to look next. A moment that has passed never schedules.
+pub fn next_look(outlook: &Outlook) -> Moment {
+    let Outlook { now, interval, verdict_possible, doubt_from, awaited, failure } = *outlook;
+    let regular = now + interval;
+    let retry =
+        failure.filter(|f| f.never_complete || verdict_possible.is_some_and(|due| due <= regular)).map(|f| now + retry_wait(f));
+    let earliest = [verdict_possible, doubt_from, awaited, retry]
+        .into_iter()
+        .flatten()
+        .filter(|&moment| moment > now)
+        .fold(regular, Moment::min);
+    failure.and_then(|f| f.throttled_until).map_or(earliest, |until| earliest.max(until))
+}
+
+fn retry_wait(failure: Failure) -> TimeDelta {
+    let doubled = FIRST_RETRY * 2_i32.pow(failure.in_a_row.saturating_sub(1).min(16));
+    TimeDelta::milliseconds((doubled.num_milliseconds() as f64 * failure.stretch) as i64)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,262 @@
+//! Candidates and verdict (rules 44 to 48, D-19, D-20, D-21): which leases count, and what follows from them.
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::lease::{Grace, LeaseBook, LeaseClock, LeaseState};
+use super::moment::Moment;
+
+/// A node with this annotation, whatever its value, is not managed by machine-controller-manager and does not count.
+const NOT_MANAGED_BY_MCM: &str = "node.machine.sapcloud.io/not-managed-by-mcm";
+/// The label that says which worker pool a node belongs to.
+const POOL_LABEL: &str = "worker.gardener.cloud/pool";
+/// What makes a node unhealthy where its pool does not say (Gardener's default list, rule 45).
+const DEFAULT_UNHEALTHY_CONDITIONS: [&str; 4] = ["KernelDeadlock", "ReadonlyFilesystem", "DiskPressure", "NetworkUnavailable"];
+/// The condition type that accompanies an in-place update, and the reasons with which the node does not count.
+const IN_PLACE_UPDATE: (&str, [&str; 2]) = ("InPlaceUpdate", ["ReadyForUpdate", "UpdateFailed"]);
+
+/// One node as far as it matters here.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeRecord {
+    /// The node's name.
+    pub name: String,
+    /// The value of the label `worker.gardener.cloud/pool`.
+    pub pool: Option<String>,
+    /// Whether the node carries the annotation `node.machine.sapcloud.io/not-managed-by-mcm`.
+    pub not_managed_by_mcm: bool,
+    /// `status.conditions`.
+    pub conditions: Vec<NodeCondition>,
+}
+
+impl NodeRecord {
+    /// Takes what matters from a node's labels and annotations.
+    pub fn new<'a>(
+        name: String,
+        mut label: impl FnMut(&str) -> Option<&'a str>,
+        has_annotation: impl FnOnce(&str) -> bool,
+        conditions: Vec<NodeCondition>,
+    ) -> Self {
+        Self {
+            name,
+            pool: label(POOL_LABEL).map(str::to_owned),
+            not_managed_by_mcm: has_annotation(NOT_MANAGED_BY_MCM),
+            conditions,
+        }
+    }
+}
+
+/// One entry of a node's `status.conditions`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeCondition {
+    /// `type`.
+    pub kind: String,
+    /// `status`: True, False or Unknown.
+    pub status: String,
+    /// `reason`.
+    pub reason: String,
+}
+
+/// Per worker pool, the condition types that make a node unhealthy when True; pools that are not in it use the default.
+pub type PoolConditions = BTreeMap<String, Vec<String>>;
+
+/// Why a node's lease does not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Exclusion {
+    /// No Machine says that it backs the node, or only ones that are Failed or Terminating.
+    NoUsableMachine,
+    /// The node is not managed by machine-controller-manager.
+    NotManaged,
+    /// One of the pool's unhealthy conditions is True.
+    UnhealthyCondition,
+    /// The node is about to be updated in place, or its update failed.
+    InPlaceUpdate,
+    /// There is a lease, but no node of that name.
+    NoNode,
+    /// There is a node, but no lease of that name, or one without renewTime.
+    NoLease,
+}
+
+impl Exclusion {
+    /// All reasons.
+    pub const ALL: [Self; 6] =
+        [Self::NoUsableMachine, Self::NotManaged, Self::UnhealthyCondition, Self::InPlaceUpdate, Self::NoNode, Self::NoLease];
+
+    /// The reason as one word, for logs and metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NoUsableMachine => "no_usable_machine",
+            Self::NotManaged => "not_managed",
+            Self::UnhealthyCondition => "unhealthy_condition",
+            Self::InPlaceUpdate => "in_place_update",
+            Self::NoNode => "no_node",
+            Self::NoLease => "no_lease",
+        }
+    }
+}
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The nodes reach their API server: bring the dependents back.
+    ScaleUp(Scope),
+    /// The nodes lost the way to their API server: take the dependents to 0.
+    ScaleDown,
+    /// Nothing may be concluded.
+    Hold(HoldReason),
+}
+
+/// Which dependents a scale-up may touch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// All that are configured.
+    All,
+    /// Only those that carry the meltdown marker (D-20).
+    HeldDown,
+}
+
+/// Why nothing is concluded from complete answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HoldReason {
+    /// There is one candidate only, and its lease is not known to be valid (D-20).
+    SingleCandidate,
+    /// The verdict depends on leases whose stamps cannot be believed yet (D-21).
+    Undecided,
+}
+
+impl Verdict {
+    /// Whether a scale-up may be done.
+    pub const fn is_up(self) -> bool {
+        matches!(self, Self::ScaleUp(_))
+    }
+
+    /// The verdict in one word, for logs and metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ScaleUp(Scope::All) => "scale_up",
+            Self::ScaleUp(Scope::HeldDown) => "scale_up_held_down",
+            Self::ScaleDown => "scale_down",
+            Self::Hold(HoldReason::SingleCandidate) => "hold_single_candidate",
+            Self::Hold(HoldReason::Undecided) => "hold_undecided",
+        }
+    }
+}
+
+/// Whether so many expired leases of so many candidates mean an outage: float64 division and comparison, exactly Go's.
+pub fn fails(expired: usize, candidates: usize, fraction: f64) -> bool {
+    expired as f64 / candidates as f64 >= fraction
+}
+
+/// How many leases of each state the candidates have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Leases that count.
+    pub candidates: usize,
+    /// Of these, the expired.
+    pub expired: usize,
+    /// Of these, the undecided.
+    pub undecided: usize,
+}
+
+impl Tally {
+    /// Counts the states of the candidates' leases.
+    pub fn of(states: impl IntoIterator<Item = LeaseState>) -> Self {
+        states.into_iter().fold(Self::default(), |tally, state| Self {
+            candidates: tally.candidates + 1,
+            expired: tally.expired + usize::from(state == LeaseState::Expired),
+            undecided: tally.undecided + usize::from(state == LeaseState::Undecided),
+        })
+    }
+
+    /// What follows from the counts: up only if it is up with every undecided lease expired, down only if it is down
+    /// with every undecided lease valid.
+    pub fn verdict(self, fraction: f64) -> Verdict {
+        match self.candidates {
+            0 => Verdict::ScaleUp(Scope::All),
+            1 if self.expired + self.undecided == 0 => Verdict::ScaleUp(Scope::HeldDown),
+            1 => Verdict::Hold(HoldReason::SingleCandidate),
+            n if fails(self.expired, n, fraction) => Verdict::ScaleDown,
+            n if fails(self.expired + self.undecided, n, fraction) => Verdict::Hold(HoldReason::Undecided),
+            _ => Verdict::ScaleUp(Scope::All),
+        }
+    }
+}
+
+/// The leases that count, and why others do not.
+#[derive(Debug, Default)]
+pub struct Candidates<'a> {
+    /// The clocks of the leases that count.
+    pub leases: Vec<&'a LeaseClock>,
+    /// How many nodes or leases do not count, by reason.
+    pub excluded: BTreeMap<Exclusion, usize>,
+}
+
+impl<'a> Candidates<'a> {
+    /// The leases that Machines allow: all that could be candidates, whatever the nodes say.
+    pub fn by_machines(leases: &'a LeaseBook, machines: &HashSet<&str>) -> Self {
+        let mut candidates = Self::default();
+        for (name, clock) in leases.iter() {
+            if machines.contains(name) {
+                candidates.leases.push(clock);
+            } else {
+                candidates.exclude(Exclusion::NoUsableMachine);
+            }
+        }
+        candidates
+    }
+
+    /// The leases of the nodes that pass every filter (rules 44 to 46).
+    /// `machines` holds the names of the nodes that a Machine backs which is neither Failed nor Terminating.
+    pub fn by_nodes(leases: &'a LeaseBook, machines: &HashSet<&str>, nodes: &[NodeRecord], conditions: &PoolConditions) -> Self {
+        let mut candidates = Self::default();
+        for node in nodes {
+            match (exclusion(node, machines, conditions), leases.get(&node.name)) {
+                (Some(reason), _) => candidates.exclude(reason),
+                (None, None) => candidates.exclude(Exclusion::NoLease),
+                (None, Some(clock)) => candidates.leases.push(clock),
+            }
+        }
+        let names: HashSet<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
+        let orphans = leases.iter().filter(|(name, _)| !names.contains(name)).count();
+        if orphans > 0 {
+            candidates.excluded.insert(Exclusion::NoNode, orphans);
+        }
+        candidates
+    }
+
+    /// The states of the leases at `now`, counted.
+    pub fn tally(&self, now: Moment, grace: Grace) -> Tally {
+        Tally::of(self.leases.iter().map(|clock| clock.state(now, grace)))
+    }
+
+    fn exclude(&mut self, reason: Exclusion) {
+        *self.excluded.entry(reason).or_default() += 1;
+    }
+}
+
+fn exclusion(node: &NodeRecord, machines: &HashSet<&str>, conditions: &PoolConditions) -> Option<Exclusion> {
+    if node.not_managed_by_mcm {
+        return Some(Exclusion::NotManaged);
+    }
+    let listed = node.pool.as_ref().and_then(|pool| conditions.get(pool));
+    let unhealthy = |kind: &str| match listed {
+        Some(listed) => listed.iter().any(|condition| condition == kind),
+        None => DEFAULT_UNHEALTHY_CONDITIONS.contains(&kind),
+    };
+    if node.conditions.iter().any(|condition| condition.status == "True" && unhealthy(&condition.kind)) {
+        return Some(Exclusion::UnhealthyCondition);
+    }
+    if !machines.contains(node.name.as_str()) {
+        return Some(Exclusion::NoUsableMachine);
+    }
+    let (kind, reasons) = IN_PLACE_UPDATE;
+    let updated = |condition: &NodeCondition| condition.kind == kind && reasons.contains(&condition.reason.as_str());
+    node.conditions.iter().any(updated).then_some(Exclusion::InPlaceUpdate)
+}
+
+/// Whether the nodes must be listed: only then can they change what is done. `at_rest` says that nothing is held down,
+/// marked or at 0, so that a scale-up would write nothing.
+pub fn nodes_matter(allowed: Tally, at_rest: bool) -> bool {
+    allowed.expired + allowed.undecided > 0 || !at_rest
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,166 @@
+//! What can go wrong in a probe, and the category that metrics, logs and tests know it by.
+
+use std::error::Error;
+use std::time::Duration;
+
+use super::kubeconfig::KubeconfigError;
+use super::wire::DecodeError;
+
+/// What a probe was doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Stage {
+    /// Reading the kubeconfig.
+    Kubeconfig,
+    /// Asking for /version.
+    Version,
+    /// Listing leases.
+    Leases,
+    /// Listing nodes.
+    Nodes,
+    /// Finding out which nodes have Machines, on the seed.
+    Machines,
+}
+
+impl Stage {
+    /// The stage in one word, for logs and metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Kubeconfig => "kubeconfig",
+            Self::Version => "version",
+            Self::Leases => "leases",
+            Self::Nodes => "nodes",
+            Self::Machines => "machines",
+        }
+    }
+}
+
+/// Why a probe did not end with complete answers.
+#[derive(Debug, thiserror::Error)]
+#[error("{stage}: {cause}", stage = .stage.as_str())]
+pub struct ProbeError {
+    /// What the probe was doing.
+    pub stage: Stage,
+    /// Why it failed.
+    #[source]
+    pub cause: Cause,
+}
+
+/// The cause of a failed probe. None of them says anything about the shoot's nodes.
+#[derive(Debug, thiserror::Error)]
+pub enum Cause {
+    /// There is no Secret with the kubeconfig.
+    #[error("the Secret with the kubeconfig does not exist")]
+    NoSecret,
+    /// Objects of the seed cannot be seen at present (D-27).
+    #[error("the seed's {0} are not known at present")]
+    SeedUnknown(&'static str),
+    /// The kubeconfig cannot be used.
+    #[error("the kubeconfig cannot be used: {0}")]
+    Kubeconfig(#[from] KubeconfigError),
+    /// No answer in time.
+    #[error("no answer in time")]
+    Timeout,
+    /// The host name could not be resolved.
+    #[error("the host name cannot be resolved: {0}")]
+    Dns(String),
+    /// No connection could be made.
+    #[error("no connection: {0}")]
+    Connect(String),
+    /// The TLS handshake failed.
+    #[error("TLS: {0}")]
+    Tls(String),
+    /// The connection broke in mid-answer.
+    #[error("the connection broke: {0}")]
+    Broken(String),
+    /// 401.
+    #[error("the credentials are not accepted (401)")]
+    Unauthorized,
+    /// 403.
+    #[error("access is denied (403)")]
+    Forbidden,
+    /// 404.
+    #[error("not found (404)")]
+    NotFound,
+    /// 410: the snapshot that pages are read from is gone.
+    #[error("the snapshot of the list is gone (410)")]
+    Gone,
+    /// 429.
+    #[error("the API server asks to come back later (429)")]
+    Throttled {
+        /// The value of Retry-After.
+        retry_after: Option<Duration>,
+    },
+    /// 5xx.
+    #[error("the API server failed ({0})")]
+    Server(u16),
+    /// A redirect, which is not followed, or any other status.
+    #[error("unexpected status {0}")]
+    Status(u16),
+    /// The answer is larger than any honest one.
+    #[error("the answer is larger than {0} bytes")]
+    TooLarge(usize),
+    /// The list goes on and on.
+    #[error("the list has more than {0} pages")]
+    TooManyPages(usize),
+    /// The answer is not what was asked for.
+    #[error("{0}")]
+    Decode(#[from] DecodeError),
+}
+
+impl Cause {
+    /// The category: one word, from a fixed set.
+    pub const fn category(&self) -> &'static str {
+        match self {
+            Self::NoSecret => "no_secret",
+            Self::SeedUnknown(_) => "seed_unknown",
+            Self::Kubeconfig(_) => "kubeconfig",
+            Self::Timeout => "timeout",
+            Self::Dns(_) => "dns",
+            Self::Connect(_) => "connect",
+            Self::Tls(_) => "tls",
+            Self::Broken(_) => "broken",
+            Self::Unauthorized => "unauthorized",
+            Self::Forbidden => "forbidden",
+            Self::NotFound => "not_found",
+            Self::Gone => "gone",
+            Self::Throttled { .. } => "throttled",
+            Self::Server(_) => "server",
+            Self::Status(_) => "status",
+            Self::TooLarge(_) | Self::TooManyPages(_) => "too_large",
+            Self::Decode(_) => "decode",
+        }
+    }
+
+    /// Whether a kept connection may be to blame, so that a fresh one is worth a second attempt.
+    pub const fn may_be_stale_connection(&self) -> bool {
+        matches!(self, Self::Timeout | Self::Connect(_) | Self::Tls(_) | Self::Dns(_) | Self::Broken(_))
+    }
+
+    /// Sorts an error of the HTTP client. Its text never contains the URL's query or a header.
+    pub(super) fn of(error: reqwest::Error) -> Self {
+        let error = error.without_url();
+        let chain = || std::iter::successors(Some(&error as &(dyn Error + 'static)), |&error| cause_of(error));
+        if error.is_timeout() {
+            return Self::Timeout;
+        }
+        if let Some(name) = chain().find_map(|error| error.downcast_ref::<NameError>()) {
+            return Self::Dns(name.0.to_string());
+        }
+        if let Some(tls) = chain().find_map(|error| error.downcast_ref::<rustls::Error>()) {
+            return Self::Tls(tls.to_string());
+        }
+        let innermost = chain().last().map(ToString::to_string).unwrap_or_default();
+        if error.is_connect() { Self::Connect(innermost) } else { Self::Broken(innermost) }
+    }
+}
+
+/// What is behind an error. An I/O error that wraps another one names as its source the source of that one, and so hides it.
+fn cause_of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+    wrapped.map(|wrapped| wrapped as &(dyn Error + 'static)).or_else(|| error.source())
+}
+
+/// A failed look-up of a host name.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct NameError(pub(super) std::io::Error);

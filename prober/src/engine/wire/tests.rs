@@ -1,0 +1,293 @@
+use chrono::TimeZone;
+use serde_json::{Value, json};
+
+use super::*;
+
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+const JSON: &str = "application/json";
+
+/// Encodes protobuf by the rules of its wire format alone: none of this comes from the code under test.
+mod encoded {
+    pub fn varint(mut value: u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        while value >= 0x80 {
+            bytes.push((value & 0x7f) as u8 | 0x80);
+            value >>= 7;
+        }
+        bytes.push(value as u8);
+        bytes
+    }
+
+    pub fn number(field: u64, value: i64) -> Vec<u8> {
+        [varint(field << 3), varint(value as u64)].concat()
+    }
+
+    pub fn bytes(field: u64, content: &[u8]) -> Vec<u8> {
+        [&varint(field << 3 | 2), &varint(content.len() as u64), content].concat()
+    }
+
+    pub fn text(field: u64, content: &str) -> Vec<u8> {
+        bytes(field, content.as_bytes())
+    }
+
+    pub fn message(field: u64, parts: &[Vec<u8>]) -> Vec<u8> {
+        bytes(field, &parts.concat())
+    }
+
+    /// Kubernetes' envelope: magic, then runtime.Unknown with typeMeta (1) and raw (2).
+    pub fn envelope(kind: &str, object: &[Vec<u8>]) -> Vec<u8> {
+        let type_meta = message(1, &[text(1, "v1"), text(2, kind)]);
+        [b"k8s\0".as_slice(), &type_meta, &message(2, object), &text(3, ""), &text(4, "")].concat()
+    }
+}
+
+use encoded::{bytes as field, envelope, message, number, text};
+
+/// ListMeta with selfLink (1), resourceVersion (2), continue (3) and remainingItemCount (4).
+fn list_meta(version: &str, next: &str) -> Vec<u8> {
+    message(1, &[text(1, ""), text(2, version), text(3, next), number(4, 3)])
+}
+
+/// A Lease with metadata (name 1, namespace 3, uid 5) and spec (holder 1, duration 2, acquireTime 3, renewTime 4,
+/// transitions 5).
+fn proto_lease(name: &str, duration: Option<i64>, renewed: Option<(i64, i64)>) -> Vec<u8> {
+    let metadata = message(1, &[text(1, name), text(3, "kube-node-lease"), text(5, "a-uid"), number(7, 3)]);
+    let mut spec = vec![text(1, name)];
+    spec.extend(duration.map(|seconds| number(2, seconds)));
+    spec.push(message(3, &[number(1, 1)]));
+    spec.extend(renewed.map(|(seconds, nanos)| message(4, &[number(1, seconds), number(2, nanos)])));
+    spec.push(number(5, 1));
+    message(2, &[metadata, message(2, &spec)])
+}
+
+fn entry(field: u64, key: &str, value: &str) -> Vec<u8> {
+    message(field, &[text(1, key), text(2, value)])
+}
+
+/// A Node with metadata (name 1, labels 11, annotations 12), spec (2) and status (3) whose conditions (4) have type 1,
+/// status 2, lastHeartbeatTime 3, reason 5 and message 6.
+fn proto_node() -> Vec<u8> {
+    let labels = [entry(11, "worker.gardener.cloud/pool", "w1"), entry(11, "zone", "a")].concat();
+    let annotations = entry(12, "node.machine.sapcloud.io/not-managed-by-mcm", "");
+    let metadata = message(1, &[text(1, "n1"), labels, annotations]);
+    let condition = message(
+        4,
+        &[text(1, "InPlaceUpdate"), text(2, "True"), message(3, &[number(1, 5)]), text(5, "UpdateFailed"), text(6, "long")],
+    );
+    let capacity = message(1, &[text(1, "cpu"), message(2, &[text(1, "4")])]);
+    message(2, &[metadata, message(2, &[text(3, "local:///n1")]), message(3, &[capacity, condition])])
+}
+
+fn json_lease(name: &str, duration: Value, renewed: Value) -> Value {
+    json!({"metadata": {"name": name, "namespace": "kube-node-lease"},
+        "spec": {"holderIdentity": name, "leaseDurationSeconds": duration, "renewTime": renewed, "leaseTransitions": 1}})
+}
+
+fn lease_list(items: Value) -> Value {
+    json!({"kind": "LeaseList", "apiVersion": "coordination.k8s.io/v1", "metadata": {"resourceVersion": "77", "remainingItemCount": 3}, "items": items})
+}
+
+fn from_json(value: &Value) -> Result<Page<LeaseRecord>, DecodeError> {
+    leases(JSON, value.to_string().into())
+}
+
+fn from_protobuf(object: &[Vec<u8>]) -> Result<Page<LeaseRecord>, DecodeError> {
+    leases(PROTOBUF, envelope("LeaseList", object).into())
+}
+
+#[test]
+fn leases_are_the_same_from_protobuf_and_from_json() {
+    let renewed = Utc.with_ymd_and_hms(2026, 3, 1, 12, 0, 7).unwrap() + chrono::TimeDelta::microseconds(123_456);
+    let stamp = (renewed.timestamp(), i64::from(renewed.timestamp_subsec_nanos()));
+    let protobuf = from_protobuf(&[
+        list_meta("77", "next-page"),
+        proto_lease("a", Some(40), Some(stamp)),
+        proto_lease("b", None, None),
+        proto_lease("c", Some(-1), Some((-1, 0))),
+    ]);
+    let mut list = lease_list(json!([
+        json_lease("a", json!(40), json!("2026-03-01T12:00:07.123456Z")),
+        json_lease("b", Value::Null, Value::Null),
+        json_lease("c", json!(-1), json!("1969-12-31T23:59:59.000000Z")),
+    ]));
+    list["metadata"]["continue"] = json!("next-page");
+    let (protobuf, json) = (protobuf.expect("a page"), from_json(&list).expect("a page"));
+    assert_eq!(protobuf.items, json.items);
+    let first = LeaseRecord { name: "a".to_owned(), renew_time: Some(renewed), duration_seconds: Some(40) };
+    assert_eq!(protobuf.items.first(), Some(&first));
+    assert_eq!((protobuf.next.as_deref(), json.next.as_deref()), (Some("next-page"), Some("next-page")));
+}
+
+#[test]
+fn the_bytes_of_a_real_answer_are_understood() {
+    // Written out by hand: magic; Unknown{1: TypeMeta{1: "v1", 2: "LeaseList"}, 2: raw}; raw = LeaseList{1: ListMeta{2: "7"},
+    // 2: Lease{1: ObjectMeta{1: "n"}, 2: LeaseSpec{2: 40, 4: {1: 1700000000, 2: 5000}}}}.
+    let golden = b"k8s\0\x0a\x0f\x0a\x02v1\x12\x09LeaseList\x12\x1b\x0a\x03\x12\x017\x12\x14\x0a\x03\x0a\x01n\x12\x0d\x10\x28\x22\x09\x08\x80\xe2\xcf\xaa\x06\x10\x88\x27";
+    let page = leases(PROTOBUF, Bytes::from_static(golden));
+    let Ok(Page { items, next: None }) = page else { panic!("{page:?}") };
+    let renew_time = DateTime::from_timestamp(1_700_000_000, 5000);
+    assert_eq!(items, [LeaseRecord { name: "n".to_owned(), renew_time, duration_seconds: Some(40) }]);
+}
+
+#[test]
+fn nodes_are_the_same_from_protobuf_and_from_json() {
+    let protobuf = nodes(
+        PROTOBUF,
+        envelope("NodeList", &[list_meta("7", ""), proto_node(), message(2, &[message(1, &[text(1, "n2")])])]).into(),
+    );
+    let list = json!({"kind": "NodeList", "apiVersion": "v1", "metadata": {"resourceVersion": "7"}, "items": [
+        {"metadata": {"name": "n1", "labels": {"worker.gardener.cloud/pool": "w1", "zone": "a"},
+            "annotations": {"node.machine.sapcloud.io/not-managed-by-mcm": ""}},
+         "spec": {"providerID": "local:///n1"},
+         "status": {"capacity": {"cpu": "4"},
+            "conditions": [{"type": "InPlaceUpdate", "status": "True", "reason": "UpdateFailed", "message": "long"}]}},
+        {"metadata": {"name": "n2"}},
+    ]});
+    let json = nodes(JSON, list.to_string().into());
+    let (protobuf, json) = (protobuf.expect("a page"), json.expect("a page"));
+    assert_eq!(protobuf.items, json.items);
+    let condition =
+        NodeCondition { kind: "InPlaceUpdate".to_owned(), status: "True".to_owned(), reason: "UpdateFailed".to_owned() };
+    let first =
+        NodeRecord { name: "n1".to_owned(), pool: Some("w1".to_owned()), not_managed_by_mcm: true, conditions: vec![condition] };
+    assert_eq!(protobuf.items.first(), Some(&first));
+    assert_eq!((protobuf.items.len(), protobuf.next, json.next), (2, None, None));
+}
+
+#[test]
+fn an_empty_list_is_a_list() {
+    for items in [json!([]), Value::Null] {
+        assert!(from_json(&lease_list(items)).expect("a page").items.is_empty());
+    }
+    let mut absent = lease_list(Value::Null);
+    absent.as_object_mut().expect("an object").remove("items");
+    assert!(from_json(&absent).expect("a page").items.is_empty());
+    assert!(from_protobuf(&[list_meta("7", "")]).expect("a page").items.is_empty());
+}
+
+#[test]
+fn parameters_of_the_content_type_do_not_matter() {
+    let list = lease_list(json!([])).to_string();
+    assert!(leases("application/json; charset=utf-8", list.into()).is_ok());
+    assert!(
+        leases("application/vnd.kubernetes.protobuf;stream=watch", envelope("LeaseList", &[list_meta("7", "")]).into()).is_ok()
+    );
+}
+
+#[test]
+fn another_kind_is_no_list_of_leases() {
+    let found = |result: Result<Page<LeaseRecord>, DecodeError>| match result {
+        Err(DecodeError::Kind { expected: "LeaseList", found }) => found,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(found(leases(PROTOBUF, envelope("NodeList", &[list_meta("7", "")]).into())), "NodeList");
+    let mut list = lease_list(json!([]));
+    list["kind"] = json!("Status");
+    assert_eq!(found(from_json(&list)), "Status");
+    let mut endless = lease_list(json!([]));
+    endless["kind"] = json!("x".repeat(10_000));
+    assert_eq!(found(from_json(&endless)).len(), 80, "nothing endless gets into a log");
+    assert_eq!(found(leases(PROTOBUF, [b"k8s\0".as_slice(), &message(2, &[list_meta("7", "")])].concat().into())), "");
+}
+
+#[test]
+fn a_list_without_resource_version_is_no_answer_of_an_api_server() {
+    let no_version = |result| matches!(result, Err(DecodeError::NoResourceVersion));
+    assert!(no_version(from_protobuf(&[])));
+    assert!(no_version(from_protobuf(&[list_meta("", "")])));
+    assert!(no_version(from_json(&json!({"kind": "LeaseList", "metadata": {}, "items": []}))));
+    assert!(from_json(&json!({"kind": "LeaseList", "items": []})).is_err());
+}
+
+#[test]
+fn neither_protobuf_nor_json_is_refused_by_its_content_type() {
+    for content_type in ["", "text/html", "application/yaml", "application/cbor", "APPLICATION"] {
+        assert!(
+            matches!(leases(content_type, lease_list(json!([])).to_string().into()), Err(DecodeError::ContentType(_))),
+            "{content_type}"
+        );
+    }
+    assert!(matches!(leases(PROTOBUF, lease_list(json!([])).to_string().into()), Err(DecodeError::Magic)));
+    assert!(matches!(leases(PROTOBUF, Bytes::from_static(b"k8s")), Err(DecodeError::Magic)));
+    assert!(matches!(leases(JSON, envelope("LeaseList", &[list_meta("7", "")]).into()), Err(DecodeError::Json(_))));
+}
+
+#[test]
+fn an_answer_that_was_cut_anywhere_is_never_a_list() {
+    let whole = envelope("LeaseList", &[list_meta("7", ""), proto_lease("a", Some(40), Some((1_700_000_000, 5000)))]);
+    // The last four bytes are the two empty fields behind the object.
+    for length in 0..whole.len() - 4 {
+        assert!(leases(PROTOBUF, whole[..length].to_vec().into()).is_err(), "{length} of {} bytes", whole.len());
+    }
+    let whole = lease_list(json!([json_lease("a", json!(40), json!("2026-03-01T12:00:07.123456Z"))])).to_string();
+    for length in 0..whole.len() {
+        assert!(leases(JSON, whole.as_bytes()[..length].to_vec().into()).is_err(), "{length} of {} bytes", whole.len());
+    }
+}
+
+#[test]
+fn a_length_beyond_the_body_is_an_error_and_no_allocation() {
+    let huge = [b"k8s\0".as_slice(), &encoded::varint(2 << 3 | 2), &encoded::varint(u64::MAX >> 1)].concat();
+    assert!(matches!(leases(PROTOBUF, huge.into()), Err(DecodeError::Protobuf(_))));
+}
+
+#[test]
+fn unknown_fields_are_skipped() {
+    let unknown =
+        [number(90, -5), text(91, "new"), message(92, &[text(1, "deep")]), vec![0xe9, 0x05, 1, 2, 3, 4, 5, 6, 7, 8]].concat();
+    let lease = message(
+        2,
+        &[unknown.clone(), message(1, &[unknown.clone(), text(1, "a")]), message(2, &[unknown.clone(), number(2, 40)])],
+    );
+    let page = from_protobuf(&[unknown, list_meta("7", ""), lease]).expect("a page");
+    assert_eq!(page.items, [LeaseRecord { name: "a".to_owned(), renew_time: None, duration_seconds: Some(40) }]);
+}
+
+#[test]
+fn a_lease_without_spec_has_no_renew_time() {
+    let page = from_protobuf(&[list_meta("7", ""), message(2, &[message(1, &[text(1, "a")])])]).expect("a page");
+    let bare = LeaseRecord { name: "a".to_owned(), renew_time: None, duration_seconds: None };
+    assert_eq!(page.items, std::slice::from_ref(&bare));
+    let page =
+        from_json(&lease_list(json!([{"metadata": {"name": "a"}}, {"metadata": {"name": "a"}, "spec": null}]))).expect("a page");
+    assert_eq!(page.items, [bare.clone(), bare]);
+}
+
+#[test]
+fn a_stamp_beyond_any_calendar_is_an_error_that_names_its_lease() {
+    for (seconds, nanos) in [(i64::MAX, 0), (i64::MIN, 0), (0, -1), (0, 2_000_000_000), (0, i64::from(i32::MIN))] {
+        let page = from_protobuf(&[list_meta("7", ""), proto_lease("odd", Some(40), Some((seconds, nanos)))]);
+        assert!(matches!(&page, Err(DecodeError::RenewTime(name)) if name == "odd"), "{seconds} s {nanos} ns: {page:?}");
+    }
+    for stamp in [json!("yesterday"), json!(5), json!(""), json!("2026-13-01T00:00:00Z"), json!({})] {
+        assert!(from_json(&lease_list(json!([json_lease("odd", json!(40), stamp.clone())]))).is_err(), "{stamp}");
+    }
+}
+
+#[test]
+fn a_stamp_may_be_in_another_time_zone() {
+    let page = from_json(&lease_list(json!([json_lease("a", json!(40), json!("2026-03-01T14:00:07.5+02:00"))]))).expect("a page");
+    let expected = Utc.with_ymd_and_hms(2026, 3, 1, 12, 0, 7).unwrap() + chrono::TimeDelta::milliseconds(500);
+    assert_eq!(page.items[0].renew_time, Some(expected));
+}
+
+#[test]
+fn a_wrong_type_in_json_is_an_error() {
+    for wrong in [
+        lease_list(json!("text")),
+        lease_list(json!([{"metadata": {"name": 5}}])),
+        lease_list(json!([json_lease("a", json!("40"), Value::Null)])),
+        lease_list(json!([json_lease("a", json!(3_000_000_000_u32), Value::Null)])),
+        json!([]),
+        json!("LeaseList"),
+        Value::Null,
+    ] {
+        assert!(from_json(&wrong).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn a_wrong_wire_type_in_protobuf_is_an_error() {
+    assert!(from_protobuf(&[list_meta("7", ""), number(2, 5)]).is_err());
+    assert!(from_protobuf(&[list_meta("7", ""), message(2, &[text(1, "\u{ff}"), field(2, &[0xff])])]).is_err());
+}

@@ -1,0 +1,325 @@
+//! Scale flows: the plan of one direction, carried out level by level while the verdict stays live.
+//!
+//! Down: protection beats neatness (D-35). A level starts when the one before it is at 0 ready pods, after 5 s, or shortly
+//! before kube-controller-manager would act, whichever comes first; nothing that fails stops anything else.
+//! Up: strict order. A level starts when all of the one before it is written and ready, or 5 s after the write; what
+//! cannot be written holds back the later levels.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use futures::stream::{FuturesUnordered, StreamExt};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::config::{Config, Dependent, ScaleInfo};
+use crate::core::memory::{self, Observed, Write};
+use crate::core::plan::{Direction, levels};
+use crate::core::verdict::{Scope, Verdict};
+use crate::seed::Seed;
+use crate::seed::dependent::{DependentView, Unavailable};
+use crate::write::{WriteError, Writer};
+
+/// How long a level waits at most for the pods of the one before it (rule 69).
+const READY_WAIT: Duration = Duration::from_secs(5);
+/// How often the watched state, which is in memory, is looked at while waiting for it.
+const LOOK_AT_MEMORY: Duration = Duration::from_millis(50);
+/// Attempts per resource and the pause between them (rule 60).
+const ATTEMPTS: u32 = 3;
+const PAUSE: Duration = Duration::from_millis(100);
+/// A conflict says that somebody else wrote, not that the API server is ill, so more of them are borne.
+const CONFLICTS: u32 = 10;
+/// The longest that a Retry-After of the seed holds up protection: its deadline is kube-controller-manager's grace.
+const MAX_THROTTLE: Duration = Duration::from_secs(1);
+
+/// What the last probe said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stand {
+    /// The last probe was not complete, or there was none.
+    Unknown,
+    /// The last probe was complete.
+    Says(Verdict),
+}
+
+/// What flows of one shoot work with.
+#[derive(Clone)]
+pub struct Flow {
+    /// The shoot's namespace on the seed.
+    pub namespace: String,
+    /// What is scaled, and how.
+    pub config: Arc<Config>,
+    /// What is known of the seed.
+    pub seed: Arc<Seed>,
+    /// The way to write.
+    pub writer: Arc<Writer>,
+    /// What the last probe said.
+    pub stand: watch::Receiver<Stand>,
+}
+
+/// How a flow ended.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// How many resources were written.
+    pub written: usize,
+    /// How many could not be brought to where they should be.
+    pub failed: usize,
+}
+
+impl Outcome {
+    fn add(&mut self, result: &Result<Done, WriteError>) {
+        match result {
+            Ok(Done::Scaled | Done::Unmarked) => self.written += 1,
+            Ok(Done::NothingToDo) => {}
+            Err(_) => self.failed += 1,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Done {
+    /// Its replicas were written.
+    Scaled,
+    /// Only annotations were written.
+    Unmarked,
+    NothingToDo,
+}
+
+impl Flow {
+    /// Whether a scale-up would find nothing to do; false when that is not known.
+    pub fn at_rest(&self) -> bool {
+        self.config.dependents.iter().all(|dependent| match self.observed(dependent) {
+            Ok(observed) => observed.is_none_or(|observed| self.decide(Direction::Up, Scope::All, &observed).is_none()),
+            Err(Unavailable::NoSuchKind { .. }) => true,
+            Err(Unavailable::Unknown) => false,
+        })
+    }
+
+    /// Whether any dependent carries the meltdown marker.
+    pub fn held_down(&self) -> Vec<&str> {
+        let marked = |dependent: &&Dependent| matches!(self.observed(dependent), Ok(Some(observed)) if observed.marks.held_down);
+        self.config.dependents.iter().filter(marked).map(|dependent| dependent.resource.name.as_str()).collect()
+    }
+
+    /// Whether a flow in this direction would write anything.
+    pub fn has_work(&self, direction: Direction, scope: Scope) -> bool {
+        self.config.dependents.iter().any(|dependent| {
+            matches!(self.observed(dependent), Ok(Some(observed)) if self.decide(direction, scope, &observed).is_some())
+        })
+    }
+
+    /// Takes the dependents to 0. After `neat_until` (none: from the start) no level waits for another.
+    pub async fn scale_down(self, neat_until: Option<Instant>) -> Outcome {
+        let mut outcome = Outcome::default();
+        let mut running = FuturesUnordered::new();
+        for level in levels(&self.config.dependents, Direction::Down) {
+            let delay = level.iter().filter(|dependent| self.has_replicas(dependent)).map(|d| d.scale_down.initial_delay).max();
+            let latest = Instant::now() + delay.unwrap_or_default() + READY_WAIT;
+            let latest = neat_until.map_or_else(Instant::now, |neat| latest.min(neat));
+            let mut open: Vec<&Dependent> = level.clone();
+            running.extend(level.into_iter().map(|dependent| {
+                let attempt = self.bring(dependent, Direction::Down);
+                async move { (dependent, attempt.await) }
+            }));
+            while !open.is_empty() {
+                tokio::select! {
+                    biased;
+                    Some((dependent, result)) = running.next() => {
+                        outcome.add(&result);
+                        let gone = result.is_err() || !self.is_going_down(dependent);
+                        open.retain(|other| !(gone && other.resource == dependent.resource));
+                    }
+                    () = sleep_until(latest) => break,
+                    () = sleep(LOOK_AT_MEMORY) => open.retain(|dependent| self.is_going_down(dependent)),
+                }
+            }
+        }
+        while let Some((_, result)) = running.next().await {
+            outcome.add(&result);
+        }
+        outcome
+    }
+
+    /// Brings the dependents back.
+    pub async fn scale_up(self) -> Outcome {
+        let mut outcome = Outcome::default();
+        for level in levels(&self.config.dependents, Direction::Up) {
+            let attempts = level.into_iter().map(|dependent| async {
+                let result = self.bring(dependent, Direction::Up).await;
+                if matches!(result, Ok(Done::Scaled)) {
+                    self.await_ready(dependent).await;
+                }
+                result
+            });
+            for result in join_all(attempts).await {
+                outcome.add(&result);
+            }
+            if outcome.failed > 0 {
+                break;
+            }
+        }
+        outcome
+    }
+
+    /// Brings one resource to where it should be: decides by what is known, writes, and tries again where that helps.
+    async fn bring(&self, dependent: &Dependent, direction: Direction) -> Result<Done, WriteError> {
+        let resource = &dependent.resource;
+        let (mut attempt, mut conflicts, mut delayed) = (1, 0, false);
+        loop {
+            let error = match self.attempt(dependent, direction, conflicts > 0, &mut delayed).await {
+                Ok(done) => return Ok(done),
+                Err(error) => error,
+            };
+            let pause = match error {
+                WriteError::Conflict if conflicts < CONFLICTS => {
+                    conflicts += 1;
+                    PAUSE
+                }
+                _ if attempt == ATTEMPTS => {
+                    tracing::error!(resource = %resource, direction = direction.as_str(), category = error.category(), error = %error, "resource cannot be scaled");
+                    return Err(error);
+                }
+                WriteError::Throttled(after) => {
+                    attempt += 1;
+                    after.unwrap_or(PAUSE).min(MAX_THROTTLE)
+                }
+                _ => {
+                    attempt += 1;
+                    PAUSE
+                }
+            };
+            tracing::debug!(resource = %resource, direction = direction.as_str(), category = error.category(), error = %error, "scaling is tried again");
+            sleep(pause).await;
+        }
+    }
+
+    async fn attempt(
+        &self,
+        dependent: &Dependent,
+        direction: Direction,
+        live: bool,
+        delayed: &mut bool,
+    ) -> Result<Done, WriteError> {
+        let info = direction.info(dependent);
+        let view = self.view(dependent)?;
+        let mut decided = self.decision(view, dependent, direction, live).await?;
+        // The delay is waited once, and only when there is something to scale (D-18, D-35).
+        if matches!(decided, Some((_, Write { replicas: Some(_), .. }))) && !*delayed && !info.initial_delay.is_zero() {
+            *delayed = true;
+            sleep(info.initial_delay).await;
+            decided = None;
+        } else if decided.is_none() {
+            return Ok(Done::NothingToDo);
+        }
+        self.writer.turn(direction).await;
+        self.may_write(direction).await;
+        if decided.is_none() || direction == Direction::Up {
+            // Time may have passed: what was decided before the wait is decided anew.
+            decided = self.decision(view, dependent, direction, live).await?;
+        }
+        let Some((observed, write)) = decided else { return Ok(Done::NothingToDo) };
+        if write.fell_back {
+            tracing::warn!(resource = %dependent.resource, memory = observed.marks.replicas, "remembered replicas cannot be used, scaling to 1");
+        }
+        let began = Instant::now();
+        within(info, self.writer.write(view, &self.namespace, &observed, &write, direction)).await?;
+        tracing::info!(
+            resource = %dependent.resource,
+            direction = direction.as_str(),
+            replicas_before = observed.replicas,
+            replicas = write.replicas.unwrap_or(observed.replicas),
+            marker_removed = write.marker == Some(memory::Mark::Remove),
+            took_s = began.elapsed().as_secs_f64(),
+            "resource written"
+        );
+        Ok(if write.replicas.is_some() { Done::Scaled } else { Done::Unmarked })
+    }
+
+    /// What is to be written, and what that is based on.
+    async fn decision(
+        &self,
+        view: &DependentView,
+        dependent: &Dependent,
+        direction: Direction,
+        live: bool,
+    ) -> Result<Option<(Observed, Write)>, WriteError> {
+        let observed = if live {
+            within(direction.info(dependent), self.writer.read(view, &self.namespace)).await?
+        } else {
+            view.observed(&self.namespace)?.map(|observed| observed.as_ref().clone())
+        };
+        match observed {
+            None if dependent.optional => Ok(None),
+            None => Err(WriteError::Missing),
+            Some(observed) => {
+                let write = self.decide(direction, self.scope(), &observed);
+                Ok(write.map(|write| (observed, write)))
+            }
+        }
+    }
+
+    fn decide(&self, direction: Direction, scope: Scope, observed: &Observed) -> Option<Write> {
+        match direction {
+            Direction::Down => memory::scale_down(observed),
+            Direction::Up => memory::scale_up(observed, scope, self.config.restore_only_held_down),
+        }
+    }
+
+    /// Waits until a write in this direction is allowed: a Cluster that was read anew after any interruption, and for
+    /// the way up a last probe that was complete and says so (D-23).
+    async fn may_write(&self, direction: Direction) {
+        if direction == Direction::Up {
+            let up = |stand: &Stand| matches!(stand, Stand::Says(verdict) if verdict.is_up());
+            // Fails only when the shoot's task has ended, and with it this flow.
+            let _ = self.stand.clone().wait_for(up).await;
+        }
+        self.seed.clusters.live().await;
+    }
+
+    fn scope(&self) -> Scope {
+        match *self.stand.borrow() {
+            Stand::Says(Verdict::ScaleUp(scope)) => scope,
+            _ => Scope::HeldDown,
+        }
+    }
+
+    async fn await_ready(&self, dependent: &Dependent) {
+        let ready = async {
+            while !matches!(self.observed(dependent), Ok(Some(observed)) if observed.replicas > 0 && observed.ready > 0) {
+                sleep(LOOK_AT_MEMORY).await;
+            }
+        };
+        if tokio::time::timeout(READY_WAIT, ready).await.is_err() {
+            tracing::warn!(resource = %dependent.resource, waited_s = READY_WAIT.as_secs(), "resource is not ready yet, going on");
+        }
+    }
+
+    /// Whether a later level has something to wait for: pods that run although none should, or will not for long.
+    fn is_going_down(&self, dependent: &Dependent) -> bool {
+        match self.observed(dependent) {
+            Ok(Some(observed)) => !observed.marks.ignored && (observed.replicas > 0 || observed.ready > 0),
+            _ => false,
+        }
+    }
+
+    fn has_replicas(&self, dependent: &Dependent) -> bool {
+        matches!(self.observed(dependent), Ok(Some(observed)) if observed.replicas > 0)
+    }
+
+    fn observed(&self, dependent: &Dependent) -> Result<Option<Arc<Observed>>, Unavailable> {
+        self.view(dependent)?.observed(&self.namespace)
+    }
+
+    fn view(&self, dependent: &Dependent) -> Result<&Arc<DependentView>, Unavailable> {
+        self.seed.dependent(&dependent.resource).ok_or(Unavailable::Unknown)
+    }
+}
+
+/// Bounds a request by the dependent's timeout; one that is over before it began sends nothing.
+async fn within<T>(info: &ScaleInfo, request: impl Future<Output = Result<T, WriteError>>) -> Result<T, WriteError> {
+    let deadline = Instant::now() + info.timeout;
+    if Instant::now() >= deadline {
+        return Err(WriteError::Timeout);
+    }
+    tokio::time::timeout_at(deadline, request).await.map_err(|_| WriteError::Timeout)?
+}

@@ -1,0 +1,253 @@
+//! Gardener's types, pruned to what is read here. Unknown fields are skipped; a wrong type is an error for that object alone.
+
+use std::borrow::Cow;
+
+use chrono::TimeDelta;
+use common::go_duration::{GoDuration, GoDurationError};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
+use serde::{Deserialize, Deserializer};
+
+/// `extensions.gardener.cloud/v1alpha1` Cluster: one per shoot; its name is the shoot's namespace on the seed.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Cluster {
+    /// Standard metadata.
+    pub metadata: ObjectMeta,
+    /// What the shoot looks like.
+    #[serde(default)]
+    pub spec: ClusterSpec,
+}
+
+/// The part of a Cluster that embeds the shoot.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct ClusterSpec {
+    /// The embedded shoot, absent, or why it cannot be understood.
+    #[serde(default, deserialize_with = "embedded_shoot")]
+    pub shoot: Option<Result<Shoot, String>>,
+}
+
+fn embedded_shoot<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Result<Shoot, String>>, D::Error> {
+    let raw = Option::<serde_json::Value>::deserialize(deserializer)?;
+    Ok(raw.map(|raw| Shoot::deserialize(raw).map_err(|error| error.to_string())))
+}
+
+/// `core.gardener.cloud/v1beta1` Shoot.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Shoot {
+    #[serde(rename = "apiVersion", deserialize_with = "null_as_default")]
+    _api_version: String,
+    /// Of the shoot's metadata, what matters.
+    #[serde(deserialize_with = "null_as_default")]
+    pub metadata: ShootMetadata,
+    /// What the owner wants.
+    #[serde(deserialize_with = "null_as_default")]
+    pub spec: ShootSpec,
+    /// What Gardener last did.
+    #[serde(deserialize_with = "null_as_default")]
+    pub status: ShootStatus,
+}
+
+/// Of a shoot's metadata, what matters.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ShootMetadata {
+    /// Set once the shoot is to be deleted.
+    pub deletion_timestamp: Option<chrono::DateTime<chrono::Utc>>,
+}
+
+/// Of a shoot's spec, what matters.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ShootSpec {
+    hibernation: Option<Hibernation>,
+    kubernetes: Option<Kubernetes>,
+    /// The infrastructure, with the worker pools.
+    #[serde(deserialize_with = "null_as_default")]
+    pub provider: Provider,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Hibernation {
+    enabled: Option<bool>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Kubernetes {
+    kube_controller_manager: Option<KubeControllerManager>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct KubeControllerManager {
+    #[serde(deserialize_with = "positive_go_duration")]
+    node_monitor_grace_period: Option<TimeDelta>,
+}
+
+impl ShootSpec {
+    /// `hibernation.enabled`; absent is false.
+    pub fn hibernation_enabled(&self) -> bool {
+        self.hibernation.as_ref().and_then(|hibernation| hibernation.enabled).unwrap_or(false)
+    }
+
+    /// `kubernetes.kubeControllerManager.nodeMonitorGracePeriod`.
+    pub fn node_monitor_grace(&self) -> Option<TimeDelta> {
+        self.kubernetes.as_ref()?.kube_controller_manager.as_ref()?.node_monitor_grace_period
+    }
+}
+
+/// Where the worker pools are.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Provider {
+    /// The worker pools.
+    #[serde(deserialize_with = "null_as_default")]
+    pub workers: Vec<Worker>,
+}
+
+/// One worker pool.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Worker {
+    /// The pool's name, which its nodes carry as a label.
+    #[serde(deserialize_with = "null_as_default")]
+    pub name: String,
+    /// Settings for machine-controller-manager.
+    pub machine_controller_manager: Option<MachineControllerManager>,
+}
+
+/// A pool's settings for machine-controller-manager.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct MachineControllerManager {
+    /// The condition types that make a node unhealthy.
+    #[serde(deserialize_with = "null_as_default")]
+    pub node_conditions: Vec<String>,
+}
+
+/// Of a shoot's status, what matters.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ShootStatus {
+    /// Whether the control plane is down for hibernation.
+    #[serde(rename = "hibernated", deserialize_with = "null_as_default")]
+    pub is_hibernated: bool,
+    /// The last thing Gardener did.
+    pub last_operation: Option<LastOperation>,
+}
+
+/// The last thing Gardener did to a shoot.
+#[derive(Clone, Debug, Deserialize)]
+pub struct LastOperation {
+    /// What it did.
+    #[serde(rename = "type", default, deserialize_with = "null_as_default")]
+    pub kind: OperationType,
+    /// How far it got.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub state: OperationState,
+}
+
+/// `lastOperation.type`. Words that are new to us start nothing and stop nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[allow(missing_docs, reason = "Gardener's own words")]
+pub enum OperationType {
+    Create,
+    Reconcile,
+    Migrate,
+    Restore,
+    #[default]
+    #[serde(other)]
+    Other,
+}
+
+/// `lastOperation.state`; only success matters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[allow(missing_docs, reason = "Gardener's own words")]
+pub enum OperationState {
+    Succeeded,
+    #[default]
+    #[serde(other)]
+    Other,
+}
+
+/// `machine.sapcloud.io/v1alpha1` Machine: what backs a node.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Machine {
+    /// Standard metadata.
+    pub metadata: ObjectMeta,
+    /// What machine-controller-manager says of it.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub status: MachineStatus,
+}
+
+/// Of a Machine's status, what matters.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct MachineStatus {
+    #[serde(deserialize_with = "null_as_default")]
+    current_status: CurrentStatus,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct CurrentStatus {
+    phase: Option<String>,
+}
+
+impl Machine {
+    /// The node that this machine backs, unless the machine is Failed or Terminating (rule 44).
+    pub fn usable_node(&self) -> Option<&str> {
+        let gone = matches!(self.status.current_status.phase.as_deref(), Some("Failed" | "Terminating"));
+        self.metadata.labels.as_ref()?.get("node").filter(|_| !gone).map(String::as_str)
+    }
+}
+
+fn null_as_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+fn positive_go_duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<TimeDelta>, D::Error> {
+    let Some(text) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
+    let invalid = |reason: String| serde::de::Error::custom(format!("nodeMonitorGracePeriod: {reason}"));
+    let duration: GoDuration = text.parse().map_err(|error: GoDurationError| invalid(error.to_string()))?;
+    if duration.as_nanos() <= 0 {
+        return Err(invalid(format!("{text:?} is not positive")));
+    }
+    Ok(Some(TimeDelta::nanoseconds(duration.as_nanos())))
+}
+
+/// Lets kube list and watch a pruned type.
+macro_rules! resource {
+    ($type:ty, $scope:ident, $group:literal, $version:literal, $kind:literal, $plural:literal) => {
+        impl Resource for $type {
+            type DynamicType = ();
+            type Scope = kube::core::$scope;
+            fn kind((): &()) -> Cow<'_, str> {
+                $kind.into()
+            }
+            fn group((): &()) -> Cow<'_, str> {
+                $group.into()
+            }
+            fn version((): &()) -> Cow<'_, str> {
+                $version.into()
+            }
+            fn plural((): &()) -> Cow<'_, str> {
+                $plural.into()
+            }
+            fn meta(&self) -> &ObjectMeta {
+                &self.metadata
+            }
+            fn meta_mut(&mut self) -> &mut ObjectMeta {
+                &mut self.metadata
+            }
+        }
+    };
+}
+
+resource!(Cluster, ClusterResourceScope, "extensions.gardener.cloud", "v1alpha1", "Cluster", "clusters");
+resource!(Machine, NamespaceResourceScope, "machine.sapcloud.io", "v1alpha1", "Machine", "machines");
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+fn cluster(shoot: Value) -> Cluster {
+    serde_json::from_value(
+        json!({"metadata": {"name": "shoot--p--s"}, "spec": {"shoot": shoot, "seed": {}, "cloudProfile": {"spec": []}}}),
+    )
+    .expect("a Cluster")
+}
+
+fn understood(shoot: Value) -> Shoot {
+    cluster(shoot).spec.shoot.expect("a shoot").expect("one that can be understood")
+}
+
+fn refused(shoot: Value) -> String {
+    cluster(shoot).spec.shoot.expect("a shoot").expect_err("one that cannot be understood")
+}
+
+#[test]
+fn a_cluster_without_a_shoot_says_so() {
+    // D-13, fault 55
+    assert!(cluster(Value::Null).spec.shoot.is_none());
+    let cluster: Cluster = serde_json::from_value(json!({"metadata": {}, "spec": {}})).expect("a Cluster");
+    assert!(cluster.spec.shoot.is_none());
+    let cluster: Cluster = serde_json::from_value(json!({"metadata": {}})).expect("a Cluster");
+    assert!(cluster.spec.shoot.is_none());
+}
+
+#[test]
+fn a_wrong_type_harms_the_shoot_and_not_its_cluster() {
+    // LIF-18, rule 30
+    let wrong = [
+        json!({"apiVersion": 8}),
+        json!("text"),
+        json!([1, 2]),
+        json!(true),
+        json!({"spec": "text"}),
+        json!({"spec": {"provider": {"workers": {}}}}),
+        json!({"spec": {"hibernation": {"enabled": "yes"}}}),
+        json!({"status": {"hibernated": 1}}),
+        json!({"metadata": {"deletionTimestamp": "yesterday"}}),
+        json!({"status": {"lastOperation": "Create"}}),
+    ];
+    for shoot in wrong {
+        assert!(!refused(shoot.clone()).is_empty(), "{shoot}");
+    }
+}
+
+#[test]
+fn null_is_absence_everywhere() {
+    let shoots = [
+        json!({}),
+        json!({"apiVersion": null, "metadata": null, "spec": null, "status": null}),
+        json!({"spec": {"hibernation": null, "kubernetes": null, "provider": null}}),
+        json!({"spec": {"hibernation": {"enabled": null}, "kubernetes": {"kubeControllerManager": null}, "provider": {"workers": null}}}),
+        json!({"spec": {"kubernetes": {"kubeControllerManager": {"nodeMonitorGracePeriod": null}}}}),
+        json!({"metadata": {"deletionTimestamp": null}, "status": {"hibernated": null, "lastOperation": null}}),
+    ];
+    for shoot in shoots {
+        let understood = understood(shoot.clone());
+        assert!(understood.metadata.deletion_timestamp.is_none() && !understood.status.is_hibernated, "{shoot}");
+        assert!(!understood.spec.hibernation_enabled() && understood.spec.provider.workers.is_empty(), "{shoot}");
+        assert!(understood.status.last_operation.is_none() && understood.spec.node_monitor_grace().is_none(), "{shoot}");
+    }
+}
+
+#[test]
+fn null_inside_of_an_operation_or_a_pool_is_absence_too() {
+    let shoot = understood(json!({
+        "spec": {"provider": {"workers": [{"name": null, "machineControllerManager": null}, {"machineControllerManager": {"nodeConditions": null}}]}},
+        "status": {"lastOperation": {"type": "Reconcile", "state": null}},
+    }));
+    assert_eq!(shoot.spec.provider.workers.len(), 2);
+    let operation = shoot.status.last_operation.expect("an operation");
+    assert_eq!((operation.kind, operation.state), (OperationType::Reconcile, OperationState::Other));
+    let shoot = understood(json!({"status": {"lastOperation": {"type": null}}}));
+    assert_eq!(shoot.status.last_operation.map(|operation| operation.kind), Some(OperationType::Other));
+}
+
+#[test]
+fn what_is_not_read_here_may_be_anything() {
+    let shoot = understood(json!({
+        "apiVersion": "core.gardener.cloud/v1beta1", "kind": 7, "metadata": {"labels": 3, "name": []},
+        "spec": {"dns": 5, "provider": {"type": 1, "workers": [{"name": "w1", "machine": 9}]}},
+        "status": {"isHibernated": true, "conditions": "x", "lastOperation": {"type": "Create", "state": "Succeeded", "progress": 100, "description": "done"}},
+    }));
+    assert!(!shoot.status.is_hibernated, "the field is called hibernated");
+    assert_eq!(shoot.spec.provider.workers[0].name, "w1");
+}
+
+#[test]
+fn the_status_of_hibernation_is_called_hibernated() {
+    assert!(understood(json!({"status": {"hibernated": true}})).status.is_hibernated);
+}
+
+#[test]
+fn a_grace_period_is_a_positive_duration_in_gos_syntax() {
+    let grace = |text: Value| json!({"spec": {"kubernetes": {"kubeControllerManager": {"nodeMonitorGracePeriod": text}}}});
+    for (text, seconds) in [("40s", 40), ("1m20s", 80), ("2m0s", 120)] {
+        assert_eq!(understood(grace(json!(text))).spec.node_monitor_grace(), Some(TimeDelta::seconds(seconds)));
+    }
+    for wrong in [json!("0s"), json!("0"), json!("-40s"), json!("40"), json!("forty"), json!(""), json!(40)] {
+        let error = refused(grace(wrong.clone()));
+        assert!(!error.is_empty(), "{wrong}");
+    }
+}
+
+fn machine(labels: Value, status: Value) -> Machine {
+    serde_json::from_value(json!({"metadata": {"name": "m", "labels": labels}, "status": status})).expect("a Machine")
+}
+
+#[test]
+fn a_machine_backs_its_node_unless_it_is_failed_or_terminating() {
+    // PRB-08, PRB-23, rule 44
+    for (phase, usable) in [
+        (json!("Running"), true),
+        (json!("Unknown"), true),
+        (json!("Pending"), true),
+        (json!("CrashLoopBackOff"), true),
+        (json!(""), true),
+        (Value::Null, true),
+        (json!("Failed"), false),
+        (json!("Terminating"), false),
+    ] {
+        let machine = machine(json!({"node": "n1"}), json!({"currentStatus": {"phase": phase}}));
+        assert_eq!(machine.usable_node(), usable.then_some("n1"), "{phase}");
+    }
+    for status in [json!({}), json!({"currentStatus": null}), json!({"currentStatus": {}}), Value::Null] {
+        assert_eq!(machine(json!({"node": "n1"}), status.clone()).usable_node(), Some("n1"), "{status}");
+    }
+}
+
+#[test]
+fn a_machine_without_the_label_backs_no_node() {
+    for labels in [json!({}), Value::Null, json!({"name": "n1"})] {
+        assert_eq!(machine(labels.clone(), json!({})).usable_node(), None, "{labels}");
+    }
+}

@@ -1,0 +1,31 @@
+//! Keeps a shoot's machines from being replaced while its nodes cannot reach their API server.
+//!
+//! It watches, on the seed, Clusters, Machines, the kubeconfig Secrets and the dependents (the controllers to be held
+//! down), and polls, on each shoot, the leases of the nodes and, when they matter, the nodes.
+//!
+//! ```text
+//! seed API --watch--> Cluster --lifecycle--> one task per shoot (manager, shoot)
+//!          --watch--> Secret, Machines, dependents: pruned, in memory (seed)
+//!                                  |
+//! shoot API <--engine------- probe: leases [, nodes]
+//!                                  | lease clock -> candidates -> verdict -> schedule   (core)
+//!                                  v
+//!                    flow: levels, delays -> one write per resource (write) -> seed API
+//! ```
+//!
+//! [`core`] decides and does nothing else; all other modules do and decide nothing.
+
+pub mod agent;
+pub mod clock;
+pub mod config;
+pub mod core;
+pub mod engine;
+pub mod flow;
+pub mod gardener;
+pub mod manager;
+pub mod probe;
+pub mod seed;
+pub mod shoot;
+pub mod write;
+
+pub use agent::run;

@@ -1,0 +1,111 @@
+//! One probe of one shoot: look, place the leases on the clock, choose candidates, judge, say when to look next.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::clock::Clock;
+use crate::core::lease::{Grace, LeaseBook};
+use crate::core::lifecycle::ShootSettings;
+use crate::core::moment::Moment;
+use crate::core::plan::neat_until;
+use crate::core::schedule::verdict_possible;
+use crate::core::verdict::{Candidates, Tally, Verdict, nodes_matter};
+use crate::engine::error::{Cause, ProbeError, Stage};
+use crate::engine::{Budget, Engine};
+use crate::seed::Seed;
+use crate::seed::secret::ShootSecret;
+
+/// What a probe judges by.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// The shoot's grace period, or the configured one.
+    pub grace: Grace,
+    /// From which share of expired leases on there is an outage.
+    pub fraction: f64,
+    /// Bounds the whole probe.
+    pub timeout: Duration,
+    /// What the shoot says of its pools.
+    pub settings: ShootSettings,
+}
+
+/// What a complete probe found.
+#[derive(Debug)]
+pub struct Finding {
+    /// What is to be done.
+    pub verdict: Verdict,
+    /// The numbers behind it.
+    pub tally: Tally,
+    /// Whether nodes had to be listed, so that the candidates are known and not just an upper bound.
+    pub nodes_listed: bool,
+    /// How many leases or nodes did not count, in words.
+    pub excluded: String,
+    /// When the verdict could fall if nothing were renewed from now on.
+    pub verdict_possible: Option<Moment>,
+    /// See [`Outlook::doubt_from`](crate::core::schedule::Outlook::doubt_from).
+    pub doubt_from: Moment,
+    /// Until when a scale-down may wait between its levels; see [`neat_until`].
+    pub neat_until: Option<Moment>,
+}
+
+/// Probes one shoot again and again; what it learned stays.
+pub struct Probe {
+    namespace: String,
+    clock: Clock,
+    seed: Arc<Seed>,
+    engine: Engine<ShootSecret>,
+    leases: LeaseBook,
+}
+
+impl Probe {
+    /// A probe that has not looked yet.
+    pub fn new(namespace: String, clock: Clock, seed: Arc<Seed>) -> Self {
+        let engine = Engine::new(clock, seed.secret_of(&namespace));
+        Self { namespace, clock, seed, engine, leases: LeaseBook::default() }
+    }
+
+    /// Looks once. `at_rest` says that a scale-up would find nothing to do.
+    ///
+    /// # Errors
+    /// When there is no complete, most-recent answer to everything that matters; that is never evidence of anything.
+    pub async fn look(&mut self, rules: &Rules, at_rest: bool) -> Result<Finding, ProbeError> {
+        let budget = Budget::starting_now(rules.timeout);
+        let seen = self.engine.leases(budget).await?;
+        self.leases.observe(&seen.look, seen.items, rules.grace);
+        let unknown = ProbeError { stage: Stage::Machines, cause: Cause::SeedUnknown("Machines") };
+        let backed = self.seed.backed_nodes(&self.namespace).ok_or(unknown)?;
+        let backed: HashSet<&str> = backed.iter().map(String::as_str).collect();
+        let now = seen.look.sent;
+
+        let allowed = Candidates::by_machines(&self.leases, &backed);
+        let nodes_listed = nodes_matter(allowed.tally(now, rules.grace), at_rest);
+        let candidates = if nodes_listed {
+            let nodes = self.engine.nodes(budget).await?;
+            Candidates::by_nodes(&self.leases, &backed, &nodes.items, &rules.settings.pool_conditions)
+        } else {
+            allowed
+        };
+
+        let tally = candidates.tally(now, rules.grace);
+        let leases = candidates.leases.iter().copied();
+        Ok(Finding {
+            verdict: tally.verdict(rules.fraction),
+            tally,
+            nodes_listed,
+            excluded: self.excluded(&candidates),
+            verdict_possible: verdict_possible(leases.clone(), nodes_listed, rules.fraction, rules.grace),
+            doubt_from: now + rules.grace.longest_gap(),
+            neat_until: neat_until(leases, self.clock.now(), rules.grace),
+        })
+    }
+
+    fn excluded(&self, candidates: &Candidates<'_>) -> String {
+        let counted = candidates.excluded.iter().map(|(reason, count)| (reason.as_str(), *count));
+        let stampless = self.leases.without_renew_time();
+        let words: Vec<String> = counted
+            .chain((stampless > 0).then_some(("no_renew_time", stampless)))
+            .map(|(reason, count)| format!("{reason}: {count}"))
+            .collect();
+        words.join(", ")
+    }
+}

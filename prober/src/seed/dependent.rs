@@ -1,0 +1,171 @@
+//! The dependents: watched by name in all namespaces, written one by one.
+//!
+//! The replicas of Deployments, StatefulSets and ReplicaSets live at `spec.replicas`, so that one merge patch changes
+//! them together with the annotations (D-29). Any other kind is scaled by its scale subresource, which the API server's
+//! discovery must know.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use backon::{BackoffBuilder, ExponentialBuilder};
+use common::view::{Prune, View};
+use kube::api::DynamicObject;
+use kube::core::{DeserializeGuard, GroupVersionKind};
+use kube::discovery::{ApiResource, Scope, pinned_kind};
+use kube::runtime::watcher;
+use kube::{Api, Client, ResourceExt};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::ResourceRef;
+use crate::core::memory::{Marks, Observed};
+
+/// How often a kind that does not exist is looked for again: a CRD may be installed at any time.
+const MAX_KIND_WAIT: Duration = Duration::from_secs(60);
+
+/// One configured dependent, in all shoots.
+pub struct DependentView {
+    /// Which resource.
+    pub resource: ResourceRef,
+    kind: OnceLock<Kind>,
+    view: Arc<View<Observed>>,
+}
+
+/// How a kind is addressed and scaled.
+#[derive(Clone, Debug)]
+pub struct Kind {
+    api: ApiResource,
+    /// Whether the replicas are written at `spec.replicas`; otherwise by the scale subresource.
+    pub replicas_in_spec: bool,
+}
+
+/// Why a dependent cannot be read or written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unavailable {
+    /// Its kind was not found by discovery.
+    #[error("no matches for kind {kind:?} in version {api_version:?}")]
+    NoSuchKind {
+        /// The kind.
+        kind: String,
+        /// Its group and version.
+        api_version: String,
+    },
+    /// The seed's view of it is not filled, or has been broken for too long (D-27).
+    #[error("its state on the seed is not known at present")]
+    Unknown,
+}
+
+impl Kind {
+    /// The API for this kind in one namespace.
+    pub fn api(&self, client: &Client, namespace: &str) -> Api<DynamicObject> {
+        Api::namespaced_with(client.clone(), namespace, &self.api)
+    }
+
+    /// What an object of this kind says; `replicas` where they are not in the object's spec.
+    pub fn observe(&self, object: &DynamicObject, replicas: Option<i32>) -> Observed {
+        let count = |value: &Value| value.as_i64().and_then(|count| i32::try_from(count).ok());
+        Observed {
+            uid: object.uid().unwrap_or_default(),
+            resource_version: object.resource_version().unwrap_or_default(),
+            // An absent spec.replicas is 1, as the API server's default.
+            replicas: replicas.or_else(|| count(&object.data["spec"]["replicas"])).unwrap_or(1),
+            ready: count(&object.data["status"]["readyReplicas"]).unwrap_or(0),
+            marks: Marks::of(object.metadata.annotations.as_ref()),
+        }
+    }
+}
+
+impl DependentView {
+    /// A view that still has to run.
+    pub fn new(resource: ResourceRef) -> Arc<Self> {
+        Arc::new(Self { resource, kind: OnceLock::new(), view: View::new("dependents") })
+    }
+
+    /// The state of the dependent in one shoot; none when it does not exist.
+    ///
+    /// # Errors
+    /// When that cannot be said.
+    pub fn observed(&self, namespace: &str) -> Result<Option<Arc<Observed>>, Unavailable> {
+        self.kind()?;
+        if !self.view.is_known() {
+            return Err(Unavailable::Unknown);
+        }
+        Ok(self.view.get(namespace, &self.resource.name))
+    }
+
+    /// How the dependent is addressed.
+    ///
+    /// # Errors
+    /// When its kind is not known (yet).
+    pub fn kind(&self) -> Result<&Kind, Unavailable> {
+        self.kind.get().ok_or_else(|| Unavailable::NoSuchKind {
+            kind: self.resource.kind.clone(),
+            api_version: self.resource.api_version.clone(),
+        })
+    }
+
+    /// Waits until the view was filled once.
+    pub async fn filled(&self) {
+        self.view.live().await;
+    }
+
+    /// Keeps the view up to date until cancelled.
+    pub async fn run(self: Arc<Self>, client: Client, cancelled: CancellationToken) {
+        let Some(kind) = cancelled.run_until_cancelled(self.resolve(&client)).await else { return };
+        let kind = self.kind.get_or_init(|| kind).clone();
+        let api: Api<DeserializeGuard<DynamicObject>> = Api::all_with(client.clone(), &kind.api);
+        let named = watcher::Config::default().fields(&format!("metadata.name={}", self.resource.name));
+        let view = Arc::clone(&self.view);
+        if kind.replicas_in_spec {
+            view.run(api, named, move |object| Some(kind.observe(&object, None)), None, cancelled).await;
+        } else {
+            view.run(api, named, ByScale { client, kind }, None, cancelled).await;
+        }
+    }
+
+    /// Finds out how the kind is addressed; tries until it is known.
+    async fn resolve(&self, client: &Client) -> Kind {
+        let ResourceRef { api_version, kind, .. } = &self.resource;
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let gvk = GroupVersionKind::gvk(group, version, kind);
+        if (group, version) == ("apps", "v1") && ["Deployment", "StatefulSet", "ReplicaSet"].contains(&kind.as_str()) {
+            return Kind { api: ApiResource::from_gvk(&gvk), replicas_in_spec: true };
+        }
+        let mut waits = ExponentialBuilder::default().with_max_delay(MAX_KIND_WAIT).with_jitter().without_max_times().build();
+        loop {
+            match pinned_kind(client, &gvk).await {
+                Ok((api, capabilities)) => {
+                    let scalable = capabilities.subresources.iter().any(|(subresource, _)| subresource.plural == "scale");
+                    if scalable && capabilities.scope == Scope::Namespaced {
+                        return Kind { api, replicas_in_spec: false };
+                    }
+                    tracing::error!(resource = %self.resource, "kind cannot be scaled: it is not namespaced or has no scale subresource");
+                }
+                Err(error) => tracing::error!(resource = %self.resource, error = %error, "kind cannot be found"),
+            }
+            tokio::time::sleep(waits.next().unwrap_or(MAX_KIND_WAIT)).await;
+        }
+    }
+}
+
+/// Reads the replicas by the scale subresource whenever the object changed.
+struct ByScale {
+    client: Client,
+    kind: Kind,
+}
+
+impl Prune<DynamicObject, Observed> for ByScale {
+    async fn prune(&mut self, object: DynamicObject) -> Option<Observed> {
+        let api = self.kind.api(&self.client, &object.namespace().unwrap_or_default());
+        match api.get_scale(&object.name_any()).await {
+            Ok(scale) => {
+                let replicas = scale.spec.and_then(|spec| spec.replicas).unwrap_or(0);
+                Some(self.kind.observe(&object, Some(replicas)))
+            }
+            Err(error) => {
+                tracing::warn!(namespace = object.namespace(), name = object.name_any(), error = %error, "scale cannot be read");
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! The task of one shoot. It owns all that is known of it and is the only one that writes for it.
+//!
+//! ```text
+//! timer --> probe --finding--> stand --> flow (down or up), side by side with further probes
+//!   ^                   |
+//!   '---- schedule <----'
+//! ```
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use chrono::TimeDelta;
+use rand::RngExt;
+use tokio::sync::{SetOnce, watch};
+use tokio::time::sleep_until;
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::core::lease::Grace;
+use crate::core::lifecycle::ShootSettings;
+use crate::core::moment::Moment;
+use crate::core::plan::Direction;
+use crate::core::schedule::{self, Failure, Outlook};
+use crate::core::verdict::{Scope, Verdict};
+use crate::engine::error::{Cause, ProbeError};
+use crate::flow::{Flow, Outcome, Stand};
+use crate::probe::{Finding, Probe, Rules};
+use crate::seed::Seed;
+use crate::write::Writer;
+
+/// The wait after a 429 without Retry-After (rule 43), and the longest that one is heeded.
+const DEFAULT_THROTTLE: TimeDelta = TimeDelta::seconds(10);
+const MAX_THROTTLE: TimeDelta = TimeDelta::seconds(60);
+/// A look this long after an awaited moment finds that it has come.
+const JUST_AFTER: TimeDelta = TimeDelta::milliseconds(1);
+
+/// What all shoots share.
+#[derive(Clone)]
+pub struct Shared {
+    /// The time.
+    pub clock: Clock,
+    /// The prober's config.
+    pub config: Arc<Config>,
+    /// What is known of the seed.
+    pub seed: Arc<Seed>,
+    /// The way to write.
+    pub writer: Arc<Writer>,
+    /// Set once this process leads and has read the Clusters anew: nothing is probed before.
+    pub leading: Arc<SetOnce<()>>,
+}
+
+type Looking = Pin<Box<dyn Future<Output = (Probe, Result<Finding, ProbeError>)> + Send>>;
+type Flowing = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+
+/// Everything about one shoot that outlives a single probe.
+struct Shoot {
+    clock: Clock,
+    config: Arc<Config>,
+    flow: Flow,
+    stand: watch::Sender<Stand>,
+    /// Before this moment nothing is written.
+    writes_from: Moment,
+    /// Since when every complete probe said "up".
+    up_since: Option<Moment>,
+    running: Option<(Direction, Flowing)>,
+    /// See [`Finding::verdict_possible`].
+    verdict_possible: Option<Moment>,
+    /// See [`Finding::doubt_from`].
+    doubt_from: Option<Moment>,
+    never_complete: bool,
+    failures: u32,
+    /// Until when the shoot's API server asked us to stay away (429).
+    throttled_until: Option<Moment>,
+    flow_failures: u32,
+    last_category: Option<&'static str>,
+    last_verdict: Option<Verdict>,
+}
+
+/// Probes a shoot until cancelled. `settings` are what the shoot itself says; they are taken up while it runs.
+/// `eligible` is when this process first saw that the shoot may be probed.
+pub async fn run(
+    namespace: String,
+    shared: Shared,
+    mut settings: watch::Receiver<ShootSettings>,
+    eligible: Moment,
+    cancelled: CancellationToken,
+) {
+    let Shared { clock, config, seed, writer, leading } = shared;
+    if cancelled.run_until_cancelled(leading.wait()).await.is_none() {
+        return;
+    }
+    let (stand, receiver) = watch::channel(Stand::Unknown);
+    let flow =
+        Flow { namespace: namespace.clone(), config: Arc::clone(&config), seed: Arc::clone(&seed), writer, stand: receiver };
+    let mut shoot = Shoot {
+        clock,
+        writes_from: eligible + span(config.initial_delay),
+        config,
+        flow,
+        stand,
+        up_since: None,
+        running: None,
+        verdict_possible: None,
+        doubt_from: None,
+        never_complete: true,
+        failures: 0,
+        throttled_until: None,
+        flow_failures: 0,
+        last_category: None,
+        last_verdict: None,
+    };
+    let mut probe = Some(Probe::new(namespace, clock, seed));
+    let mut looking: Option<Looking> = None;
+    let mut next = shoot.first_look(eligible);
+    loop {
+        tokio::select! {
+            biased;
+            () = cancelled.cancelled() => break,
+            (returned, result) = poll(&mut looking) => {
+                looking = None;
+                probe = Some(returned);
+                let failure = shoot.take_in(result);
+                next = shoot.next_look(failure);
+            }
+            outcome = poll_flow(&mut shoot.running) => {
+                if let Some(earlier) = shoot.flow_ended(&outcome) {
+                    next = next.min(earlier);
+                }
+            }
+            Ok(()) = settings.changed(), if looking.is_none() => {
+                tracing::info!(settings = ?*settings.borrow(), "settings changed, looking at once");
+                next = shoot.unthrottled(clock.now());
+            }
+            () = sleep_until(clock.instant(next)), if probe.is_some() => {
+                let rules = shoot.rules(&settings.borrow_and_update());
+                let at_rest = shoot.flow.at_rest();
+                looking = probe.take().map(|mut probe| -> Looking {
+                    Box::pin(async move {
+                        let result = probe.look(&rules, at_rest).await;
+                        (probe, result)
+                    })
+                });
+            }
+        }
+    }
+    shoot.stopped();
+}
+
+/// Completes with the probe that is under way, never without one.
+async fn poll(looking: &mut Option<Looking>) -> (Probe, Result<Finding, ProbeError>) {
+    match looking {
+        Some(looking) => looking.await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Completes with the flow that is under way, never without one.
+async fn poll_flow(running: &mut Option<(Direction, Flowing)>) -> Outcome {
+    match running {
+        Some((_, flowing)) => flowing.await,
+        None => std::future::pending().await,
+    }
+}
+
+impl Shoot {
+    /// First looks are spread over the first half of the initial delay, so that a restart does not hit all API servers
+    /// at once; shoots that are held down go first. A process that gains the lead later than that looks at once.
+    fn first_look(&self, eligible: Moment) -> Moment {
+        let now = self.clock.now();
+        let latest = eligible + span(self.config.initial_delay / 2);
+        if latest <= now || !self.flow.held_down().is_empty() {
+            return now;
+        }
+        now + TimeDelta::milliseconds(rand::rng().random_range(0..=(latest - now).num_milliseconds()))
+    }
+
+    fn rules(&self, settings: &ShootSettings) -> Rules {
+        Rules {
+            grace: Grace::new(settings.node_monitor_grace.unwrap_or(span(self.config.node_monitor_grace))),
+            fraction: self.config.node_lease_failure_fraction,
+            timeout: self.config.probe_timeout,
+            settings: settings.clone(),
+        }
+    }
+
+    /// Takes in what a probe brought, and acts on it.
+    fn take_in(&mut self, result: Result<Finding, ProbeError>) -> Option<Failure> {
+        match result {
+            Ok(finding) => {
+                self.report(&finding);
+                (self.failures, self.never_complete, self.throttled_until) = (0, false, None);
+                (self.verdict_possible, self.doubt_from) = (finding.verdict_possible, Some(finding.doubt_from));
+                self.stand.send_replace(Stand::Says(finding.verdict));
+                self.act(&finding);
+                None
+            }
+            Err(error) => {
+                self.failures = self.failures.saturating_add(1);
+                self.stand.send_replace(Stand::Unknown);
+                self.report_failure(&error);
+                Some(self.failure(&error.cause))
+            }
+        }
+    }
+
+    fn act(&mut self, finding: &Finding) {
+        let now = self.clock.now();
+        let verdict = finding.verdict;
+        self.up_since = verdict.is_up().then(|| self.up_since.unwrap_or(now));
+        let contradicts = match &self.running {
+            Some((Direction::Down, _)) => verdict.is_up(),
+            Some((Direction::Up, _)) => verdict == Verdict::ScaleDown,
+            None => false,
+        };
+        if contradicts && let Some((direction, _)) = self.running.take() {
+            tracing::info!(direction = direction.as_str(), verdict = verdict.as_str(), "verdict turned, flow abandoned");
+        }
+        if self.running.is_some() || now < self.writes_from {
+            return;
+        }
+        match verdict {
+            Verdict::ScaleDown if self.flow.has_work(Direction::Down, Scope::All) => {
+                let neat_until = finding.neat_until.map(|moment| self.clock.instant(moment));
+                self.begin(Direction::Down, Box::pin(self.flow.clone().scale_down(neat_until)));
+            }
+            Verdict::ScaleUp(scope) if self.flow.has_work(Direction::Up, scope) && self.stable_from() <= Some(now) => {
+                self.begin(Direction::Up, Box::pin(self.flow.clone().scale_up()));
+            }
+            _ => {}
+        }
+    }
+
+    fn begin(&mut self, direction: Direction, flowing: Flowing) {
+        tracing::info!(direction = direction.as_str(), "flow begins");
+        self.running = Some((direction, flowing));
+    }
+
+    /// Since when "up" has been said for as long as is configured (D-22).
+    fn stable_from(&self) -> Option<Moment> {
+        self.up_since.map(|since| since + span(self.config.scale_up_stabilization))
+    }
+
+    /// Notes how a flow ended; after a failed scale-down the moment of an early next look.
+    fn flow_ended(&mut self, outcome: &Outcome) -> Option<Moment> {
+        let (direction, _) = self.running.take()?;
+        let Outcome { written, failed } = *outcome;
+        tracing::info!(direction = direction.as_str(), written, failed, "flow ended");
+        if direction == Direction::Up || failed == 0 {
+            self.flow_failures = 0;
+            return None;
+        }
+        self.flow_failures = self.flow_failures.saturating_add(1);
+        let retry = Failure {
+            in_a_row: self.flow_failures,
+            never_complete: true,
+            stretch: self.stretch(),
+            throttled_until: self.throttled_until,
+        };
+        Some(self.next_look(Some(retry)))
+    }
+
+    fn next_look(&self, failure: Option<Failure>) -> Moment {
+        let now = self.clock.now();
+        let interval = span(self.config.probe_interval);
+        let stretched = TimeDelta::microseconds((interval.num_microseconds().unwrap_or(i64::MAX) as f64 * self.stretch()) as i64);
+        let awaited = [Some(self.writes_from), self.stable_from()].into_iter().flatten().map(|moment| moment + JUST_AFTER);
+        schedule::next_look(&Outlook {
+            now,
+            interval: stretched,
+            verdict_possible: self.verdict_possible,
+            doubt_from: self.doubt_from,
+            awaited: awaited.filter(|&moment| moment > now).min(),
+            failure,
+        })
+    }
+
+    fn failure(&mut self, cause: &Cause) -> Failure {
+        let throttled_until = match cause {
+            Cause::Throttled { retry_after } => {
+                let wait = retry_after.and_then(|wait| TimeDelta::from_std(wait).ok()).unwrap_or(DEFAULT_THROTTLE);
+                Some(self.clock.now() + wait.min(MAX_THROTTLE))
+            }
+            _ => None,
+        };
+        self.throttled_until = throttled_until;
+        Failure { in_a_row: self.failures, never_complete: self.never_complete, stretch: self.stretch(), throttled_until }
+    }
+
+    /// The moment, or the end of the wait that the API server asked for.
+    fn unthrottled(&self, moment: Moment) -> Moment {
+        self.throttled_until.map_or(moment, |until| moment.max(until))
+    }
+
+    /// A factor from 1 to 1 + backoffJitterFactor.
+    fn stretch(&self) -> f64 {
+        1.0 + rand::rng().random::<f64>() * self.config.backoff_jitter_factor
+    }
+
+    fn report(&mut self, finding: &Finding) {
+        let Finding { verdict, tally, nodes_listed, excluded, .. } = finding;
+        if self.last_category.take().is_some() {
+            tracing::info!(failed_probes = self.failures, "probes are complete again");
+        }
+        let changed = self.last_verdict.replace(*verdict) != Some(*verdict);
+        macro_rules! say {
+            ($level:ident) => {
+                tracing::$level!(
+                    verdict = verdict.as_str(),
+                    candidates = tally.candidates,
+                    expired = tally.expired,
+                    undecided = tally.undecided,
+                    fraction = self.config.node_lease_failure_fraction,
+                    nodes_listed,
+                    excluded,
+                    "probe complete"
+                )
+            };
+        }
+        if changed { say!(info) } else { say!(debug) }
+    }
+
+    fn report_failure(&mut self, error: &ProbeError) {
+        let category = error.cause.category();
+        let stage = error.stage.as_str();
+        if self.last_category.replace(category) == Some(category) {
+            tracing::debug!(stage, category, error = %error.cause, failed_probes = self.failures, "probe not complete");
+        } else {
+            tracing::warn!(stage, category, error = %error.cause, "probe not complete, nothing is concluded from it");
+        }
+    }
+
+    fn stopped(self) {
+        let held_down = self.flow.held_down();
+        if held_down.is_empty() {
+            tracing::info!("probe ended");
+        } else {
+            // As the reference: whoever ends the probe decides about what it held down (D-49).
+            tracing::warn!(held_down = held_down.join(", "), "probe ended, what it holds down stays at 0");
+        }
+    }
+}
+
+fn span(duration: std::time::Duration) -> TimeDelta {
+    TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX)
+}

@@ -1,0 +1,221 @@
+//! One write to one dependent, with the right of way for protection.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use common::leader_election::Fence;
+use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
+use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::{Api, Client};
+use serde_json::{Map, Value, json};
+use tokio::sync::Semaphore;
+
+use crate::core::memory::{MELTDOWN_PROTECTION_ACTIVE, Mark, Observed, REPLICAS, Write};
+use crate::core::plan::Direction;
+use crate::seed::dependent::{DependentView, Kind, Unavailable};
+
+/// At most so many protective writes are in flight at once.
+const PROTECTIVE_WRITES_IN_FLIGHT: usize = 32;
+/// Who we are in `managedFields`.
+const FIELD_MANAGER: &str = "dependency-watchdog";
+
+/// Writes to the seed.
+pub struct Writer {
+    client: Client,
+    limiter: DefaultDirectRateLimiter,
+    protective: Semaphore,
+    fence: Fence,
+}
+
+/// Why a dependent was not written.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// This process does not lead, or cannot be sure of it any more.
+    #[error("this process does not lead")]
+    NotLeading,
+    /// It cannot be read or addressed.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+    /// It does not exist, though it must.
+    #[error("not found")]
+    Missing,
+    /// It was changed since it was read.
+    #[error("it was changed in the meantime (409)")]
+    Conflict,
+    /// 429.
+    #[error("the seed's API server asks to come back later (429)")]
+    Throttled(Option<Duration>),
+    /// 401 or 403.
+    #[error("access is denied ({0})")]
+    Denied(u16),
+    /// Any other answer than success.
+    #[error("the seed's API server answered {code}: {message}")]
+    Status {
+        /// The HTTP status.
+        code: u16,
+        /// What the API server says.
+        message: String,
+    },
+    /// The dependent's own timeout is over.
+    #[error("not done within its timeout: deadline exceeded")]
+    Timeout,
+    /// No answer.
+    #[error("no answer from the seed's API server: {0}")]
+    NoAnswer(kube::Error),
+}
+
+impl WriteError {
+    /// The category: one word, from a fixed set.
+    pub const fn category(&self) -> &'static str {
+        match self {
+            Self::NotLeading => "not_leading",
+            Self::Unavailable(Unavailable::NoSuchKind { .. }) => "no_such_kind",
+            Self::Unavailable(Unavailable::Unknown) => "seed_unknown",
+            Self::Missing => "not_found",
+            Self::Conflict => "conflict",
+            Self::Throttled(_) => "throttled",
+            Self::Denied(_) => "forbidden",
+            Self::Status { code: 500.., .. } => "server",
+            Self::Status { .. } => "status",
+            Self::Timeout => "timeout",
+            Self::NoAnswer(_) => "no_answer",
+        }
+    }
+}
+
+impl From<kube::Error> for WriteError {
+    fn from(error: kube::Error) -> Self {
+        let kube::Error::Api(status) = error else { return Self::NoAnswer(error) };
+        match status.code {
+            404 => Self::Missing,
+            409 => Self::Conflict,
+            429 => {
+                let seconds = status.details.as_ref().map(|details| u64::from(details.retry_after_seconds));
+                Self::Throttled(seconds.filter(|&seconds| seconds > 0).map(Duration::from_secs))
+            }
+            code @ (401 | 403) => Self::Denied(code),
+            code => Self::Status { code, message: status.message.clone() },
+        }
+    }
+}
+
+impl Writer {
+    /// Writes with at most `qps` requests a second after a burst of `burst`; protection is exempt. Nothing is sent while
+    /// the fence is closed.
+    pub fn new(client: Client, qps: f64, burst: NonZeroU32, fence: Fence) -> Self {
+        let period = Duration::try_from_secs_f64(1.0 / qps).unwrap_or(Duration::from_secs(1)).max(Duration::from_nanos(1));
+        let quota = Quota::with_period(period).unwrap_or(Quota::per_second(NonZeroU32::MIN)).allow_burst(burst);
+        Self { client, limiter: RateLimiter::direct(quota), protective: Semaphore::new(PROTECTIVE_WRITES_IN_FLIGHT), fence }
+    }
+
+    /// Reads a dependent from the API server itself; none when it does not exist.
+    ///
+    /// # Errors
+    /// When that cannot be said.
+    pub async fn read(&self, dependent: &DependentView, namespace: &str) -> Result<Option<Observed>, WriteError> {
+        let kind = dependent.kind()?;
+        let api = kind.api(&self.client, namespace);
+        let name = &dependent.resource.name;
+        let Some(object) = api.get_opt(name).await? else { return Ok(None) };
+        let replicas = match kind.replicas_in_spec {
+            true => None,
+            false => Some(api.get_scale(name).await?.spec.and_then(|spec| spec.replicas).unwrap_or(0)),
+        };
+        Ok(Some(kind.observe(&object, replicas)))
+    }
+
+    /// Waits until a write in this direction may be made. To be awaited before that write is decided on: it may take long.
+    pub async fn turn(&self, direction: Direction) {
+        if direction == Direction::Up {
+            self.limiter.until_ready().await;
+        }
+    }
+
+    /// Makes one change, provided that the dependent is still as observed.
+    ///
+    /// # Errors
+    /// When it was not made, or not wholly; what was observed is then out of date.
+    pub async fn write(
+        &self,
+        dependent: &DependentView,
+        namespace: &str,
+        observed: &Observed,
+        write: &Write,
+        direction: Direction,
+    ) -> Result<(), WriteError> {
+        let _permit = match direction {
+            Direction::Down => self.protective.acquire().await.ok(),
+            Direction::Up => None,
+        };
+        let kind = dependent.kind()?;
+        let target = Target { api: kind.api(&self.client, namespace), name: &dependent.resource.name, fence: &self.fence };
+        let version = observed.resource_version.as_str();
+        match (kind, write.replicas) {
+            (Kind { replicas_in_spec: true, .. }, replicas) => target.patch(version, write, replicas).await.map(drop),
+            (_, None) => target.patch(version, write, None).await.map(drop),
+            // Two writes: the memory must outlive whatever happens between them, so it is the first of the two on the
+            // way down and the last on the way up. What is left half done is mended by the next probe.
+            (_, Some(0)) => {
+                let version = target.patch(version, write, None).await?;
+                target.patch_scale(&version, 0).await.map(drop)
+            }
+            (_, Some(replicas)) => {
+                let version = target.patch_scale(version, replicas).await?;
+                target.patch(&version, write, None).await.map(drop)
+            }
+        }
+    }
+}
+
+struct Target<'a> {
+    api: Api<DynamicObject>,
+    name: &'a str,
+    fence: &'a Fence,
+}
+
+impl Target<'_> {
+    /// Patches annotations, and replicas where given; returns the new resourceVersion.
+    async fn patch(&self, version: &str, write: &Write, replicas: Option<i32>) -> Result<String, WriteError> {
+        let patch = merge_patch(version, write, replicas);
+        let object = self.fenced(self.api.patch(self.name, &params(), &Patch::Merge(&patch))).await?;
+        Ok(object.metadata.resource_version.unwrap_or_default())
+    }
+
+    async fn patch_scale(&self, version: &str, replicas: i32) -> Result<String, WriteError> {
+        let patch = json!({ "metadata": { "resourceVersion": version }, "spec": { "replicas": replicas } });
+        let scale = self.fenced(self.api.patch_scale(self.name, &params(), &Patch::Merge(&patch))).await?;
+        Ok(scale.metadata.resource_version.unwrap_or_default())
+    }
+
+    /// Makes a request as long as the fence is open: also one that waits for a connection is given up when it closes.
+    async fn fenced<T>(&self, request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, WriteError> {
+        Ok(self.fence.while_open(request).await.ok_or(WriteError::NotLeading)??)
+    }
+}
+
+fn params() -> PatchParams {
+    PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() }
+}
+
+fn merge_patch(version: &str, write: &Write, replicas: Option<i32>) -> Value {
+    let marks = [(REPLICAS, &write.memory), (MELTDOWN_PROTECTION_ACTIVE, &write.marker)];
+    let annotations: Map<String, Value> = marks
+        .into_iter()
+        .filter_map(|(key, mark)| {
+            let value = match mark.as_ref()? {
+                Mark::Set(value) => Value::from(value.as_str()),
+                Mark::Remove => Value::Null,
+            };
+            Some((key.to_owned(), value))
+        })
+        .collect();
+    let mut metadata = Map::from_iter([("resourceVersion".to_owned(), Value::from(version))]);
+    if !annotations.is_empty() {
+        metadata.insert("annotations".to_owned(), annotations.into());
+    }
+    let mut patch = json!({ "metadata": metadata });
+    if let Some(replicas) = replicas {
+        patch["spec"] = json!({ "replicas": replicas });
+    }
+    patch
+}

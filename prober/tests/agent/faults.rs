@@ -1,0 +1,167 @@
+//! A seed that answers badly while it is written to.
+
+use std::time::Duration;
+
+use memory_api::{Fault, When};
+use serde_json::json;
+
+use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, World, at, held};
+
+/// Writes to one dependent.
+fn writes_to(name: &'static str) -> When {
+    When::matches(move |record| record.is_write() && record.name == name)
+}
+
+#[tokio::test]
+async fn a_conflict_is_decided_anew_and_written_again() {
+    // SCL-26, fault 38
+    let world = World::running().await;
+    world.change(MCM, |object| object["spec"]["replicas"] = json!(3));
+    let id = world.seed.faults().add(writes_to(MCM).times(2), Fault::status(409));
+    world.nodes.cut_all();
+    world.until([held("1"), held("3"), held("1")]).await;
+    assert_eq!(world.seed.faults().hits(id), 2);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_write_meets_what_others_wrote_in_between() {
+    // The view has not seen the other's write yet: the API server itself refuses ours.
+    let world = World::running().await;
+    let store = world.seed.store().clone();
+    let other = When::matches(move |record| {
+        if record.is_write() && record.name == MCM {
+            let seen = store.get("deployments.apps", NAMESPACE, MCM).expect("it exists");
+            if seen["spec"]["replicas"] == 1 {
+                store
+                    .update("deployments.apps", NAMESPACE, MCM, |object| object["spec"]["replicas"] = json!(4))
+                    .expect("written");
+            }
+        }
+        false
+    });
+    world.seed.faults().add(other, Fault::Stall);
+    world.nodes.cut_all();
+    world.until([held("1"), held("4"), held("1")]).await;
+    assert_eq!(world.seed.requests().count(|record| record.status == Some(409)), 1);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_write_that_fails_is_tried_three_times_and_again_with_the_next_probe() {
+    // SCL-27; what fails stops neither siblings nor later levels.
+    let world = World::running().await;
+    let id = world.seed.faults().add(writes_to(MCM).times(3), Fault::status(500));
+    world.nodes.cut_all();
+    world.until([held("1"), held("1"), held("1")]).await;
+    assert_eq!(world.seed.faults().hits(id), 3);
+    let written = world.written();
+    assert_eq!(written.iter().filter(|name| *name == MCM).count(), 4);
+    assert_ne!(written.last().map(String::as_str), Some(KCM), "the later level did not wait for it: {written:?}");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_write_whose_answer_is_lost_is_not_done_twice() {
+    // Fault 40: it was applied, and nobody told us.
+    for fault in [Fault::CloseAfter, Fault::StallAfter] {
+        let config = CONFIG.replace("scaleDown: {level: 0}", "scaleDown: {level: 0, timeout: 500ms}");
+        let world = World::running_with(&config).await;
+        world.change(MCM, |object| object["spec"]["replicas"] = json!(2));
+        world.seed.faults().add(writes_to(MCM).once(), fault);
+        world.nodes.cut_all();
+        world.until([held("1"), held("2"), held("1")]).await;
+        world.looks(2).await;
+        assert_eq!(world.dependent(MCM), held("2"));
+        world.end().await;
+    }
+}
+
+#[tokio::test]
+async fn a_write_that_hangs_ends_with_the_dependents_timeout() {
+    // SCL-10
+    let config = CONFIG.replace("scaleDown: {level: 0}", "scaleDown: {level: 0, timeout: 300ms}");
+    let world = World::running_with(&config).await;
+    world.seed.faults().add(writes_to(MCM).times(2), Fault::Stall);
+    world.nodes.cut_all();
+    world.until([held("1"), held("1"), held("1")]).await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_seed_that_asks_for_time_does_not_get_all_of_it_from_protection() {
+    // Fault 2: kube-controller-manager's grace does not wait for Retry-After.
+    let world = World::running().await;
+    world.seed.faults().add(writes_to(MCM).once(), Fault::throttle(600));
+    world.nodes.cut_all();
+    world.until([held("1"), held("1"), held("1")]).await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_right_that_is_missing_on_one_dependent_stops_no_other_on_the_way_down() {
+    let mut world = World::running().await;
+    world.seed.faults().add(writes_to(MCM), Fault::status(403));
+    world.nodes.cut_all();
+    world.until([held("1"), at(1), held("1")]).await;
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn a_dependent_that_fails_on_the_way_up_holds_back_the_later_levels() {
+    let world = World::running().await;
+    world.nodes.cut_all();
+    world.until([held("1"), held("1"), held("1")]).await;
+    let id = world.seed.faults().add(writes_to(MCM), Fault::status(500));
+    world.nodes.heal_all();
+    world.writes(3 + 1 + 2 * 3).await;
+    assert_eq!([KCM, MCM, CA].map(|name| world.dependent(name)), [at(1), held("1"), held("1")]);
+    world.seed.faults().remove(id);
+    world.until([at(1), at(1), at(1)]).await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn without_the_machines_nothing_is_concluded() {
+    // PRB-04, D-27: never known is not "no machines".
+    let mut world = World::new().await;
+    world.seed.faults().add(When::verb("list", "machines.machine.sapcloud.io"), Fault::status(500));
+    world.seed.faults().add(When::verb("watch", "machines.machine.sapcloud.io"), Fault::status(500));
+    world.change(CA, |object| object["spec"]["replicas"] = json!(0));
+    world.start(CONFIG);
+    world.nodes.cut_all();
+    world.looks(8).await;
+    assert_eq!(world.seed.requests().writes(), 0);
+    world.seed.faults().clear();
+    world.until([held("1"), held("1"), at(0)]).await;
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn broken_watches_of_the_seed_change_nothing_and_are_taken_up_again() {
+    let world = World::running().await;
+    for _ in 0..5 {
+        world.seed.store().break_watches();
+        world.seed.store().compact();
+        world.seed.cut_connections();
+        world.looks(1).await;
+    }
+    assert_eq!(world.seed.requests().writes(), 0);
+    world.nodes.cut_all();
+    world.until([held("1"), held("1"), held("1")]).await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_seed_that_cannot_be_reached_at_the_start_is_tried_until_it_can() {
+    // LIF-21
+    let mut world = World::new().await;
+    world.seed.set_network(memory_api::Network::Refused);
+    world.start(CONFIG);
+    tokio::time::timeout(Duration::from_secs(1), world.shoot.requests().wait_for(|all| all.front().cloned()))
+        .await
+        .expect_err("no probe yet");
+    world.seed.set_network(memory_api::Network::Up);
+    world.looks(2).await;
+    world.end().await;
+}

@@ -1,0 +1,155 @@
+//! What is not asked for and not written.
+
+use std::time::Duration;
+
+use memory_api::{Fault, When, gardener};
+use serde_json::json;
+use tokio::time::{Instant, timeout};
+
+use super::world::{CA, CONFIG, KCM, LEASES, MCM, NAMESPACE, PATIENCE, World, at, held};
+
+#[tokio::test]
+async fn a_healthy_shoot_costs_one_request_a_probe_and_the_seed_none() {
+    // SCL-30
+    let world = World::running().await;
+    let (seed, shoot) = (world.seed.requests().total(), world.shoot.requests().total());
+    world.looks(4).await;
+    assert_eq!(world.seed.requests().total(), seed);
+    assert_eq!(world.shoot.requests().total(), shoot + 4);
+    assert_eq!(world.seed.requests().writes(), 0);
+    assert_eq!(world.shoot.connections().accepted, 1);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn nothing_is_written_while_fewer_than_the_fraction_are_lost() {
+    let world = World::running().await;
+    world.nodes.cut([0]);
+    world.looks(8).await;
+    assert_eq!(world.seed.requests().writes(), 0);
+    assert!(world.shoot.requests().count(|record| record.resource == "nodes") > 0, "the nodes matter now");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_shoot_that_cannot_be_asked_is_not_scaled_in_either_direction() {
+    // PRB-33
+    let world = World::running().await;
+    let id = world.shoot.faults().add(When::any(), Fault::status(503));
+    let refused = async |count: u64| {
+        let met = world.shoot.requests().wait_for(|_| (world.shoot.faults().hits(id) >= count).then_some(()));
+        timeout(PATIENCE, met).await.expect("it goes on asking");
+    };
+    refused(2).await;
+    world.change(CA, |object| object["spec"]["replicas"] = json!(0));
+    refused(4).await;
+    world.nodes.cut_all();
+    // The leases expire after 3 s.
+    let cut = Instant::now();
+    while cut.elapsed() < Duration::from_secs(5) {
+        refused(world.shoot.faults().hits(id) + 1).await;
+    }
+    assert_eq!(world.seed.requests().writes(), 0, "{:?}", world.written());
+    world.shoot.faults().clear();
+    world.until([held("1"), held("1"), at(0)]).await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_shoot_that_asks_for_time_gets_it() {
+    // PRB-02, fault 1
+    let world = World::running().await;
+    world.shoot.faults().add(When::request("GET", LEASES).once(), Fault::throttle(4));
+    let next = world.shoot.requests().wait_for(|all| {
+        let throttled = all.iter().position(|record| record.status == Some(429))?;
+        Some((all[throttled].at?, all.get(throttled + 1)?.at?))
+    });
+    let (throttled, next) = timeout(PATIENCE, next).await.expect("it is asked again");
+    assert!(next - throttled >= Duration::from_secs(4), "{:?}", next - throttled);
+    assert!(next - throttled < Duration::from_secs(8), "{:?}", next - throttled);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn probes_are_an_interval_and_its_jitter_apart() {
+    // PRB-34: the time that a probe takes does not count, as long as no lease asks for an earlier look.
+    let world = World::running_with(&format!("{CONFIG}backoffJitterFactor: 0.5\n")).await;
+    world.apply(gardener::cluster(NAMESPACE, Some("40s")));
+    world.shoot.faults().add(When::request("GET", LEASES), Fault::Delay(Duration::from_millis(300)));
+    // The changed grace brings a look at once, and a probe may be under way.
+    world.looks(3).await;
+    world.shoot.requests().clear();
+    world.looks(5).await;
+    let at: Vec<Instant> = world.shoot.requests().all().into_iter().filter_map(|record| record.at).collect();
+    for pair in at.windows(2) {
+        let gap = pair[1] - pair[0];
+        assert!(gap >= Duration::from_millis(1300), "{gap:?}");
+    }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn an_operators_word_is_heeded_and_taken_back() {
+    // SCL-04, SCL-34
+    let world = World::running().await;
+    let ignore = |value: serde_json::Value| move |object: &mut serde_json::Value| object["metadata"]["annotations"] = value;
+    world.change(MCM, ignore(json!({ gardener::IGNORE: "true" })));
+    world.change(MCM, |object| object["spec"]["replicas"] = json!(0));
+    world.looks(3).await;
+    assert_eq!(world.dependent(MCM), at(0));
+    world.nodes.cut_all();
+    world.until([held("1"), at(0), held("1")]).await;
+    world.nodes.heal_all();
+    world.until([at(1), at(0), at(1)]).await;
+    world.change(MCM, ignore(json!(null)));
+    world.until([at(1), at(1), at(1)]).await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_leftover_marker_is_removed_and_the_replicas_stay() {
+    // SCL-17
+    let world = World::running().await;
+    world.change(KCM, |object| {
+        object["spec"]["replicas"] = json!(2);
+        object["metadata"]["annotations"] = json!({ gardener::PROTECTED: "", gardener::REPLICAS: "5" });
+    });
+    world.until([at(2), at(1), at(1)]).await;
+    assert_eq!(world.written(), [KCM]);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn first_looks_are_spread_over_the_first_half_of_the_initial_delay() {
+    // LIF-22
+    let mut world = World::new().await;
+    let kubeconfig = world.shoot.kubeconfig("shoot");
+    for number in 0..20 {
+        let namespace = format!("shoot--p--{number}");
+        world.apply(gardener::probe_secret(&namespace, &kubeconfig));
+        world.apply(gardener::cluster(&namespace, None));
+    }
+    let begin = Instant::now();
+    world.start(&CONFIG.replace("initialDelay: 0s", "initialDelay: 6s"));
+    let all = world.shoot.requests().wait_for(|all| {
+        // A first look asks for the version.
+        let first: Vec<Instant> = all.iter().filter(|record| record.path == "/version").filter_map(|record| record.at).collect();
+        (first.len() == 21).then_some(first)
+    });
+    let first = timeout(PATIENCE, all).await.expect("every shoot is looked at");
+    let (earliest, latest) = (*first.iter().min().expect("some"), *first.iter().max().expect("some"));
+    assert!(latest - earliest >= Duration::from_secs(1), "{:?}", latest - earliest);
+    assert!(latest - begin < Duration::from_secs(5), "{:?}", latest - begin);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn only_what_was_held_down_comes_back_if_the_config_says_so() {
+    let world = World::running_with(&format!("{CONFIG}restoreOnlyHeldDown: true\n")).await;
+    world.change(KCM, |object| object["spec"]["replicas"] = json!(0));
+    world.hold_down(MCM, "2");
+    world.until([at(0), at(2), at(1)]).await;
+    world.looks(3).await;
+    assert_eq!(world.written(), [MCM]);
+    world.end().await;
+}

@@ -1,0 +1,167 @@
+//! A probe's life as its Cluster changes.
+
+use std::time::Duration;
+
+use memory_api::gardener;
+use serde_json::json;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::world::{CA, CONFIG, KCM, LEASES, MCM, NAMESPACE, PATIENCE, World, at, held};
+
+/// What passes before the absence of something is believed: three probes at the interval of these tests.
+const QUIET: Duration = Duration::from_secs(3);
+
+/// Whether the shoot is left alone for a while; an answer under way when this begins may still arrive.
+async fn is_left_alone(world: &World) -> bool {
+    let settled = Instant::now() + Duration::from_secs(1);
+    let late = |record: &memory_api::Record| record.at.is_some_and(|at| at > settled);
+    let more = world.shoot.requests().wait_for(|all| all.iter().any(late).then_some(()));
+    timeout_at(settled + QUIET, more).await.is_err()
+}
+
+#[tokio::test]
+async fn a_shoot_that_leaves_is_left_alone_and_what_it_held_down_stays() {
+    // LIF-02, LIF-04, LIF-07, LIF-09, LIF-23, D-49
+    let changes = [
+        json!({"spec": {"hibernation": {"enabled": true}}}),
+        json!({"metadata": {"deletionTimestamp": "2022-05-05T08:34:05Z"}}),
+        json!({"status": {"lastOperation": {"type": "Migrate", "state": ""}}}),
+        json!({"spec": {"provider": {"workers": []}}}),
+        json!(null),
+    ];
+    futures::future::join_all(changes.map(async |change| {
+        let world = World::running().await;
+        world.nodes.cut_all();
+        world.until([held("1"), held("1"), held("1")]).await;
+        if change.is_null() {
+            world.delete_cluster();
+        } else {
+            let cluster = json!({"spec": {"shoot": change}});
+            world.seed.store().patch("clusters.extensions.gardener.cloud", "", NAMESPACE, &cluster).expect("changed");
+        }
+        world.nodes.heal_all();
+        assert!(is_left_alone(&world).await, "{change}");
+        assert_eq!([KCM, MCM, CA].map(|name| world.dependent(name)), [held("1"), held("1"), held("1")], "{change}");
+        world.end().await;
+    }))
+    .await;
+}
+
+#[tokio::test]
+async fn a_removed_probe_writes_no_more_than_what_is_in_flight() {
+    // SCL-28, D-14
+    let config = CONFIG.replace("scaleUp: {level: 1}", "scaleUp: {level: 1, initialDelay: 1s}");
+    let world = World::running_with(&config).await;
+    world.hold_down(KCM, "1");
+    world.hold_down(MCM, "1");
+    world.writes(1).await;
+    world.delete_cluster();
+    assert!(is_left_alone(&world).await);
+    assert_eq!(world.written(), [KCM]);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_prober_that_is_told_to_stop_in_mid_flow_stops_at_once_and_the_next_one_goes_on() {
+    let config = CONFIG.replace("scaleDown: {level: 1}", "scaleDown: {level: 1, initialDelay: 25s}");
+    let mut world = World::running_with(&config).await;
+    world.nodes.cut_all();
+    world.until([at(1), held("1"), held("1")]).await;
+    world.stop().await;
+    let (seed, shoot) = (world.seed.requests().total(), world.shoot.requests().total());
+    world.nodes.heal_all();
+    assert!(is_left_alone(&world).await);
+    assert_eq!((world.seed.requests().total(), world.shoot.requests().total()), (seed, shoot), "nothing is left behind");
+    world.start(CONFIG);
+    world.until([at(1), at(1), at(1)]).await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_start_in_mid_outage_brings_nothing_up() {
+    let mut world = World::new().await;
+    for name in [KCM, MCM] {
+        world.hold_down(name, "2");
+    }
+    world.nodes.cut_all();
+    // The stamps have expired when the prober sees them first, so that it must watch them before it can believe them.
+    let expired = Instant::now() + Duration::from_millis(3300);
+    assert!(timeout_at(expired, std::future::pending::<()>()).await.is_err());
+    world.start(CONFIG);
+    world.until([held("2"), held("2"), held("1")]).await;
+    assert_eq!(world.written(), [CA]);
+    world.nodes.heal_all();
+    world.until([at(2), at(2), at(1)]).await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn before_the_end_of_the_initial_delay_it_looks_and_does_not_write() {
+    // LIF-22
+    let mut world = World::new().await;
+    world.hold_down(KCM, "1");
+    let begin = Instant::now();
+    world.start(&CONFIG.replace("initialDelay: 0s", "initialDelay: 3s"));
+    timeout(PATIENCE, world.shoot.requests().wait_for(|all| all.iter().any(|record| record.path == LEASES).then_some(())))
+        .await
+        .expect("a look");
+    assert!(begin.elapsed() < Duration::from_millis(2500), "the first look is in the first half, and a marker hastens it");
+    world.writes(1).await;
+    assert!(begin.elapsed() >= Duration::from_secs(3));
+    world.until([at(1), at(1), at(1)]).await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_grace_that_changes_is_taken_up_by_the_running_probe() {
+    // D-10
+    let world = World::running().await;
+    world.change_shoot(|shoot| shoot["spec"]["kubernetes"]["kubeControllerManager"]["nodeMonitorGracePeriod"] = json!("5m"));
+    world.looks(1).await;
+    world.nodes.cut_all();
+    world.looks(8).await;
+    assert_eq!(world.seed.requests().writes(), 0);
+    world.change_shoot(|shoot| shoot["spec"]["kubernetes"]["kubeControllerManager"]["nodeMonitorGracePeriod"] = json!("4s"));
+    world.until([held("1"), held("1"), held("1")]).await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_shoot_that_cannot_be_understood_keeps_its_probe_and_harms_no_other() {
+    // LIF-18, D-13
+    let world = World::running().await;
+    for (number, broken) in [json!({"apiVersion": 8}), json!("text"), json!(null)].into_iter().enumerate() {
+        let mut cluster = gardener::cluster(&format!("shoot--p--broken-{number}"), None);
+        cluster["spec"]["shoot"] = broken;
+        world.apply(cluster);
+    }
+    world.change_shoot(|shoot| *shoot = json!({"apiVersion": 8}));
+    world.looks(2).await;
+    world.nodes.cut_all();
+    world.until([held("1"), held("1"), held("1")]).await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_cluster_that_was_replaced_is_probed_anew() {
+    // Fault 62
+    let world = World::running().await;
+    world.delete_cluster();
+    world.apply(gardener::cluster(NAMESPACE, Some("4s")));
+    world.looks(2).await;
+    world.nodes.cut_all();
+    world.until([held("1"), held("1"), held("1")]).await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_shoot_is_probed_once_its_control_plane_is_made() {
+    // LIF-08, LIF-10
+    let mut world = World::new().await;
+    world.change_shoot(|shoot| shoot["status"]["lastOperation"] = json!({"type": "Restore", "state": "Processing"}));
+    world.start(CONFIG);
+    assert!(is_left_alone(&world).await);
+    world.change_shoot(|shoot| shoot["status"]["lastOperation"]["state"] = json!("Succeeded"));
+    world.looks(2).await;
+    world.end().await;
+}

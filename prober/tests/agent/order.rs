@@ -1,0 +1,153 @@
+//! Down and up again, in order.
+
+use std::time::Duration;
+
+use memory_api::gardener;
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, World, at, held};
+
+#[tokio::test]
+async fn an_outage_takes_all_down_and_its_end_brings_all_back() {
+    // SCL-01, SCL-15
+    let world = World::running().await;
+    world.change(MCM, |object| object["spec"]["replicas"] = json!(2));
+    world.nodes.cut_all();
+    world.until([held("1"), held("2"), held("1")]).await;
+    let mut down = world.written();
+    down[..2].sort();
+    assert_eq!(down, [CA, MCM, KCM]);
+    world.nodes.heal_all();
+    world.until([at(1), at(2), at(1)]).await;
+    assert_eq!(world.written()[3..], [KCM, MCM, CA]);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_later_level_of_a_scale_down_waits_for_one_that_cannot_be_written_but_not_for_ever() {
+    // SCL-15
+    let world = World::running().await;
+    world.delete(MCM);
+    world.nodes.cut_all();
+    world.until([held("1"), at(0), held("1")]).await;
+    assert_eq!(world.written(), [CA, KCM]);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_mandatory_dependent_that_is_missing_holds_back_the_later_levels_of_a_scale_up() {
+    // SCL-08
+    let world = World::running().await;
+    world.delete(MCM);
+    world.hold_down(KCM, "2");
+    world.hold_down(CA, "1");
+    world.until([at(2), at(0), held("1")]).await;
+    world.looks(3).await;
+    assert_eq!(world.dependent(CA), held("1"));
+    world.apply(gardener::deployment(NAMESPACE, MCM, 0));
+    world.until([at(2), at(1), at(1)]).await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn an_optional_dependent_that_is_missing_is_no_obstacle() {
+    // SCL-09
+    let world = World::running_with(&CONFIG.replace("scaleUp: {level: 2}", "scaleUp: {level: 0}")).await;
+    world.delete(CA);
+    world.nodes.cut_all();
+    world.until([held("1"), held("1"), at(0)]).await;
+    world.nodes.heal_all();
+    world.until([at(1), at(1), at(0)]).await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_kind_that_does_not_exist_holds_back_the_later_levels_of_a_scale_up_only() {
+    // SCL-11
+    let config =
+        CONFIG.replace("kind: Deployment, name: machine-controller-manager", "kind: Depoyment, name: machine-controller-manager");
+    let world = World::running_with(&config).await;
+    world.nodes.cut_all();
+    world.until([held("1"), at(1), held("1")]).await;
+    world.nodes.heal_all();
+    world.until([at(1), at(1), held("1")]).await;
+    world.looks(2).await;
+    assert_eq!(world.dependent(CA), held("1"));
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_level_that_never_gets_ready_does_not_stop_the_way_up() {
+    // SCL-24
+    let world = World::running().await;
+    world.nodes.cut_all();
+    world.until([held("1"), held("1"), held("1")]).await;
+    world.change(KCM, |object| object["metadata"]["labels"] = json!({"never-ready": "true"}));
+    world.nodes.heal_all();
+    world.until([at(1), at(1), at(1)]).await;
+    assert_eq!(world.written()[3..], [KCM, MCM, CA]);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn one_candidate_brings_back_what_is_held_down_and_nothing_else() {
+    // D-20, PRB-15
+    let mut world = World::new().await;
+    for node in &world.nodes.names()[1..] {
+        world.seed.store().delete("machines.machine.sapcloud.io", NAMESPACE, node).expect("deleted");
+    }
+    world.hold_down(MCM, "3");
+    world.change(KCM, |object| object["spec"]["replicas"] = json!(0));
+    world.start(CONFIG);
+    world.until([at(0), at(3), at(1)]).await;
+    world.looks(3).await;
+    world.nodes.cut_all();
+    world.looks(6).await;
+    assert_eq!([KCM, MCM, CA].map(|name| world.dependent(name)), [at(0), at(3), at(1)], "one candidate never scales down");
+    assert_eq!(world.written(), [MCM]);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_relapse_abandons_the_way_up_before_its_next_write() {
+    // D-23: machine-controller-manager's delay is still running when the nodes are lost again.
+    let config = CONFIG.replace("scaleUp: {level: 1}", "scaleUp: {level: 1, initialDelay: 20s}");
+    let world = World::running_with(&config).await;
+    world.nodes.cut_all();
+    world.until([held("1"), held("1"), held("1")]).await;
+    world.nodes.heal_all();
+    world.until([at(1), held("1"), held("1")]).await;
+    world.nodes.cut_all();
+    world.until([held("1"), held("1"), held("1")]).await;
+    assert_eq!(world.written()[3..], [KCM, KCM]);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn recovery_must_last_where_the_config_says_so() {
+    // D-22
+    let mut world = World::new().await;
+    world.hold_down(KCM, "1");
+    world.start(&format!("{CONFIG}scaleUpStabilization: 3s\n"));
+    world.looks(1).await;
+    let healthy_since = Instant::now();
+    world.writes(1).await;
+    // The first look was answered shortly before it was noticed here.
+    assert!(healthy_since.elapsed() > Duration::from_millis(2500), "{:?}", healthy_since.elapsed());
+    world.until([at(1), at(1), at(1)]).await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_recovery_abandons_the_way_down() {
+    // Its second level has a delay, within which the nodes come back.
+    let config = CONFIG.replace("scaleDown: {level: 1}", "scaleDown: {level: 1, initialDelay: 20s}");
+    let world = World::running_with(&config).await;
+    world.nodes.cut_all();
+    world.until([at(1), held("1"), held("1")]).await;
+    world.nodes.heal_all();
+    world.until([at(1), at(1), at(1)]).await;
+    assert!(!world.written().contains(&KCM.to_owned()), "{:?}", world.written());
+    world.end().await;
+}

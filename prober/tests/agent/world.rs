@@ -1,0 +1,248 @@
+//! A seed and a shoot in memory, with nodes that renew their leases, stand-ins for the seed's kubelets, and a prober.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use common::flags::{Command, parse};
+use memory_api::gardener::{self, PROTECTED, REPLICAS};
+use memory_api::{Authority, Heart, MemoryApi, Nodes, Options, Record, Store};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+pub const NAMESPACE: &str = "shoot--p--s";
+pub const KCM: &str = "kube-controller-manager";
+pub const MCM: &str = "machine-controller-manager";
+pub const CA: &str = "cluster-autoscaler";
+pub const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+const DEPLOYMENTS: &str = "deployments.apps";
+const CLUSTERS: &str = "clusters.extensions.gardener.cloud";
+/// Far more than anything here takes, also on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+/// Within this time a prober that is told to stop has stopped (CLI-17).
+const STOP: Duration = Duration::from_secs(5);
+
+/// The three dependents with the levels of Gardener's config, without its delay.
+pub const CONFIG: &str = "\
+kubeConfigSecretName: shoot-access-dependency-watchdog-probe
+probeInterval: 1s
+initialDelay: 0s
+probeTimeout: 2s
+dependentResourceInfos:
+- ref: {kind: Deployment, name: kube-controller-manager, apiVersion: apps/v1}
+  scaleUp: {level: 0}
+  scaleDown: {level: 1}
+- ref: {kind: Deployment, name: machine-controller-manager, apiVersion: apps/v1}
+  scaleUp: {level: 1}
+  scaleDown: {level: 0}
+- ref: {kind: Deployment, name: cluster-autoscaler, apiVersion: apps/v1}
+  optional: true
+  scaleUp: {level: 2}
+  scaleDown: {level: 0}
+";
+
+pub struct World {
+    pub seed: MemoryApi,
+    pub shoot: MemoryApi,
+    pub nodes: Nodes,
+    kubelets: JoinHandle<()>,
+    files: TempDir,
+    prober: Option<(CancellationToken, JoinHandle<anyhow::Result<()>>)>,
+}
+
+impl World {
+    /// A healthy shoot with three nodes and all dependents at 1; no prober yet.
+    pub async fn new() -> Self {
+        // Another test of this process may have installed it already.
+        rustls::crypto::ring::default_provider().install_default().ok();
+        let authority = Authority::new().expect("an authority");
+        let start = || async { MemoryApi::start(&authority, Options::default()).await.expect("an API server") };
+        let (seed, shoot) = (start().await, start().await);
+        seed.access().grant("seed", gardener::seed_prober());
+        shoot.access().grant("shoot", gardener::shoot_probe());
+        let heart = Heart { beat: Duration::from_millis(300), lease_seconds: 4, ..Heart::default() };
+        let nodes = Nodes::start(shoot.store(), "node", 3, heart);
+        let kubelets = tokio::spawn(kubelets(seed.store().clone()));
+        let files = tempfile::tempdir().expect("a folder");
+        let world = Self { seed, shoot, nodes, kubelets, files, prober: None };
+        for node in world.nodes.names() {
+            world.apply(gardener::machine(NAMESPACE, node));
+        }
+        for name in [KCM, MCM, CA] {
+            world.apply(gardener::deployment(NAMESPACE, name, 1));
+        }
+        world.apply(gardener::probe_secret(NAMESPACE, &world.shoot.kubeconfig("shoot")));
+        world.apply(gardener::cluster(NAMESPACE, Some("4s")));
+        world
+    }
+
+    /// The same with a prober that has seen the leases change.
+    pub async fn running() -> Self {
+        Self::running_with(CONFIG).await
+    }
+
+    /// The same with another config.
+    pub async fn running_with(config: &str) -> Self {
+        let mut world = Self::new().await;
+        world.start(config);
+        // With an initial delay of 0 the second look follows the first at once; by the third every lease was seen to change.
+        world.looks(3).await;
+        world
+    }
+
+    pub fn start(&mut self, config: &str) {
+        let path = |name: &str| self.files.path().join(name);
+        std::fs::write(path("config.yaml"), config).expect("a file");
+        std::fs::write(path("kubeconfig"), self.seed.kubeconfig("seed")).expect("a file");
+        let flag = |flag: &str, file: &str| OsString::from(format!("--{flag}={}", path(file).display()));
+        let words = ["prober".into(), flag("config-file", "config.yaml"), flag("kubeconfig", "kubeconfig")];
+        let Ok(Command::Run(_, args)) = parse(words) else { unreachable!("these flags exist") };
+        let stop = CancellationToken::new();
+        self.prober = Some((stop.clone(), tokio::spawn(prober::run(args, stop))));
+    }
+
+    /// Ends the prober, which must not take long.
+    pub async fn stop(&mut self) {
+        let (stop, task) = self.prober.take().expect("a running prober");
+        stop.cancel();
+        timeout(STOP, task).await.expect("it stops in time").expect("no panic").expect("no error");
+    }
+
+    /// Ends the prober as a crash would: nothing is finished.
+    pub async fn kill(&mut self) {
+        let (_, task) = self.prober.take().expect("a running prober");
+        task.abort();
+        assert!(task.await.is_err_and(|error| error.is_cancelled()));
+    }
+
+    /// Ends everything; nothing that was asked for may have been forbidden.
+    pub async fn end(mut self) {
+        if self.prober.is_some() {
+            self.stop().await;
+        }
+        for api in [&self.seed, &self.shoot] {
+            let forbidden: Vec<Record> = api.requests().all().into_iter().filter(|record| record.status == Some(403)).collect();
+            assert!(forbidden.is_empty(), "{forbidden:?}");
+        }
+    }
+
+    pub fn apply(&self, object: Value) {
+        self.seed.store().apply(object).expect("applied");
+    }
+
+    /// Changes the embedded shoot.
+    pub fn change_shoot(&self, change: impl FnOnce(&mut Value)) {
+        self.seed.store().update(CLUSTERS, "", NAMESPACE, |cluster| change(&mut cluster["spec"]["shoot"])).expect("changed");
+    }
+
+    pub fn delete_cluster(&self) {
+        self.seed.store().delete(CLUSTERS, "", NAMESPACE).expect("deleted");
+    }
+
+    pub fn delete(&self, deployment: &str) {
+        self.seed.store().delete(DEPLOYMENTS, NAMESPACE, deployment).expect("deleted");
+    }
+
+    /// Changes a dependent as someone else would.
+    pub fn change(&self, deployment: &str, change: impl FnOnce(&mut Value)) {
+        self.seed.store().update(DEPLOYMENTS, NAMESPACE, deployment, change).expect("changed");
+    }
+
+    /// Holds a dependent down as the prober does.
+    pub fn hold_down(&self, deployment: &str, memory: &str) {
+        self.change(deployment, |object| {
+            object["spec"]["replicas"] = json!(0);
+            object["metadata"]["annotations"] = json!({ REPLICAS: memory, PROTECTED: "" });
+        });
+    }
+
+    pub fn dependent(&self, name: &str) -> Dependent {
+        dependent(self.seed.store(), name).expect("it exists")
+    }
+
+    /// Waits until the dependents KCM, MCM and CA are as wanted.
+    pub async fn until(&self, wanted: [Dependent; 3]) {
+        let reached = self.seed.store().wait_for(|store| {
+            let found = [KCM, MCM, CA].map(|name| dependent(store, name).unwrap_or_default());
+            (found == wanted).then_some(())
+        });
+        let reached = timeout(PATIENCE, reached).await;
+        assert!(reached.is_ok(), "not {wanted:?} but {:?}", [KCM, MCM, CA].map(|name| self.dependent(name)));
+    }
+
+    /// Waits until the shoot has answered so many more probes.
+    pub async fn looks(&self, count: usize) {
+        let before = self.shoot.requests().count(answered);
+        let more = self.shoot.requests().wait_for(|all| {
+            let answers = all.iter().filter(|record| answered(record)).count();
+            (answers >= before + count).then_some(())
+        });
+        timeout(PATIENCE, more).await.expect("the shoot is probed");
+    }
+
+    /// The names that writes were asked for, in the order of their arrival.
+    pub fn written(&self) -> Vec<String> {
+        self.seed.requests().all().into_iter().filter(Record::is_write).map(|record| record.name).collect()
+    }
+
+    /// Waits until so many writes were asked for.
+    pub async fn writes(&self, count: usize) {
+        let writes =
+            self.seed.requests().wait_for(|all| (all.iter().filter(|record| record.is_write()).count() >= count).then_some(()));
+        assert!(timeout(PATIENCE, writes).await.is_ok(), "{count} writes, but there were {:?}", self.written());
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.kubelets.abort();
+    }
+}
+
+fn answered(record: &Record) -> bool {
+    record.path == LEASES && record.status == Some(200)
+}
+
+/// What matters of a dependent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Dependent {
+    pub replicas: i64,
+    pub memory: Option<String>,
+    pub marker: bool,
+}
+
+/// As an untouched dependent is.
+pub fn at(replicas: i64) -> Dependent {
+    Dependent { replicas, ..Dependent::default() }
+}
+
+/// As a dependent is that is held down.
+pub fn held(memory: &str) -> Dependent {
+    Dependent { replicas: 0, memory: Some(memory.to_owned()), marker: true }
+}
+
+fn dependent(store: &Store, name: &str) -> Option<Dependent> {
+    let object = store.get(DEPLOYMENTS, NAMESPACE, name)?;
+    let annotation = |key: &str| object["metadata"]["annotations"][key].as_str().map(str::to_owned);
+    Some(Dependent {
+        replicas: object["spec"]["replicas"].as_i64().unwrap_or(1),
+        memory: annotation(REPLICAS),
+        marker: annotation(PROTECTED).is_some(),
+    })
+}
+
+/// Lets the ready replicas of all Deployments follow at once, except where a label says that none gets ready.
+async fn kubelets(store: Store) {
+    let off = |object: &Value| {
+        let wanted =
+            if object["metadata"]["labels"]["never-ready"].is_null() { object["spec"]["replicas"].clone() } else { json!(0) };
+        (object["status"]["readyReplicas"] != wanted).then_some((object["metadata"]["name"].as_str()?.to_owned(), wanted))
+    };
+    loop {
+        let (name, ready) = store.wait_for(|store| store.list(DEPLOYMENTS, Some(NAMESPACE)).iter().find_map(off)).await;
+        // One that was deleted in the meantime needs none.
+        store.update(DEPLOYMENTS, NAMESPACE, &name, |object| object["status"]["readyReplicas"] = ready).ok();
+    }
+}
