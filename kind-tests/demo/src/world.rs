@@ -1,0 +1,195 @@
+//! The stage: a seed, three shoots, and what the prober would find there in a Gardener landscape.
+
+use anyhow::{Context, Result};
+use chrono::{DateTime, Utc};
+use memory_api::{Authority, Heart, MemoryApi, Nodes, Options, gardener};
+use serde_json::{Value, json};
+
+/// Kubernetes' default for `nodeMonitorGracePeriod`, in seconds: silent for so long, a node is given up.
+pub const GRACE: f64 = 40.0;
+/// The prober calls a lease expired after three quarters of the grace period (rule 47), in seconds.
+pub const EXPIRED: f64 = 30.0;
+/// Nodes of each shoot.
+pub const NODES: usize = 5;
+/// How many of them must be expired for the verdict: 60 % (rule 22).
+pub const NEEDED: usize = 3;
+
+pub const KCM: &str = "kube-controller-manager";
+pub const MCM: &str = "machine-controller-manager";
+pub const CA: &str = "cluster-autoscaler";
+/// The Deployments that are scaled, with the replicas they have to begin with.
+pub const DEPENDENTS: [(&str, i64); 3] = [(KCM, 2), (MCM, 1), (CA, 1)];
+
+/// The three parts in the play.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    CutOff,
+    Moving,
+    Healthy,
+}
+
+impl Part {
+    pub const ALL: [Self; 3] = [Self::CutOff, Self::Moving, Self::Healthy];
+
+    /// The namespace of its control plane in the seed.
+    pub fn namespace(self) -> &'static str {
+        match self {
+            Self::CutOff => "shoot--demo--cut-off",
+            Self::Moving => "shoot--demo--moving",
+            Self::Healthy => "shoot--demo--healthy",
+        }
+    }
+
+    /// What the audience calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::CutOff => "cut-off",
+            Self::Moving => "moving",
+            Self::Healthy => "healthy",
+        }
+    }
+}
+
+/// One shoot: its API server and its nodes.
+pub struct Shoot {
+    pub part: Part,
+    pub api: MemoryApi,
+    pub nodes: Nodes,
+}
+
+/// All that the prober can reach.
+pub struct World {
+    pub seed: MemoryApi,
+    pub shoots: Vec<Shoot>,
+}
+
+/// What a Deployment looks like at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Deployment {
+    pub name: String,
+    pub wanted: i64,
+    pub ready: i64,
+    /// The replicas annotation.
+    pub remembered: Option<String>,
+    /// Whether the marker of a scale-down is there.
+    pub held: bool,
+}
+
+/// What a node looks like at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    pub name: String,
+    /// Seconds since it last renewed its lease.
+    pub age: f64,
+    /// Whether it was given up.
+    pub unknown: bool,
+}
+
+impl World {
+    /// Builds everything; from then on the nodes' hearts beat.
+    pub async fn build() -> Result<Self> {
+        let authority = Authority::new()?;
+        let seed = MemoryApi::start(&authority, Options::default()).await.context("no API server for the seed")?;
+        seed.access().grant("prober", gardener::seed_prober());
+        seed.store().create(gardener::namespace("garden"))?;
+        let mut shoots = Vec::new();
+        for part in Part::ALL {
+            let api = MemoryApi::start(&authority, Options::default()).await.context("no API server for a shoot")?;
+            api.access().grant("probe", gardener::shoot_probe());
+            let nodes = Nodes::start(api.store(), "node", NODES, Heart::default());
+            let (store, namespace) = (seed.store(), part.namespace());
+            store.create(gardener::namespace(namespace))?;
+            store.create(gardener::probe_secret(namespace, &api.kubeconfig("probe")))?;
+            for node in nodes.names() {
+                store.create(gardener::machine(namespace, node))?;
+            }
+            for (name, replicas) in DEPENDENTS {
+                store.create(gardener::deployment(namespace, name, replicas))?;
+            }
+            store.create(gardener::cluster(namespace, None))?;
+            shoots.push(Shoot { part, api, nodes });
+        }
+        Ok(Self { seed, shoots })
+    }
+
+    pub fn shoot(&self, part: Part) -> &Shoot {
+        self.shoots.iter().find(|shoot| shoot.part == part).expect("every part is played")
+    }
+
+    /// The Deployments of a shoot's control plane, in the order of [`DEPENDENTS`].
+    pub fn deployments(&self, part: Part) -> Vec<Deployment> {
+        let read = |(name, _): (&str, i64)| {
+            let value = self.seed.store().get("deployments.apps", part.namespace(), name)?;
+            let annotations = &value["metadata"]["annotations"];
+            Some(Deployment {
+                name: name.to_owned(),
+                wanted: value["spec"]["replicas"].as_i64().unwrap_or(1),
+                ready: value["status"]["readyReplicas"].as_i64().unwrap_or(0),
+                remembered: annotations[gardener::REPLICAS].as_str().map(str::to_owned),
+                held: !annotations[gardener::PROTECTED].is_null(),
+            })
+        };
+        DEPENDENTS.into_iter().filter_map(read).collect()
+    }
+
+    /// The nodes of a shoot, as its API server knows them.
+    pub fn nodes(&self, part: Part) -> Vec<Node> {
+        let store = self.shoot(part).api.store();
+        let leases = store.list("leases.coordination.k8s.io", Some("kube-node-lease"));
+        leases
+            .iter()
+            .map(|lease| {
+                let name = lease["metadata"]["name"].as_str().unwrap_or_default();
+                let node = store.get("nodes", "", name).unwrap_or_default();
+                Node { name: name.to_owned(), age: age(lease), unknown: ready_condition(&node) == "Unknown" }
+            })
+            .collect()
+    }
+
+    /// Gardener decides to move a shoot to another seed.
+    pub fn begin_migration(&self, part: Part) -> Result<()> {
+        let operation =
+            json!({"spec": {"shoot": {"status": {"lastOperation": {"type": "Migrate", "state": "Processing", "progress": 0}}}}});
+        self.seed.store().patch("clusters.extensions.gardener.cloud", "", part.namespace(), &operation)?;
+        Ok(())
+    }
+
+    /// Gardener's own controllers take a control plane that moves away out of service.
+    pub fn take_down(&self, part: Part) -> Result<()> {
+        for (name, _) in DEPENDENTS {
+            self.seed.store().patch("deployments.apps", part.namespace(), name, &json!({"spec": {"replicas": 0}}))?;
+        }
+        Ok(())
+    }
+
+    /// Answers that said 403, from any API server.
+    pub fn refusals(&self) -> usize {
+        let apis = self.shoots.iter().map(|shoot| &shoot.api).chain([&self.seed]);
+        apis.map(|api| api.requests().count(|record| record.status == Some(403))).sum()
+    }
+
+    /// Ends everything and waits for it.
+    pub async fn end(self) {
+        for shoot in self.shoots {
+            shoot.nodes.stop().await;
+            shoot.api.shutdown().await;
+        }
+        self.seed.shutdown().await;
+    }
+}
+
+/// Seconds since a lease was renewed.
+pub fn age(lease: &Value) -> f64 {
+    let stamp = lease["spec"]["renewTime"].as_str().and_then(|text| DateTime::parse_from_rfc3339(text).ok());
+    stamp.map_or(0.0, |stamp| (Utc::now() - stamp.to_utc()).as_seconds_f64())
+}
+
+/// The status of a node's Ready condition.
+pub fn ready_condition(node: &Value) -> &str {
+    let conditions = node["status"]["conditions"].as_array().into_iter().flatten();
+    conditions
+        .into_iter()
+        .find(|condition| condition["type"] == "Ready")
+        .and_then(|ready| ready["status"].as_str())
+        .unwrap_or_default()
+}
