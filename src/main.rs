@@ -11,7 +11,7 @@ fn main() -> ExitCode {
     common::process::run(words, |agent, args, shutdown| async move {
         match agent {
             Agent::Prober => prober::run(args, shutdown).await,
-            Agent::Weeder => anyhow::bail!("there is no weeder in this build yet"),
+            Agent::Weeder => weeder::run(args, shutdown).await,
         }
     })
 }

@@ -147,10 +147,11 @@ fn a_closed_stderr_changes_nothing_about_the_exit_code() {
 }
 
 #[test]
-fn the_weeder_says_that_it_is_not_there_yet() {
-    let output = run(&["weeder", &format!("--config-file={GARDENERS_CONFIG}"), "--concurrent-reconciles=4"]);
+fn the_weeder_takes_gardeners_config_and_the_flags_of_both_agents() {
+    let config = format!("--config-file={}/config/weeder.yaml", env!("CARGO_MANIFEST_DIR"));
+    let output = run(&["weeder", &config, "--concurrent-reconciles=4", "--kubeconfig=/no/such/kubeconfig"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("no weeder in this build"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("/no/such/kubeconfig"), "{}", stderr(&output));
 }
 
 #[test]

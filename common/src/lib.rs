@@ -14,6 +14,7 @@ pub mod document;
 pub mod events;
 pub mod flags;
 pub mod follow;
+pub mod frame;
 pub mod go_duration;
 pub mod health;
 pub mod http;

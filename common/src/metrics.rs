@@ -3,7 +3,9 @@
 //! Metrics are registered once, at start, and looked at when they are asked for. They are written in OpenMetrics, or in
 //! Prometheus' older text format for those who do not ask for OpenMetrics.
 
+mod leader;
 mod process;
+mod requests;
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -16,6 +18,9 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 pub use prometheus_client::registry::Registry;
+
+pub use self::leader::LeaderStatus;
+pub use self::requests::RequestCounter;
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";

@@ -3,8 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
+use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+
+use crate::metrics::RequestCounter;
 
 /// After this time without a connection an attempt is given up.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -24,16 +27,18 @@ pub enum Error {
 }
 
 /// Finds out where the seed is, in the order of rule 10: the flag, `KUBECONFIG`, the cluster around this pod,
-/// `$HOME/.kube/config`. Sends nothing yet.
+/// `$HOME/.kube/config`. Sends nothing yet; every request is counted.
 ///
 /// # Errors
 /// When nothing is found, or what is found cannot be used.
-pub async fn connect(kubeconfig: Option<&Path>) -> Result<Client, Error> {
+pub async fn connect(kubeconfig: Option<&Path>, counter: &RequestCounter) -> Result<Client, Error> {
     let mut config = configuration(kubeconfig).await?;
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     // Whoever asks decides when to ask again: a watch, a flow and an election differ in it.
     config.default_retry = false;
-    Client::try_from(config).map_err(|error| Error::Client(Box::new(error)))
+    let counter = counter.of_host(config.cluster_url.authority().map_or("", |authority| authority.as_str()));
+    let builder = ClientBuilder::try_from(config).map_err(|error| Error::Client(Box::new(error)))?;
+    Ok(builder.with_layer(&counter).build())
 }
 
 async fn configuration(kubeconfig: Option<&Path>) -> Result<Config, Error> {

@@ -4,16 +4,19 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
+use chrono::TimeDelta;
 use common::flags::AgentArgs;
-use common::leader_election::{Elector, Fence, campaign, identity};
-use common::seed_client;
+use common::frame::{Checks, Frame};
+use common::health::Check;
+use common::leader_election::Fence;
 use tokio::sync::{SetOnce, mpsc};
 use tokio_util::sync::CancellationToken;
 
+use crate::board::Board;
 use crate::clock::Clock;
 use crate::config::{Config, Loaded};
 use crate::manager::Manager;
+use crate::metrics::Metrics;
 use crate::seed::Seed;
 use crate::shoot::Shared;
 use crate::write::Writer;
@@ -25,36 +28,50 @@ const CHANGES: usize = 256;
 /// How long the first probes wait for views that cannot be filled, such as that of a kind that does not exist.
 const FILL_WAIT: Duration = Duration::from_secs(5);
 
+/// A look that is overdue by probeTimeout and this time means that the probe loop stalls.
+const STALLED: Duration = Duration::from_secs(60);
+
 /// Runs the prober until `shutdown`.
 ///
 /// # Errors
-/// When it cannot start (config file, kubeconfig), or when leadership is lost.
+/// When it cannot start (config file, kubeconfig, ports), or when leadership is lost.
 pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result<()> {
     let clock = Clock::start();
     let Loaded { config, warnings } = Config::load(&args.config_file)?;
     for warning in warnings {
         tracing::warn!(file = %args.config_file.display(), "{warning}");
     }
-    let client = seed_client::connect(args.kubeconfig.as_deref()).await.context("no access to the seed")?;
-    let (keeper, fence) = Fence::closed();
-    let election = args.leader_election;
-    let (elector, fence) = if election.enabled {
-        (Some(Elector::new(client.clone(), election, LEASE, identity(), keeper)), fence)
-    } else {
-        (None, Fence::always_open())
-    };
+    let mut frame = Frame::open(&args, LEASE).await?;
     let burst = u32::try_from(args.kube_api_burst).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN);
-    let writer = Arc::new(Writer::new(client.clone(), args.kube_api_qps, burst, fence.clone()));
-    let seed = Arc::new(Seed::new(client, &config));
-    let shared = Shared { clock, config: Arc::new(config), seed, writer, leading: Arc::new(SetOnce::new()) };
-    let work = work(shared, fence, shutdown);
-    match elector {
-        Some(elector) => Ok(campaign(elector, work).await?),
-        None => {
-            work.await;
-            Ok(())
-        }
-    }
+    let metrics = Metrics::register(&mut frame.registry);
+    let board = Board::new(clock);
+    frame.registry.register_collector(Box::new(board.clone()));
+    let shared = Shared {
+        clock,
+        writer: Arc::new(Writer::new(frame.client.clone(), args.kube_api_qps, burst, frame.fence.clone())),
+        seed: Arc::new(Seed::new(frame.client.clone(), &config)),
+        config: Arc::new(config),
+        metrics,
+        board,
+        events: frame.events.clone(),
+        leading: Arc::new(SetOnce::new()),
+    };
+    let checks = checks(&shared);
+    let work = work(shared, frame.fence.clone(), shutdown);
+    frame.run(checks, work).await
+}
+
+/// Live: no shoot's look is long overdue. Ready: the seed's objects are known.
+fn checks(shared: &Shared) -> Checks {
+    let limit = TimeDelta::from_std(shared.config.probe_timeout + STALLED).unwrap_or(TimeDelta::MAX);
+    let board = shared.board.clone();
+    let probes = Check::new("probes", move || match board.overdue(limit) {
+        Some((namespace, late)) => Err(format!("the look at {namespace} is {} s overdue", late.num_seconds())),
+        None => Ok(()),
+    });
+    let seed = Arc::clone(&shared.seed);
+    let views = Check::new("seed", move || seed.unknown().map_or(Ok(()), |what| Err(format!("{what} are not known"))));
+    Checks { live: vec![probes], ready: vec![views] }
 }
 
 /// Follows the seed, and probes once this process leads, until `shutdown`.

@@ -8,15 +8,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use common::events::Events;
 use futures::future::join_all;
 use futures::stream::{FuturesUnordered, StreamExt};
+use k8s_openapi::api::core::v1::ObjectReference;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::config::{Config, Dependent, ScaleInfo};
+use crate::config::{Config, Dependent, ResourceRef, ScaleInfo};
 use crate::core::memory::{self, Observed, Write};
 use crate::core::plan::{Direction, levels};
 use crate::core::verdict::{Scope, Verdict};
+use crate::metrics::Metrics;
 use crate::seed::Seed;
 use crate::seed::dependent::{DependentView, Unavailable};
 use crate::write::{WriteError, Writer};
@@ -55,6 +58,10 @@ pub struct Flow {
     pub writer: Arc<Writer>,
     /// What the last probe said.
     pub stand: watch::Receiver<Stand>,
+    /// What is counted.
+    pub metrics: Metrics,
+    /// Tells operators.
+    pub events: Events,
 }
 
 /// How a flow ended.
@@ -95,10 +102,10 @@ impl Flow {
         })
     }
 
-    /// Whether any dependent carries the meltdown marker.
-    pub fn held_down(&self) -> Vec<&str> {
+    /// The dependents that carry the meltdown marker.
+    pub fn held_down(&self) -> Vec<&ResourceRef> {
         let marked = |dependent: &&Dependent| matches!(self.observed(dependent), Ok(Some(observed)) if observed.marks.held_down);
-        self.config.dependents.iter().filter(marked).map(|dependent| dependent.resource.name.as_str()).collect()
+        self.config.dependents.iter().filter(marked).map(|dependent| &dependent.resource).collect()
     }
 
     /// Whether a flow in this direction would write anything.
@@ -164,10 +171,16 @@ impl Flow {
     /// Brings one resource to where it should be: decides by what is known, writes, and tries again where that helps.
     async fn bring(&self, dependent: &Dependent, direction: Direction) -> Result<Done, WriteError> {
         let resource = &dependent.resource;
+        let began = Instant::now();
         let (mut attempt, mut conflicts, mut delayed) = (1, 0, false);
         loop {
             let error = match self.attempt(dependent, direction, conflicts > 0, &mut delayed).await {
-                Ok(done) => return Ok(done),
+                Ok(Done::NothingToDo) => return Ok(Done::NothingToDo),
+                Ok(done) => {
+                    self.metrics.scaled(direction, resource, "written");
+                    self.metrics.decided_and_written(direction, began.elapsed());
+                    return Ok(done);
+                }
                 Err(error) => error,
             };
             let pause = match error {
@@ -176,6 +189,8 @@ impl Flow {
                     PAUSE
                 }
                 _ if attempt == ATTEMPTS => {
+                    self.metrics.scaled(direction, resource, error.category());
+                    self.tell_failure(resource, direction, &error);
                     tracing::error!(resource = %resource, direction = direction.as_str(), category = error.category(), error = %error, "resource cannot be scaled");
                     return Err(error);
                 }
@@ -219,6 +234,7 @@ impl Flow {
         }
         let Some((observed, write)) = decided else { return Ok(Done::NothingToDo) };
         if write.fell_back {
+            self.metrics.memory_fell_back();
             tracing::warn!(resource = %dependent.resource, memory = observed.marks.replicas, "remembered replicas cannot be used, scaling to 1");
         }
         let began = Instant::now();
@@ -232,7 +248,31 @@ impl Flow {
             took_s = began.elapsed().as_secs_f64(),
             "resource written"
         );
+        self.tell_write(&dependent.resource, &observed, &write);
         Ok(if write.replicas.is_some() { Done::Scaled } else { Done::Unmarked })
+    }
+
+    /// Tells operators at the resource itself, or at the agent's Lease where Events may not be written there.
+    fn tell_write(&self, resource: &ResourceRef, observed: &Observed, write: &Write) {
+        let about = about(resource, &self.namespace, &observed.uid);
+        let before = observed.replicas;
+        match write.replicas {
+            Some(0) => {
+                let message = format!("Scaled from {before} to 0: the nodes have lost the way to their API server");
+                self.events.warning(&about, "ScaledDown", message);
+            }
+            Some(replicas) => {
+                let message = format!("Scaled from {before} to {replicas}: the nodes reach their API server");
+                self.events.normal(&about, "ScaledUp", message);
+            }
+            None => self.events.normal(&about, "ProtectionRemoved", format!("Annotations removed, replicas stay at {before}")),
+        }
+    }
+
+    fn tell_failure(&self, resource: &ResourceRef, direction: Direction, error: &WriteError) {
+        let uid = self.seed.dependent(resource).and_then(|view| view.observed(&self.namespace).ok()?);
+        let about = about(resource, &self.namespace, uid.as_ref().map_or("", |observed| &observed.uid));
+        self.events.warning(&about, "ScalingFailed", format!("Cannot be scaled {}: {error}", direction.as_str()));
     }
 
     /// What is to be written, and what that is based on.
@@ -312,6 +352,18 @@ impl Flow {
 
     fn view(&self, dependent: &Dependent) -> Result<&Arc<DependentView>, Unavailable> {
         self.seed.dependent(&dependent.resource).ok_or(Unavailable::Unknown)
+    }
+}
+
+/// What Events about a dependent refer to.
+fn about(resource: &ResourceRef, namespace: &str, uid: &str) -> ObjectReference {
+    ObjectReference {
+        api_version: Some(resource.api_version.clone()),
+        kind: Some(resource.kind.clone()),
+        namespace: Some(namespace.to_owned()),
+        name: Some(resource.name.clone()),
+        uid: (!uid.is_empty()).then(|| uid.to_owned()),
+        ..ObjectReference::default()
     }
 }
 

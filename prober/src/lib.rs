@@ -16,6 +16,7 @@
 //! [`core`] decides and does nothing else; all other modules do and decide nothing.
 
 pub mod agent;
+pub mod board;
 pub mod clock;
 pub mod config;
 pub mod core;
@@ -23,6 +24,7 @@ pub mod engine;
 pub mod flow;
 pub mod gardener;
 pub mod manager;
+pub mod metrics;
 pub mod probe;
 pub mod seed;
 pub mod shoot;

@@ -53,6 +53,7 @@ impl Manager {
     async fn follow(&mut self, namespace: &str) {
         let cluster = self.shared.seed.clusters.get("", namespace);
         let Some(cluster) = cluster else {
+            self.shared.board.note_state(namespace, None);
             return self.stop(namespace, "cluster_deleted").await;
         };
         if self.probes.get(namespace).is_some_and(|running| running.uid != cluster.uid) {
@@ -63,11 +64,17 @@ impl Manager {
             Some(Ok(shoot)) => shoot,
             Some(Err(error)) => {
                 // An existing probe stays as it is (D-13).
+                self.shared.board.note_state(namespace, Some("unreadable"));
                 return tracing::warn!(namespace, error, "Cluster holds a shoot that cannot be understood");
             }
-            None => return tracing::warn!(namespace, "Cluster holds no shoot"),
+            None => {
+                self.shared.board.note_state(namespace, Some("no_shoot"));
+                return tracing::warn!(namespace, "Cluster holds no shoot");
+            }
         };
-        match lifecycle(shoot) {
+        let lifecycle = lifecycle(shoot);
+        self.shared.board.note_state(namespace, Some(lifecycle.as_str()));
+        match lifecycle {
             Lifecycle::Stop(reason) => self.stop(namespace, reason.as_str()).await,
             Lifecycle::Wait(reason) => match self.probes.get(namespace) {
                 Some(running) => running.tell(settings(shoot)),
@@ -115,6 +122,7 @@ impl Manager {
             && self.probes.get(&namespace).is_some_and(|running| running.task == id)
             && let Some(running) = self.probes.remove(&namespace)
         {
+            self.shared.metrics.panicked();
             tracing::error!(namespace, "probe panicked and starts anew");
             let settings = running.settings.borrow().clone();
             self.start(&namespace, running.uid, settings);

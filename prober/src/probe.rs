@@ -1,6 +1,6 @@
 //! One probe of one shoot: look, place the leases on the clock, choose candidates, judge, say when to look next.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,8 +38,10 @@ pub struct Finding {
     pub tally: Tally,
     /// Whether nodes had to be listed, so that the candidates are known and not just an upper bound.
     pub nodes_listed: bool,
-    /// How many leases or nodes did not count, in words.
-    pub excluded: String,
+    /// How many leases or nodes did not count, by reason.
+    pub excluded: BTreeMap<&'static str, usize>,
+    /// How many leases are judged by clocks that differ from ours.
+    pub skewed: usize,
     /// When the verdict could fall if nothing were renewed from now on.
     pub verdict_possible: Option<Moment>,
     /// See [`Outlook::doubt_from`](crate::core::schedule::Outlook::doubt_from).
@@ -93,19 +95,18 @@ impl Probe {
             tally,
             nodes_listed,
             excluded: self.excluded(&candidates),
+            skewed: leases.clone().filter(|clock| !clock.skew(rules.grace).is_zero()).count(),
             verdict_possible: verdict_possible(leases.clone(), nodes_listed, rules.fraction, rules.grace),
             doubt_from: now + rules.grace.longest_gap(),
             neat_until: neat_until(leases, self.clock.now(), rules.grace),
         })
     }
 
-    fn excluded(&self, candidates: &Candidates<'_>) -> String {
-        let counted = candidates.excluded.iter().map(|(reason, count)| (reason.as_str(), *count));
-        let stampless = self.leases.without_renew_time();
-        let words: Vec<String> = counted
-            .chain((stampless > 0).then_some(("no_renew_time", stampless)))
-            .map(|(reason, count)| format!("{reason}: {count}"))
-            .collect();
-        words.join(", ")
+    fn excluded(&self, candidates: &Candidates<'_>) -> BTreeMap<&'static str, usize> {
+        let mut excluded: BTreeMap<_, _> = candidates.excluded.iter().map(|(reason, count)| (reason.as_str(), *count)).collect();
+        if self.leases.without_renew_time() > 0 {
+            excluded.insert("no_renew_time", self.leases.without_renew_time());
+        }
+        excluded
     }
 }

@@ -90,6 +90,16 @@ impl Seed {
         futures::future::join_all(self.dependents.iter().map(|dependent| dependent.filled())).await;
     }
 
+    /// What of the seed is not known at present, if anything; dependents are left out, since their kinds may not exist.
+    pub fn unknown(&self) -> Option<&'static str> {
+        let views = [
+            (self.clusters.is_known(), "Clusters"),
+            (self.machines.is_known(), "Machines"),
+            (self.secrets.is_known(), "Secrets"),
+        ];
+        views.into_iter().find(|(known, _)| !known).map(|(_, what)| what)
+    }
+
     /// The Secret with the kubeconfig of one shoot.
     pub fn secret_of(&self, namespace: &str) -> ShootSecret {
         ShootSecret {

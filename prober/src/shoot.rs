@@ -6,15 +6,18 @@
 //!   '---- schedule <----'
 //! ```
 
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use chrono::TimeDelta;
+use common::events::Events;
 use rand::RngExt;
 use tokio::sync::{SetOnce, watch};
 use tokio::time::sleep_until;
 use tokio_util::sync::CancellationToken;
 
+use crate::board::{Board, Place};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::core::lease::Grace;
@@ -25,6 +28,7 @@ use crate::core::schedule::{self, Failure, Outlook};
 use crate::core::verdict::{Scope, Verdict};
 use crate::engine::error::{Cause, ProbeError};
 use crate::flow::{Flow, Outcome, Stand};
+use crate::metrics::Metrics;
 use crate::probe::{Finding, Probe, Rules};
 use crate::seed::Seed;
 use crate::write::Writer;
@@ -46,6 +50,12 @@ pub struct Shared {
     pub seed: Arc<Seed>,
     /// The way to write.
     pub writer: Arc<Writer>,
+    /// What is counted.
+    pub metrics: Metrics,
+    /// How all shoots are.
+    pub board: Board,
+    /// Tells operators.
+    pub events: Events,
     /// Set once this process leads and has read the Clusters anew: nothing is probed before.
     pub leading: Arc<SetOnce<()>>,
 }
@@ -56,6 +66,8 @@ type Flowing = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 /// Everything about one shoot that outlives a single probe.
 struct Shoot {
     clock: Clock,
+    place: Place,
+    metrics: Metrics,
     config: Arc<Config>,
     flow: Flow,
     stand: watch::Sender<Stand>,
@@ -86,15 +98,25 @@ pub async fn run(
     eligible: Moment,
     cancelled: CancellationToken,
 ) {
-    let Shared { clock, config, seed, writer, leading } = shared;
+    let Shared { clock, config, seed, writer, metrics, board, events, leading } = shared;
     if cancelled.run_until_cancelled(leading.wait()).await.is_none() {
         return;
     }
     let (stand, receiver) = watch::channel(Stand::Unknown);
-    let flow =
-        Flow { namespace: namespace.clone(), config: Arc::clone(&config), seed: Arc::clone(&seed), writer, stand: receiver };
+    let flow = Flow {
+        namespace: namespace.clone(),
+        config: Arc::clone(&config),
+        seed: Arc::clone(&seed),
+        writer,
+        stand: receiver,
+        metrics: metrics.clone(),
+        events,
+    };
+    let first_look = first_look(&flow, clock, eligible);
     let mut shoot = Shoot {
         clock,
+        place: board.place(namespace.clone(), first_look),
+        metrics,
         writes_from: eligible + span(config.initial_delay),
         config,
         flow,
@@ -112,15 +134,17 @@ pub async fn run(
     };
     let mut probe = Some(Probe::new(namespace, clock, seed));
     let mut looking: Option<Looking> = None;
-    let mut next = shoot.first_look(eligible);
+    let mut next = first_look;
+    let mut began = next;
     loop {
+        shoot.note(next);
         tokio::select! {
             biased;
             () = cancelled.cancelled() => break,
             (returned, result) = poll(&mut looking) => {
                 looking = None;
                 probe = Some(returned);
-                let failure = shoot.take_in(result);
+                let failure = shoot.take_in(result, clock.now() - began);
                 next = shoot.next_look(failure);
             }
             outcome = poll_flow(&mut shoot.running) => {
@@ -133,6 +157,7 @@ pub async fn run(
                 next = shoot.unthrottled(clock.now());
             }
             () = sleep_until(clock.instant(next)), if probe.is_some() => {
+                began = clock.now();
                 let rules = shoot.rules(&settings.borrow_and_update());
                 let at_rest = shoot.flow.at_rest();
                 looking = probe.take().map(|mut probe| -> Looking {
@@ -145,6 +170,17 @@ pub async fn run(
         }
     }
     shoot.stopped();
+}
+
+/// First looks are spread over the first half of the initial delay, so that a restart does not hit all API servers at
+/// once; shoots that are held down go first. A process that gains the lead later than that looks at once.
+fn first_look(flow: &Flow, clock: Clock, eligible: Moment) -> Moment {
+    let now = clock.now();
+    let latest = eligible + span(flow.config.initial_delay / 2);
+    if latest <= now || !flow.held_down().is_empty() {
+        return now;
+    }
+    now + TimeDelta::milliseconds(rand::rng().random_range(0..=(latest - now).num_milliseconds()))
 }
 
 /// Completes with the probe that is under way, never without one.
@@ -164,17 +200,6 @@ async fn poll_flow(running: &mut Option<(Direction, Flowing)>) -> Outcome {
 }
 
 impl Shoot {
-    /// First looks are spread over the first half of the initial delay, so that a restart does not hit all API servers
-    /// at once; shoots that are held down go first. A process that gains the lead later than that looks at once.
-    fn first_look(&self, eligible: Moment) -> Moment {
-        let now = self.clock.now();
-        let latest = eligible + span(self.config.initial_delay / 2);
-        if latest <= now || !self.flow.held_down().is_empty() {
-            return now;
-        }
-        now + TimeDelta::milliseconds(rand::rng().random_range(0..=(latest - now).num_milliseconds()))
-    }
-
     fn rules(&self, settings: &ShootSettings) -> Rules {
         Rules {
             grace: Grace::new(settings.node_monitor_grace.unwrap_or(span(self.config.node_monitor_grace))),
@@ -185,9 +210,10 @@ impl Shoot {
     }
 
     /// Takes in what a probe brought, and acts on it.
-    fn take_in(&mut self, result: Result<Finding, ProbeError>) -> Option<Failure> {
+    fn take_in(&mut self, result: Result<Finding, ProbeError>, took: TimeDelta) -> Option<Failure> {
         match result {
             Ok(finding) => {
+                self.metrics.probe_complete(finding.nodes_listed, took.to_std().unwrap_or_default());
                 self.report(&finding);
                 (self.failures, self.never_complete, self.throttled_until) = (0, false, None);
                 (self.verdict_possible, self.doubt_from) = (finding.verdict_possible, Some(finding.doubt_from));
@@ -196,6 +222,7 @@ impl Shoot {
                 None
             }
             Err(error) => {
+                self.metrics.probe_failed(&error);
                 self.failures = self.failures.saturating_add(1);
                 self.stand.send_replace(Stand::Unknown);
                 self.report_failure(&error);
@@ -214,6 +241,7 @@ impl Shoot {
             None => false,
         };
         if contradicts && let Some((direction, _)) = self.running.take() {
+            self.metrics.flow_abandoned(direction);
             tracing::info!(direction = direction.as_str(), verdict = verdict.as_str(), "verdict turned, flow abandoned");
         }
         if self.running.is_some() || now < self.writes_from {
@@ -297,7 +325,21 @@ impl Shoot {
         1.0 + rand::rng().random::<f64>() * self.config.backoff_jitter_factor
     }
 
+    /// Notes on the board when the next look is due and what is held down.
+    fn note(&self, next: Moment) {
+        let held_down = self.flow.held_down();
+        self.place.update(|line| {
+            line.due = next;
+            line.hold_down(held_down, self.clock.now());
+        });
+    }
+
     fn report(&mut self, finding: &Finding) {
+        self.place.update(|line| {
+            line.complete = self.clock.now();
+            (line.tally, line.skewed) = (finding.tally, finding.skewed);
+            line.excluded.clone_from(&finding.excluded);
+        });
         let Finding { verdict, tally, nodes_listed, excluded, .. } = finding;
         if self.last_category.take().is_some() {
             tracing::info!(failed_probes = self.failures, "probes are complete again");
@@ -312,7 +354,7 @@ impl Shoot {
                     undecided = tally.undecided,
                     fraction = self.config.node_lease_failure_fraction,
                     nodes_listed,
-                    excluded,
+                    excluded = words(excluded),
                     "probe complete"
                 )
             };
@@ -336,9 +378,16 @@ impl Shoot {
             tracing::info!("probe ended");
         } else {
             // As the reference: whoever ends the probe decides about what it held down (D-49).
+            self.metrics.ended_while_held_down();
+            let held_down: Vec<String> = held_down.into_iter().map(ToString::to_string).collect();
             tracing::warn!(held_down = held_down.join(", "), "probe ended, what it holds down stays at 0");
         }
     }
+}
+
+/// As in `no_node: 2, not_managed: 1`.
+fn words(counts: &BTreeMap<&str, usize>) -> String {
+    counts.iter().map(|(reason, count)| format!("{reason}: {count}")).collect::<Vec<_>>().join(", ")
 }
 
 fn span(duration: std::time::Duration) -> TimeDelta {

@@ -47,6 +47,17 @@ pub enum WaitReason {
     NotYetReconciled,
 }
 
+impl Lifecycle {
+    /// The state in one word, for logs and metrics.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Probe(_) => "probed",
+            Self::Stop(reason) => reason.as_str(),
+            Self::Wait(reason) => reason.as_str(),
+        }
+    }
+}
+
 impl StopReason {
     /// The reason in one word, for logs and metrics.
     pub const fn as_str(self) -> &'static str {

@@ -1,10 +1,10 @@
 //! A prober that is killed at any of its writes, before or after the API server applied it, and one that takes over.
 
-use memory_api::{Fault, Record, When};
+use memory_api::{Fault, When};
 use serde_json::json;
 use tokio::time::timeout;
 
-use super::world::{CA, CONFIG, MCM, PATIENCE, World, at, held};
+use super::world::{CA, CONFIG, MCM, PATIENCE, World, at, held, scales};
 
 /// The writes of an outage and of its end: three down, three up.
 const WRITES: u64 = 6;
@@ -14,7 +14,7 @@ async fn killed_at(fatal: u64, fault: Fault) {
     let mut world = World::running().await;
     world.change(MCM, |object| object["spec"]["replicas"] = json!(2));
     world.change(CA, |object| object["spec"]["replicas"] = json!(3));
-    let id = world.seed.faults().add(When::matches(Record::is_write).after(fatal - 1).once(), fault);
+    let id = world.seed.faults().add(When::matches(scales).after(fatal - 1).once(), fault);
 
     world.nodes.cut_all();
     if fatal <= WRITES / 2 {

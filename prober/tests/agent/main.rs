@@ -6,5 +6,6 @@ mod crash;
 mod faults;
 mod frugality;
 mod life;
+mod operations;
 mod order;
 mod world;

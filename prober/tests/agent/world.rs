@@ -49,6 +49,8 @@ pub struct World {
     pub nodes: Nodes,
     kubelets: JoinHandle<()>,
     files: TempDir,
+    /// The flags that say where the prober serves; nowhere, unless changed before it starts.
+    pub servers: Vec<String>,
     prober: Option<(CancellationToken, JoinHandle<anyhow::Result<()>>)>,
 }
 
@@ -66,7 +68,8 @@ impl World {
         let nodes = Nodes::start(shoot.store(), "node", 3, heart);
         let kubelets = tokio::spawn(kubelets(seed.store().clone()));
         let files = tempfile::tempdir().expect("a folder");
-        let world = Self { seed, shoot, nodes, kubelets, files, prober: None };
+        let servers = ["metrics", "health", "pprof"].map(|server| format!("--{server}-bind-addr=0")).to_vec();
+        let world = Self { seed, shoot, nodes, kubelets, files, servers, prober: None };
         for node in world.nodes.names() {
             world.apply(gardener::machine(NAMESPACE, node));
         }
@@ -97,7 +100,8 @@ impl World {
         std::fs::write(path("config.yaml"), config).expect("a file");
         std::fs::write(path("kubeconfig"), self.seed.kubeconfig("seed")).expect("a file");
         let flag = |flag: &str, file: &str| OsString::from(format!("--{flag}={}", path(file).display()));
-        let words = ["prober".into(), flag("config-file", "config.yaml"), flag("kubeconfig", "kubeconfig")];
+        let mut words = vec!["prober".into(), flag("config-file", "config.yaml"), flag("kubeconfig", "kubeconfig")];
+        words.extend(self.servers.iter().map(OsString::from));
         let Ok(Command::Run(_, args)) = parse(words) else { unreachable!("these flags exist") };
         let stop = CancellationToken::new();
         self.prober = Some((stop.clone(), tokio::spawn(prober::run(args, stop))));
@@ -184,15 +188,20 @@ impl World {
 
     /// The names that writes were asked for, in the order of their arrival.
     pub fn written(&self) -> Vec<String> {
-        self.seed.requests().all().into_iter().filter(Record::is_write).map(|record| record.name).collect()
+        self.seed.requests().all().into_iter().filter(scales).map(|record| record.name).collect()
     }
 
     /// Waits until so many writes were asked for.
     pub async fn writes(&self, count: usize) {
         let writes =
-            self.seed.requests().wait_for(|all| (all.iter().filter(|record| record.is_write()).count() >= count).then_some(()));
+            self.seed.requests().wait_for(|all| (all.iter().filter(|record| scales(record)).count() >= count).then_some(()));
         assert!(timeout(PATIENCE, writes).await.is_ok(), "{count} writes, but there were {:?}", self.written());
     }
+}
+
+/// Whether a request is a write to a dependent; Events are none.
+pub fn scales(record: &Record) -> bool {
+    record.is_write() && record.path.starts_with("/apis/")
 }
 
 impl Drop for World {

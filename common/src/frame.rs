@@ -1,0 +1,120 @@
+//! The frame around an agent's work: client, metrics, health, Events, leader election. Both agents live in one.
+//!
+//! ```text
+//! args --> Frame::open --> client, fence, events, registry, for the work
+//!            |
+//!            '--> run(checks, work): serve /metrics, /healthz, /readyz; campaign for the lead; end in order
+//! ```
+
+use anyhow::Context;
+use axum::Router;
+use kube::Client;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::events::{Events, Recorder};
+use crate::flags::AgentArgs;
+use crate::health::{self, Check};
+use crate::leader_election::{Elector, Fence, campaign, identity, reference};
+use crate::metrics::{self, LeaderStatus, Registry, RequestCounter};
+use crate::{http, seed_client};
+
+/// Whose Events they are.
+const COMPONENT: &str = "dependency-watchdog";
+/// Where controller-runtime serves metrics when the address is empty.
+const DEFAULT_METRICS_ADDRESS: &str = ":8080";
+
+/// What an agent's work stands in.
+pub struct Frame {
+    /// The seed.
+    pub client: Client,
+    /// Open while this process may write.
+    pub fence: Fence,
+    /// Takes Events.
+    pub events: Events,
+    /// What is shown at `/metrics`.
+    pub registry: Registry,
+    candidate: Candidate,
+    metrics: Option<TcpListener>,
+    health: Option<TcpListener>,
+}
+
+/// How this process comes to lead.
+enum Candidate {
+    /// By election.
+    Elector(Box<Elector>),
+    /// It always does.
+    Alone(Box<Recorder>),
+}
+
+/// What `/healthz` and `/readyz` ask.
+pub struct Checks {
+    /// Does the work go on?
+    pub live: Vec<Check>,
+    /// Is enough known to do it?
+    pub ready: Vec<Check>,
+}
+
+impl Frame {
+    /// Takes the addresses and finds the seed. `lease` is the Lease that replicas of this agent elect their leader by.
+    ///
+    /// # Errors
+    /// When there is no access to the seed, or an address is taken.
+    pub async fn open(args: &AgentArgs, lease: &'static str) -> anyhow::Result<Self> {
+        let mut registry = metrics::registry();
+        let requests = RequestCounter::register(&mut registry);
+        let client = seed_client::connect(args.kubeconfig.as_deref(), &requests).await.context("no access to the seed")?;
+        let metrics_address = Some(args.metrics_bind_addr.as_str()).filter(|address| !address.is_empty());
+        let metrics = http::listen("metrics-bind-addr", metrics_address.unwrap_or(DEFAULT_METRICS_ADDRESS)).await?;
+        let health = match args.health_bind_addr.as_str() {
+            "" => None,
+            address => http::listen("health-bind-addr", address).await?,
+        };
+        if !matches!(args.pprof_bind_addr.as_str(), "" | "0") {
+            tracing::info!(address = args.pprof_bind_addr, "--pprof-bind-addr is accepted, nothing is served there");
+        }
+        let election = args.leader_election.clone();
+        let (fence, candidate, events) = if election.enabled {
+            let (keeper, fence) = Fence::closed();
+            registry.register_collector(Box::new(LeaderStatus { name: lease, fence: fence.clone() }));
+            let elector = Elector::new(client.clone(), election, lease, identity(), keeper);
+            let events = elector.events();
+            (fence, Candidate::Elector(Box::new(elector)), events)
+        } else {
+            let (events, recorder) = Recorder::new(client.clone(), COMPONENT, reference(&election.namespace, lease));
+            (Fence::always_open(), Candidate::Alone(Box::new(recorder)), events)
+        };
+        Ok(Self { client, fence, events, registry, candidate, metrics, health })
+    }
+
+    /// Does the work, which ends by itself when the process is to end and writes only through the fence.
+    ///
+    /// # Errors
+    /// When leadership is lost; the work is then dropped.
+    pub async fn run(self, checks: Checks, work: impl Future<Output = ()>) -> anyhow::Result<()> {
+        let ended = CancellationToken::new();
+        let mut servers = JoinSet::new();
+        let mut serve = |what: &str, listener: Option<TcpListener>, router: Router| {
+            if let Some(listener) = listener {
+                let address = listener.local_addr().map(|address| address.to_string()).unwrap_or_default();
+                tracing::info!(address, "serving {what}");
+                servers.spawn(http::serve(listener, router, ended.clone()));
+            }
+        };
+        serve("metrics", self.metrics, metrics::router(self.registry));
+        serve("health", self.health, health::router(checks.live, checks.ready));
+        let result = match self.candidate {
+            Candidate::Elector(elector) => campaign(*elector, work).await.map_err(anyhow::Error::from),
+            Candidate::Alone(recorder) => {
+                recorder.beside(work).await;
+                Ok(())
+            }
+        };
+        ended.cancel();
+        // A client that keeps its connection busy must not keep the process.
+        servers.abort_all();
+        while servers.join_next().await.is_some() {}
+        result
+    }
+}

@@ -1,0 +1,187 @@
+//! The board: how all shoots are at present, as their tasks last told. Read by metrics and health checks.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use chrono::TimeDelta;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::gauge::ConstGauge;
+
+use crate::clock::Clock;
+use crate::config::ResourceRef;
+use crate::core::moment::Moment;
+use crate::core::verdict::Tally;
+
+/// Holds a line for each shoot. Cheap to clone; all clones show the same.
+#[derive(Clone)]
+pub struct Board {
+    clock: Clock,
+    lines: Arc<Mutex<Lines>>,
+}
+
+#[derive(Default)]
+struct Lines {
+    states: HashMap<String, &'static str>,
+    probed: HashMap<String, Line>,
+}
+
+/// How one probed shoot is.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// When the next look is due; while one is under way, when that was.
+    pub due: Moment,
+    /// When the last probe was complete, or the first look was due.
+    pub complete: Moment,
+    /// The numbers of the last complete probe.
+    pub tally: Tally,
+    /// Why leases or nodes did not count in it.
+    pub excluded: BTreeMap<&'static str, usize>,
+    /// How many leases are judged by clocks that differ from ours.
+    pub skewed: usize,
+    /// What carries the meltdown marker, and since when this process has seen it.
+    pub held_down: BTreeMap<ResourceRef, Moment>,
+}
+
+/// A shoot's place on the board; the line goes with it.
+pub struct Place {
+    board: Board,
+    namespace: String,
+}
+
+impl Board {
+    /// An empty board.
+    pub fn new(clock: Clock) -> Self {
+        Self { clock, lines: Arc::default() }
+    }
+
+    /// Notes what a Cluster says of its shoot, in one word from a fixed set; none when the Cluster is gone.
+    pub fn note_state(&self, namespace: &str, state: Option<&'static str>) {
+        let mut lines = self.lock();
+        match state {
+            Some(state) => lines.states.insert(namespace.to_owned(), state),
+            None => lines.states.remove(namespace),
+        };
+    }
+
+    /// Gives a shoot a place, with the moment of its first look.
+    pub fn place(&self, namespace: String, first_look: Moment) -> Place {
+        let line = Line {
+            due: first_look,
+            complete: first_look,
+            tally: Tally::default(),
+            excluded: BTreeMap::new(),
+            skewed: 0,
+            held_down: BTreeMap::new(),
+        };
+        self.lock().probed.insert(namespace.clone(), line);
+        Place { board: self.clone(), namespace }
+    }
+
+    /// The shoot whose look is most overdue, if any is by more than `limit`.
+    pub fn overdue(&self, limit: TimeDelta) -> Option<(String, TimeDelta)> {
+        let now = self.clock.now();
+        let lines = self.lock();
+        let (namespace, line) = lines.probed.iter().min_by_key(|(_, line)| line.due)?;
+        let late = now - line.due;
+        (late > limit).then(|| (namespace.clone(), late))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Lines> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Place {
+    /// Changes the line.
+    pub fn update(&self, change: impl FnOnce(&mut Line)) {
+        if let Some(line) = self.board.lock().probed.get_mut(&self.namespace) {
+            change(line);
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.board.lock().probed.remove(&self.namespace);
+    }
+}
+
+impl Line {
+    /// Notes what carries the marker now; what did before keeps its time.
+    pub fn hold_down<'a>(&mut self, marked: impl IntoIterator<Item = &'a ResourceRef>, now: Moment) {
+        let before = std::mem::take(&mut self.held_down);
+        self.held_down =
+            marked.into_iter().map(|resource| (resource.clone(), before.get(resource).copied().unwrap_or(now))).collect();
+    }
+}
+
+impl std::fmt::Debug for Board {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Board").field("shoots", &self.lock().probed.len()).finish()
+    }
+}
+
+/// The gauges: sums over all shoots, so that their number does not grow with that of the shoots.
+impl Collector for Board {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), std::fmt::Error> {
+        let now = self.clock.now();
+        let lines = self.lock();
+        let mut states: BTreeMap<&str, i64> = BTreeMap::new();
+        for state in lines.states.values() {
+            *states.entry(state).or_default() += 1;
+        }
+        let mut leases = BTreeMap::from([("candidate", 0), ("expired", 0), ("undecided", 0), ("skewed", 0)]);
+        let mut excluded: BTreeMap<&str, i64> = BTreeMap::new();
+        let mut held: BTreeMap<&ResourceRef, (i64, Moment)> = BTreeMap::new();
+        let mut oldest = TimeDelta::zero();
+        for line in lines.probed.values() {
+            let Tally { candidates, expired, undecided } = line.tally;
+            for (state, count) in
+                [("candidate", candidates), ("expired", expired), ("undecided", undecided), ("skewed", line.skewed)]
+            {
+                *leases.entry(state).or_default() += count as i64;
+            }
+            for (reason, count) in &line.excluded {
+                *excluded.entry(reason).or_default() += *count as i64;
+            }
+            for (resource, since) in &line.held_down {
+                let (count, first) = held.entry(resource).or_insert((0, *since));
+                *count += 1;
+                *first = (*first).min(*since);
+            }
+            oldest = oldest.max(now - line.complete);
+        }
+        let by = |label: &'static str, values: BTreeMap<&str, i64>| -> Vec<(Vec<(&'static str, String)>, f64)> {
+            values.into_iter().map(|(value, count)| (vec![(label, value.to_owned())], count as f64)).collect()
+        };
+        let of = |resource: &ResourceRef| vec![("kind", resource.kind.clone()), ("name", resource.name.clone())];
+        let counts: Vec<_> = held.iter().map(|(resource, (count, _))| (of(resource), *count as f64)).collect();
+        let ages: Vec<_> = held.iter().map(|(resource, (_, first))| (of(resource), seconds(now - *first))).collect();
+        gauges(&mut encoder, "dwd_shoots", "Shoots of the seed by what their Clusters say.", &by("state", states))?;
+        gauges(&mut encoder, "dwd_leases", "Leases of the last complete probes of all shoots.", &by("state", leases))?;
+        gauges(&mut encoder, "dwd_excluded_nodes", "Nodes or leases that did not count, by reason.", &by("reason", excluded))?;
+        gauges(&mut encoder, "dwd_held_down", "Shoots in which a resource is held down.", &counts)?;
+        gauges(&mut encoder, "dwd_held_down_seconds", "For how long a resource has been held down, the longest.", &ages)?;
+        let age = [(vec![], seconds(oldest))];
+        gauges(&mut encoder, "dwd_oldest_complete_probe_seconds", "Time since the last complete probe, the longest.", &age)
+    }
+}
+
+fn seconds(span: TimeDelta) -> f64 {
+    span.num_milliseconds().max(0) as f64 / 1000.0
+}
+
+fn gauges(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    values: &[(Vec<(&'static str, String)>, f64)],
+) -> std::fmt::Result {
+    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    for (labels, value) in values {
+        ConstGauge::new(*value).encode(metric.encode_family(labels)?)?;
+    }
+    Ok(())
+}

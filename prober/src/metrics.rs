@@ -1,0 +1,146 @@
+//! What the prober counts. Labels come from fixed sets or from the config file, never from a shoot.
+
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+
+use crate::config::ResourceRef;
+use crate::core::plan::Direction;
+use crate::engine::error::{Cause, ProbeError};
+
+/// The prober's counters. Cheap to clone; all clones count together.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    probes: Family<ProbeLabels, Counter>,
+    probe_duration: Histogram,
+    throttles: Counter,
+    scale_operations: Family<ScaleLabels, Counter>,
+    decision_to_write: Family<DirectionLabels, Histogram>,
+    memory_fallbacks: Counter,
+    abandoned_flows: Family<DirectionLabels, Counter>,
+    probes_ended_while_held_down: Counter,
+    panics: Counter,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ProbeLabels {
+    stage: &'static str,
+    result: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ScaleLabels {
+    direction: &'static str,
+    kind: String,
+    name: String,
+    result: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DirectionLabels {
+    direction: &'static str,
+}
+
+/// From 5 ms to 41 s, by factors of 2: a healthy probe takes a few milliseconds, none may take longer than 30 s.
+fn seconds() -> Histogram {
+    Histogram::new(exponential_buckets(0.005, 2.0, 14))
+}
+
+impl Metrics {
+    /// Makes and registers the counters.
+    pub fn register(registry: &mut Registry) -> Self {
+        let metrics = Self {
+            probes: Family::default(),
+            probe_duration: seconds(),
+            throttles: Counter::default(),
+            scale_operations: Family::default(),
+            decision_to_write: Family::new_with_constructor(seconds),
+            memory_fallbacks: Counter::default(),
+            abandoned_flows: Family::default(),
+            probes_ended_while_held_down: Counter::default(),
+            panics: Counter::default(),
+        };
+        registry.register("dwd_probes", "Probes by the stage they ended in and their result", metrics.probes.clone());
+        registry.register("dwd_probe_duration_seconds", "How long complete probes took", metrics.probe_duration.clone());
+        registry.register("dwd_throttles", "Probes that an API server answered with 429", metrics.throttles.clone());
+        registry.register("dwd_scale_operations", "Attempts to scale a resource, by result", metrics.scale_operations.clone());
+        registry.register(
+            "dwd_decision_to_write_seconds",
+            "From the turn of a resource in a flow to the answer to its write, configured delays included",
+            metrics.decision_to_write.clone(),
+        );
+        registry.register(
+            "dwd_memory_fallbacks",
+            "Resources restored to 1 replica because the remembered number could not be used",
+            metrics.memory_fallbacks.clone(),
+        );
+        registry.register(
+            "dwd_abandoned_flows",
+            "Scale flows given up because the verdict turned",
+            metrics.abandoned_flows.clone(),
+        );
+        registry.register(
+            "dwd_probes_ended_while_held_down",
+            "Shoots whose probe ended while resources were held down; these stay at 0",
+            metrics.probes_ended_while_held_down.clone(),
+        );
+        // Both series are there from the beginning, so that the first event of each is seen as an increase.
+        for direction in [Direction::Up, Direction::Down] {
+            let labels = DirectionLabels { direction: direction.as_str() };
+            drop(metrics.abandoned_flows.get_or_create(&labels));
+            drop(metrics.decision_to_write.get_or_create(&labels));
+        }
+        registry.register("dwd_panics", "Tasks of shoots that panicked and were started anew", metrics.panics.clone());
+        metrics
+    }
+
+    /// A probe came to its verdict.
+    pub fn probe_complete(&self, nodes_listed: bool, took: Duration) {
+        let stage = if nodes_listed { "nodes" } else { "leases" };
+        self.probes.get_or_create(&ProbeLabels { stage, result: "complete" }).inc();
+        self.probe_duration.observe(took.as_secs_f64());
+    }
+
+    /// A probe did not.
+    pub fn probe_failed(&self, error: &ProbeError) {
+        self.probes.get_or_create(&ProbeLabels { stage: error.stage.as_str(), result: error.cause.category() }).inc();
+        if matches!(error.cause, Cause::Throttled { .. }) {
+            self.throttles.inc();
+        }
+    }
+
+    /// A resource was written, or could not be: `result` is `written` or the error's category.
+    pub fn scaled(&self, direction: Direction, resource: &ResourceRef, result: &'static str) {
+        let (kind, name) = (resource.kind.clone(), resource.name.clone());
+        self.scale_operations.get_or_create(&ScaleLabels { direction: direction.as_str(), kind, name, result }).inc();
+    }
+
+    /// A write that followed from a verdict was answered this long after it.
+    pub fn decided_and_written(&self, direction: Direction, after: Duration) {
+        self.decision_to_write.get_or_create(&DirectionLabels { direction: direction.as_str() }).observe(after.as_secs_f64());
+    }
+
+    /// A remembered number of replicas could not be used.
+    pub fn memory_fell_back(&self) {
+        self.memory_fallbacks.inc();
+    }
+
+    /// A flow was given up.
+    pub fn flow_abandoned(&self, direction: Direction) {
+        self.abandoned_flows.get_or_create(&DirectionLabels { direction: direction.as_str() }).inc();
+    }
+
+    /// A probe ended while resources were held down (D-49).
+    pub fn ended_while_held_down(&self) {
+        self.probes_ended_while_held_down.inc();
+    }
+
+    /// A shoot's task panicked.
+    pub fn panicked(&self) {
+        self.panics.inc();
+    }
+}

@@ -1,0 +1,127 @@
+//! What operators see: metrics, health, Events.
+
+use std::collections::BTreeSet;
+use std::net::TcpListener;
+
+use super::world::{CONFIG, KCM, NAMESPACE, World, at, held};
+
+/// A port that was free a moment ago.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("an address").port()
+}
+
+struct Served {
+    world: World,
+    metrics: String,
+    health: String,
+}
+
+impl Served {
+    async fn start() -> Self {
+        let mut world = World::new().await;
+        let [metrics, health] = [free_port(), free_port()].map(|port| format!("127.0.0.1:{port}"));
+        world.servers = vec![
+            format!("--metrics-bind-address={metrics}"),
+            format!("--health-bind-addr={health}"),
+            "--pprof-bind-addr=0".into(),
+        ];
+        world.start(CONFIG);
+        world.looks(3).await;
+        Self { world, metrics: format!("http://{metrics}/metrics"), health: format!("http://{health}") }
+    }
+
+    async fn get(&self, url: &str, accept: &str) -> (u16, String) {
+        let answer = reqwest::Client::new().get(url).header("accept", accept).send().await.expect("an answer");
+        (answer.status().as_u16(), answer.text().await.expect("text"))
+    }
+
+    async fn metric(&self, line: &str) -> f64 {
+        let (_, text) = self.get(&self.metrics, "text/plain").await;
+        let value = text.lines().find_map(|found| found.strip_prefix(line)?.strip_prefix(' '));
+        assert!(value.is_some(), "no {line} in\n{text}");
+        value.expect("just asserted").parse().expect("a number")
+    }
+}
+
+#[tokio::test]
+async fn health_and_readiness_are_served() {
+    // CLI-16
+    let served = Served::start().await;
+    for (path, line) in [("healthz", "[+]probes ok"), ("readyz", "[+]seed ok")] {
+        let (status, body) = served.get(&format!("{}/{path}", served.health), "*/*").await;
+        assert_eq!(status, 200, "{body}");
+        assert!(body.contains(line), "{body}");
+    }
+    served.world.end().await;
+}
+
+#[tokio::test]
+async fn an_outage_shows_in_the_metrics_and_its_end_too() {
+    let served = Served::start().await;
+    assert_eq!(served.metric("dwd_shoots{state=\"probed\"}").await, 1.0);
+    assert_eq!(served.metric("dwd_leases{state=\"candidate\"}").await, 3.0);
+    served.world.nodes.cut_all();
+    served.world.until([held("1"), held("1"), held("1")]).await;
+    let written =
+        format!("dwd_scale_operations_total{{direction=\"down\",kind=\"Deployment\",name=\"{KCM}\",result=\"written\"}}");
+    assert_eq!(served.metric(&written).await, 1.0);
+    let held_down = format!("dwd_held_down{{kind=\"Deployment\",name=\"{KCM}\"}}");
+    served.world.looks(2).await;
+    assert_eq!(served.metric(&held_down).await, 1.0);
+    assert_eq!(served.metric("dwd_leases{state=\"expired\"}").await, 3.0);
+    let host = served.world.seed.address();
+    let writes = format!("rest_client_requests_total{{code=\"200\",method=\"PATCH\",host=\"{host}\"}}");
+    assert_eq!(served.metric(&writes).await, 3.0);
+    served.world.nodes.heal_all();
+    served.world.until([at(1), at(1), at(1)]).await;
+    served.world.end().await;
+}
+
+#[tokio::test]
+async fn every_metric_is_documented_and_every_documented_metric_is_served() {
+    let served = Served::start().await;
+    served.world.nodes.cut_all();
+    served.world.until([held("1"), held("1"), held("1")]).await;
+    served.world.nodes.heal_all();
+    served.world.until([at(1), at(1), at(1)]).await;
+    let (_, text) = served.get(&served.metrics, "text/plain").await;
+    let names = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
+    let shown: BTreeSet<&str> = names.collect();
+    let document = include_str!("../../../docs/metrics.md");
+    let section = document.split("\n## ").find(|section| section.starts_with("Prober")).expect("a section about the prober");
+    let common = document.split("\n## ").find(|section| section.starts_with("Both agents")).expect("a section about both");
+    let rows = section.lines().chain(common.lines()).filter_map(|line| line.strip_prefix("| `")?.split(['`', '{']).next());
+    let mut documented: BTreeSet<&str> = rows.collect();
+    // Shown only where there is an election; this prober runs alone.
+    assert!(documented.remove("leader_election_master_status"));
+    assert_eq!(shown, documented);
+    served.world.end().await;
+}
+
+#[tokio::test]
+async fn both_formats_are_served_and_a_shoot_is_no_label() {
+    let served = Served::start().await;
+    let (_, text) = served.get(&served.metrics, "text/plain;version=0.0.4").await;
+    assert!(!text.contains("# EOF"), "{text}");
+    let (_, open) = served.get(&served.metrics, "application/openmetrics-text;version=1.0.0,text/plain;q=0.5").await;
+    assert!(open.ends_with("# EOF\n"), "{open}");
+    assert!(!text.contains(NAMESPACE) && !open.contains(NAMESPACE));
+    served.world.end().await;
+}
+
+#[tokio::test]
+async fn an_event_says_what_was_done_and_why() {
+    let served = Served::start().await;
+    served.world.nodes.cut_all();
+    served.world.until([held("1"), held("1"), held("1")]).await;
+    let event = served.world.seed.store().wait_for(|store| {
+        let events = store.list("events", Some("garden"));
+        events
+            .into_iter()
+            .find(|event| event["reason"] == "ScaledDown" && event["message"].as_str().is_some_and(|m| m.contains(KCM)))
+    });
+    let event = tokio::time::timeout(super::world::PATIENCE, event).await.expect("an Event");
+    assert!(event["message"].as_str().is_some_and(|message| message.contains(NAMESPACE)), "{event}");
+    assert_eq!(event["type"], "Warning");
+    served.world.end().await;
+}

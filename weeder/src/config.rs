@@ -1,0 +1,83 @@
+//! The weeder's config file: what may stand in it, what holds when it does not, and what is refused.
+
+mod read;
+
+use std::path::Path;
+use std::time::Duration;
+
+pub use common::document::ConfigError;
+use common::document::{self, Object, Problems};
+
+use crate::core::selector::Selector;
+
+/// Which pods are deleted when which Services are back.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// How long pods are deleted after their Service became ready; positive. Default 5 m.
+    pub watch_duration: Duration,
+    /// The Services, each once; at least one.
+    pub services: Vec<Service>,
+    /// How many pods of one owner are deleted at most after one recovery, at least 1 (D-46). Default: no limit.
+    pub max_deletions_per_owner: Option<u32>,
+}
+
+/// A Service that pods wait for, in each namespace that has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Service {
+    /// Its name.
+    pub name: String,
+    /// The pods that wait for it are those that any of these selects; at least one.
+    pub selectors: Vec<Selector>,
+}
+
+/// A config and what its author should hear about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Loaded {
+    /// The config, complete and in range.
+    pub config: Config,
+    /// One sentence each on what loads but will surprise.
+    pub warnings: Vec<String>,
+}
+
+impl Config {
+    /// Reads the file at `path`.
+    ///
+    /// # Errors
+    /// When it cannot be read or is wrong; then every wrong field is named.
+    pub fn load(path: &Path) -> Result<Loaded, ConfigError> {
+        document::load(path, Self::from_document).map(Loaded::from)
+    }
+
+    /// Reads a config from text; errors call it `config`.
+    ///
+    /// # Errors
+    /// When it is wrong; then every wrong field is named.
+    pub fn parse(text: &str) -> Result<Loaded, ConfigError> {
+        document::parse("config", text, Self::from_document).map(Loaded::from)
+    }
+
+    /// What all pods that any Service's selectors match have in common.
+    pub fn common_selector(&self) -> Selector {
+        Selector::common(self.services.iter().flat_map(|service| &service.selectors))
+    }
+
+    fn from_document(root: &Object<'_>, problems: &Problems) -> Option<Self> {
+        let config = read::config(root)?;
+        for service in &config.services {
+            if service.selectors.iter().all(Selector::is_nothing) {
+                let name = &service.name;
+                problems.warn(format!("servicesAndDependantSelectors.{name}.podSelectors: they select no pod at all"));
+            }
+        }
+        Some(config)
+    }
+}
+
+impl From<(Config, Vec<String>)> for Loaded {
+    fn from((config, warnings): (Config, Vec<String>)) -> Self {
+        Self { config, warnings }
+    }
+}
+
+#[cfg(test)]
+mod tests;

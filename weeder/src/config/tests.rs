@@ -1,0 +1,176 @@
+use common::document::FieldError;
+
+use super::*;
+use crate::core::selector::Labels;
+
+const FIVE_MINUTES: Duration = Duration::from_secs(300);
+
+/// A config with one Service and these selectors.
+fn with_selectors(selectors: &str) -> String {
+    format!("servicesAndDependantSelectors:\n  kube-apiserver:\n    podSelectors: {selectors}\n")
+}
+
+/// A config in which everything optional is left out, with these lines.
+fn with_lines(lines: &str) -> String {
+    format!("{lines}\n{}", with_selectors("[{}]"))
+}
+
+fn parse(text: &str) -> Loaded {
+    Config::parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+fn errors(text: &str) -> Vec<String> {
+    let error = Config::parse(text).expect_err(text);
+    error.fields().iter().map(FieldError::to_string).collect()
+}
+
+fn labels(pairs: &[(&str, &str)]) -> Labels {
+    pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+/// Whether the only selector of the text matches.
+fn matches(selector: &str, pairs: &[(&str, &str)]) -> bool {
+    parse(&with_selectors(&format!("[{selector}]"))).config.services[0].selectors[0].matches(&labels(pairs))
+}
+
+#[test]
+fn gardeners_config_loads_as_rendered() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/weeder.yaml");
+    let Loaded { config, warnings } = Config::load(&path).expect("the example");
+    assert_eq!(warnings, Vec::<String>::new());
+    assert_eq!(config.watch_duration, FIVE_MINUTES);
+    assert_eq!(config.max_deletions_per_owner, None);
+    let names: Vec<&str> = config.services.iter().map(|service| service.name.as_str()).collect();
+    assert_eq!(names, ["etcd-main-client", "kube-apiserver"]);
+    let selected = |role: &str| -> Vec<bool> {
+        let labels = labels(&[("gardener.cloud/role", "controlplane"), ("role", role)]);
+        config.services.iter().map(|service| service.selectors.iter().any(|selector| selector.matches(&labels))).collect()
+    };
+    assert_eq!(selected("apiserver"), [true, false]);
+    assert_eq!(selected("main"), [false, false]);
+    assert_eq!(selected("controller-manager"), [false, true]);
+}
+
+#[test]
+fn what_is_left_out_has_its_default() {
+    for text in [with_lines(""), with_lines("watchDuration: null\nmaxDeletionsPerOwner: ~")] {
+        let config = parse(&text).config;
+        assert_eq!((config.watch_duration, config.max_deletions_per_owner), (FIVE_MINUTES, None));
+    }
+}
+
+#[test]
+fn watch_duration_is_a_positive_go_duration() {
+    assert_eq!(parse(&with_lines("watchDuration: 1m0.5s")).config.watch_duration, Duration::from_millis(60_500));
+    for (wrong, said) in [
+        ("0s", "watchDuration: \"0s\": expected a duration above 0"),
+        ("-5m", "watchDuration: \"-5m\": expected a duration above 0"),
+        ("300", "watchDuration: 300: expected a duration like \"30s\" or \"1h15m\""),
+    ] {
+        assert_eq!(errors(&with_lines(&format!("watchDuration: {wrong}"))), [said]);
+    }
+}
+
+#[test]
+fn a_limit_of_deletions_is_at_least_one() {
+    assert_eq!(parse(&with_lines("maxDeletionsPerOwner: 3")).config.max_deletions_per_owner, Some(3));
+    for wrong in ["0", "-1"] {
+        let said =
+            format!("maxDeletionsPerOwner: {wrong}: expected a whole number of at least 1; without the field there is no limit");
+        assert_eq!(errors(&with_lines(&format!("maxDeletionsPerOwner: {wrong}"))), [said]);
+    }
+}
+
+#[test]
+fn without_services_or_selectors_there_is_nothing_to_do() {
+    for text in ["", "servicesAndDependantSelectors: {}", "servicesAndDependantSelectors: null"] {
+        assert_eq!(errors(text).len(), 1, "{text}");
+    }
+    for selectors in ["[]", "null", "", "{}", "text"] {
+        assert_eq!(errors(&with_selectors(selectors)).len(), 1, "{selectors}");
+    }
+}
+
+#[test]
+fn a_service_without_selectors_is_one_error_beside_a_valid_one() {
+    let text = "servicesAndDependantSelectors: {etcd-main-client: null, kube-apiserver: {podSelectors: [{}]}}";
+    let said =
+        "servicesAndDependantSelectors.etcd-main-client.podSelectors: missing: expected a list of at least one label selector";
+    assert_eq!(errors(text), [said]);
+}
+
+#[test]
+fn an_operator_without_the_values_it_needs_is_one_error_that_names_service_and_selector() {
+    let path = "servicesAndDependantSelectors.kube-apiserver.podSelectors[1].matchExpressions[0]";
+    let of = |expression: &str| errors(&with_selectors(&format!("[{{}}, {{matchExpressions: [{{{expression}}}]}}]")));
+    let values = "at least one value with the operators In and NotIn";
+    assert_eq!(of("key: role, operator: In"), [format!("{path}.values: missing: expected {values}")]);
+    assert_eq!(of("key: role, operator: NotIn, values: []").len(), 1);
+    assert_eq!(of("key: role, operator: Exists, values: [a]").len(), 1);
+    assert_eq!(
+        of("key: role, operator: in, values: [a]"),
+        [format!("{path}.operator: \"in\": expected In, NotIn, Exists or DoesNotExist")]
+    );
+    assert_eq!(of("operator: Exists"), [format!("{path}.key: missing: expected a label key, as app or example.org/app")]);
+    assert_eq!(
+        of("key: a b, operator: Exists"),
+        [format!("{path}.key: \"a b\": expected a label key, as app or example.org/app")]
+    );
+    let said = of("key: role, operator: In, values: [a, 'b c']");
+    assert!(said.len() == 1 && said[0].starts_with(&format!("{path}.values[1]: \"b c\": expected a label value")), "{said:?}");
+    assert_eq!(of("").len(), 2, "key and operator");
+}
+
+#[test]
+fn wrong_labels_are_named() {
+    let path = "servicesAndDependantSelectors.kube-apiserver.podSelectors[0].matchLabels";
+    let said = errors(&with_selectors("[{matchLabels: {'a b': c, d: 'e f', g: h}}]"));
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(said[0].starts_with(&format!("{path}.a b: ")) && said[1].starts_with(&format!("{path}.d: \"e f\": ")), "{said:?}");
+}
+
+#[test]
+fn all_errors_are_found_in_one_go() {
+    let text = "
+watchDuration: 5
+maxDeletionsPerOwner: many
+servicesAndDependantSelectors:
+  'not a name': {podSelectors: [{}]}
+  a: {podSelectors: [{matchExpressions: [{key: k, operator: In}]}, {matchLabels: text}]}
+  b: {podSelectors: []}
+";
+    assert_eq!(errors(text).len(), 6, "{:#?}", errors(text));
+}
+
+#[test]
+fn both_parts_of_a_selector_must_match() {
+    let selector = "{matchLabels: {a: x, b: 1}, matchExpressions: [{key: c, operator: DoesNotExist}]}";
+    assert!(matches(selector, &[("a", "x"), ("b", "1")]));
+    assert!(!matches(selector, &[("a", "x")]));
+    assert!(!matches(selector, &[("a", "x"), ("b", "1"), ("c", "y")]));
+}
+
+#[test]
+fn an_empty_selector_selects_everything_and_a_null_one_nothing() {
+    assert!(matches("{}", &[]));
+    assert!(matches("{matchLabels: null, matchExpressions: null}", &[]));
+    assert!(!matches("null", &[]));
+    let Loaded { config, warnings } = parse(&with_selectors("[null]"));
+    assert!(config.common_selector().is_nothing());
+    assert_eq!(warnings, ["servicesAndDependantSelectors.kube-apiserver.podSelectors: they select no pod at all"]);
+}
+
+#[test]
+fn field_names_match_in_any_case_and_names_of_services_do_not() {
+    let text = "WatchDuration: 1m\nservicesanddependantselectors: {S: {podselectors: [{MatchLabels: {A: b}}]}}";
+    let config = parse(text).config;
+    assert_eq!((config.watch_duration, config.services[0].name.as_str()), (FIVE_MINUTES / 5, "S"));
+    assert!(config.services[0].selectors[0].matches(&labels(&[("A", "b")])));
+    assert!(!config.services[0].selectors[0].matches(&labels(&[("a", "b")])));
+}
+
+#[test]
+fn unknown_keys_are_a_warning() {
+    let warnings = parse(&with_lines("watchduratoin: 1m")).warnings;
+    assert_eq!(warnings, ["watchduratoin: unknown key, ignored"]);
+}

@@ -1,0 +1,64 @@
+//! One deletion of one pod, and how it went.
+
+use std::time::Duration;
+
+use common::view::Key;
+
+/// A pod to delete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deletion {
+    /// The pod's namespace and name.
+    pub pod: Key,
+    /// Which of all pods of that name: the DELETE holds for no other (D-43).
+    pub uid: String,
+    /// The UID of the pod's controller.
+    pub owner: String,
+    /// The Services whose windows count it (D-46).
+    pub charged: Vec<usize>,
+}
+
+/// How a DELETE ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The pod ends.
+    Deleted,
+    /// There was no such pod any more, or another one under its name. That is as good.
+    Gone,
+    /// It can be tried again, not before this time if one is given.
+    Later(Option<Duration>),
+    /// It would be refused again.
+    Refused,
+}
+
+/// The wait after the first failure; it doubles with each.
+const FIRST_WAIT: Duration = Duration::from_millis(500);
+/// The longest wait without the API server's asking for it: short against a watchDuration of minutes.
+const MAX_WAIT: Duration = Duration::from_secs(10);
+/// The longest wait that the API server may ask for, as the prober's.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
+
+/// The wait before the next try, after so many failures in a row.
+pub fn wait(failures: u32, retry_after: Option<Duration>) -> Duration {
+    match retry_after {
+        Some(asked) => asked.min(MAX_RETRY_AFTER),
+        None => FIRST_WAIT.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(MAX_WAIT),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_a_limit() {
+        let waits: Vec<u128> = (1..=7).map(|failures| wait(failures, None).as_millis()).collect();
+        assert_eq!(waits, [500, 1000, 2000, 4000, 8000, 10_000, 10_000]);
+        assert_eq!(wait(u32::MAX, None), MAX_WAIT);
+    }
+
+    #[test]
+    fn the_api_server_may_ask_for_another_wait_up_to_a_minute() {
+        assert_eq!(wait(1, Some(Duration::from_secs(7))), Duration::from_secs(7));
+        assert_eq!(wait(9, Some(Duration::from_secs(3600))), Duration::from_secs(60));
+    }
+}

@@ -1,0 +1,200 @@
+//! One namespace: its Services, their windows, and the pods that may be deleted.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use common::view::Key;
+use tokio::time::Instant;
+
+use super::deletion::{Deletion, Outcome, wait};
+use super::news::{Cause, End, Event};
+use super::readiness::{Readiness, Turn};
+use super::verdict::Weed;
+use super::window::{Phase, Window, spread};
+use crate::config::Config;
+
+/// What happened to the window of a Service.
+pub type Told = (usize, Event);
+
+/// One namespace.
+#[derive(Debug, Default)]
+pub struct Namespace {
+    /// Its Services.
+    pub readiness: Readiness,
+    windows: BTreeMap<usize, Window>,
+    pods: BTreeMap<String, Tracked>,
+}
+
+/// A pod that may be deleted.
+#[derive(Debug)]
+struct Tracked {
+    weed: Weed,
+    attempt: Attempt,
+    failures: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Attempt {
+    /// To be deleted as soon as a window is open.
+    Due,
+    /// A DELETE is on its way.
+    InFlight,
+    /// Failed: to be tried again then.
+    NotBefore(Instant),
+    /// Deleted; the watch will tell when it is gone.
+    Done,
+    /// Refused: tried again only after a change of the pod, or in another window.
+    Refused,
+}
+
+impl Namespace {
+    /// Opens and closes windows as the Services turned.
+    pub fn follow(&mut self, turns: Vec<Turn>, cause: Cause, namespace: &str, config: &Config, now: Instant) -> Vec<Told> {
+        let mut told = Vec::new();
+        for turn in turns {
+            match turn {
+                Turn::Ready(service) => {
+                    told.extend(self.close(service, End::Renewed));
+                    self.open(service, cause, namespace, config, now);
+                }
+                Turn::NotReady(service) => told.extend(self.close(service, End::NotReady)),
+            }
+        }
+        told
+    }
+
+    /// Opens the first window of each ready Service.
+    pub fn lead(&mut self, namespace: &str, config: &Config, now: Instant) {
+        let ready: Vec<usize> = self.readiness.ready().collect();
+        for service in ready {
+            self.open(service, Cause::Start, namespace, config, now);
+        }
+    }
+
+    fn close(&mut self, service: usize, end: End) -> Option<Told> {
+        let window = self.windows.remove(&service)?;
+        window.is_open().then_some((service, Event::Closed(end)))
+    }
+
+    fn open(&mut self, service: usize, cause: Cause, namespace: &str, config: &Config, now: Instant) {
+        let delay = match cause {
+            Cause::Start => spread(namespace, service, config.watch_duration),
+            Cause::Recovery => Duration::ZERO,
+        };
+        self.windows.insert(service, Window::new(cause, now + delay, config.watch_duration));
+        // Whatever held a pod back has to do with an earlier window.
+        for tracked in self.pods.values_mut().filter(|tracked| tracked.weed.services.contains(&service)) {
+            if matches!(tracked.attempt, Attempt::NotBefore(_) | Attempt::Refused) {
+                tracked.attempt = Attempt::Due;
+                tracked.failures = 0;
+            }
+        }
+    }
+
+    /// A pod may be deleted, as far as it goes by itself.
+    pub fn apply_pod(&mut self, name: String, weed: Weed) {
+        match self.pods.get_mut(&name) {
+            Some(tracked) if tracked.weed.uid == weed.uid => {
+                tracked.weed = weed;
+                if tracked.attempt == Attempt::Refused {
+                    tracked.attempt = Attempt::Due;
+                }
+            }
+            _ => drop(self.pods.insert(name, Tracked { weed, attempt: Attempt::Due, failures: 0 })),
+        }
+    }
+
+    /// A pod is gone or must not be deleted any more.
+    pub fn remove_pod(&mut self, name: &str) {
+        self.pods.remove(name);
+    }
+
+    /// Only these pods are left: those listed, and those that could not be read.
+    pub fn replace_pods(&mut self, weeds: HashMap<String, Weed>, is_unreadable: impl Fn(&str) -> bool) {
+        self.pods.retain(|name, _| weeds.contains_key(name) || is_unreadable(name));
+        for (name, weed) in weeds {
+            self.apply_pod(name, weed);
+        }
+    }
+
+    /// Lets time go on for the windows; what happened to them.
+    pub fn advance(&mut self, now: Instant) -> Vec<Told> {
+        let mut told = Vec::new();
+        self.windows.retain(|&service, window| {
+            let was_open = window.is_open();
+            let phase = window.advance(now);
+            match phase {
+                Phase::Opened => told.push((service, Event::Opened(window.cause))),
+                Phase::Over if was_open => told.push((service, Event::Closed(End::Over))),
+                Phase::Ahead | Phase::Open | Phase::Over => {}
+            }
+            phase != Phase::Over
+        });
+        told
+    }
+
+    /// Up to `room` deletions that are due, each marked as sent.
+    pub fn due(&mut self, namespace: &str, limit: Option<u32>, room: usize, now: Instant) -> Vec<Deletion> {
+        let mut deletions = Vec::new();
+        for (name, tracked) in &mut self.pods {
+            if deletions.len() == room {
+                break;
+            }
+            if matches!(tracked.attempt, Attempt::NotBefore(then) if then <= now) {
+                tracked.attempt = Attempt::Due;
+            }
+            let Weed { uid, owner, services } = &tracked.weed;
+            let has_room =
+                |service| self.windows.get(service).is_some_and(|window| window.is_open() && window.has_room(owner, limit));
+            if tracked.attempt != Attempt::Due || !services.iter().any(has_room) {
+                continue;
+            }
+            let open = self.windows.iter_mut().filter(|(service, window)| services.contains(service) && window.is_open());
+            let charged = open
+                .map(|(&service, window)| {
+                    window.charge(owner);
+                    service
+                })
+                .collect();
+            tracked.attempt = Attempt::InFlight;
+            let pod = Key { namespace: namespace.to_owned(), name: name.clone() };
+            deletions.push(Deletion { pod, uid: uid.clone(), owner: owner.clone(), charged });
+        }
+        deletions
+    }
+
+    /// A deletion ended.
+    pub fn ended(&mut self, deletion: &Deletion, outcome: Outcome, now: Instant) {
+        let tracked = self.pods.get_mut(&deletion.pod.name).filter(|tracked| tracked.weed.uid == deletion.uid);
+        if outcome != Outcome::Deleted {
+            let charged = self.windows.iter_mut().filter(|(service, _)| deletion.charged.contains(service));
+            charged.for_each(|(_, window)| window.refund(&deletion.owner));
+        }
+        let Some(tracked) = tracked else { return };
+        tracked.attempt = match outcome {
+            Outcome::Deleted | Outcome::Gone => Attempt::Done,
+            Outcome::Refused => Attempt::Refused,
+            Outcome::Later(retry_after) => {
+                tracked.failures = tracked.failures.saturating_add(1);
+                Attempt::NotBefore(now + wait(tracked.failures, retry_after))
+            }
+        };
+    }
+
+    /// When time changes something next; asked after [`Namespace::advance`] and [`Namespace::due`].
+    pub fn next(&self) -> Option<Instant> {
+        let windows = self.windows.values().map(Window::next);
+        let retries = self.pods.values().filter_map(|tracked| match tracked.attempt {
+            Attempt::NotBefore(then) if tracked.weed.services.iter().any(|service| self.windows.contains_key(service)) => {
+                Some(then)
+            }
+            _ => None,
+        });
+        windows.chain(retries).min()
+    }
+
+    /// Whether there is nothing to remember.
+    pub fn is_empty(&self) -> bool {
+        self.readiness.is_empty() && self.windows.is_empty() && self.pods.is_empty()
+    }
+}

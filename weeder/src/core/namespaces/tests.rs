@@ -1,0 +1,106 @@
+mod deletions;
+mod model;
+mod windows;
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use super::super::news::{End, Event};
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+const WATCH_DURATION: Duration = Duration::from_secs(300);
+const ETCD: usize = 0;
+const API: usize = 1;
+
+/// A seed in which time passes only as a test says.
+struct Seed {
+    namespaces: Namespaces,
+    now: Instant,
+}
+
+impl Seed {
+    /// A seed without slices and pods on which this process leads.
+    fn leading(limit: &str) -> Self {
+        let mut seed = Self::waiting(limit);
+        seed.namespaces.lead(seed.now);
+        seed.list_slices(&[]);
+        seed
+    }
+
+    fn waiting(limit: &str) -> Self {
+        let selectors = "{podSelectors: [{}]}";
+        let text = format!("servicesAndDependantSelectors: {{etcd: {selectors}, api: {selectors}}}\n{limit}");
+        let config = Config::parse(&text).expect("a config").config;
+        assert_eq!(config.watch_duration, WATCH_DURATION);
+        Self { namespaces: Namespaces::new(Arc::new(config)), now: Instant::now() }
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.now += time;
+    }
+
+    fn slice(&mut self, name: &str, service: usize, ready: &[&str]) {
+        self.namespaces.slices(Change::Applied(key(name), slice(service, ready)), self.now);
+    }
+
+    fn list_slices(&mut self, slices: &[(&str, Slice)]) {
+        let objects = slices.iter().map(|(name, slice)| (key(name), slice.clone())).collect();
+        self.namespaces.slices(Change::Listed { objects, unreadable: HashSet::new() }, self.now);
+    }
+
+    /// A pod crash-loops that waits for these Services.
+    fn pod(&mut self, name: &str, uid: &str, services: &[usize]) {
+        self.namespaces.pods(Change::Applied(key(name), weed(uid, "owner", services)));
+    }
+
+    fn pod_is_fine(&mut self, name: &str) {
+        self.namespaces.pods(Change::Gone(key(name)));
+    }
+
+    /// The deletions to send now.
+    fn due(&mut self) -> Vec<Deletion> {
+        self.namespaces.due(self.now)
+    }
+
+    /// The UIDs of the pods that are deleted now, every DELETE having this outcome.
+    fn deletes(&mut self, outcome: Outcome) -> Vec<String> {
+        let due = self.due();
+        due.iter().for_each(|deletion| self.namespaces.ended(deletion, outcome, self.now));
+        due.into_iter().map(|deletion| deletion.uid).collect()
+    }
+
+    fn deleted(&mut self) -> Vec<String> {
+        self.deletes(Outcome::Deleted)
+    }
+
+    /// What happened to windows until now.
+    fn events(&mut self) -> Vec<(usize, Event)> {
+        let due = self.due();
+        assert!(due.is_empty(), "{due:?}");
+        self.namespaces.reports().into_iter().map(|report| (report.service, report.event)).collect()
+    }
+
+    /// Goes to the next instant at which something is to be done by itself.
+    fn skip(&mut self) -> Duration {
+        let next = self.namespaces.next().expect("something is to come");
+        let waited = next - self.now;
+        self.now = next;
+        waited
+    }
+}
+
+fn key(name: &str) -> Key {
+    let (namespace, name) = name.split_once('/').unwrap_or(("shoot", name));
+    Key { namespace: namespace.to_owned(), name: name.to_owned() }
+}
+
+fn slice(service: usize, ready: &[&str]) -> Slice {
+    Slice { service, ready: ready.iter().map(|endpoint| (*endpoint).to_owned()).collect() }
+}
+
+fn weed(uid: &str, owner: &str, services: &[usize]) -> Weed {
+    Weed { uid: uid.to_owned(), owner: owner.to_owned(), services: services.to_vec() }
+}
+
+const OPENED: Event = Event::Opened(Cause::Recovery);

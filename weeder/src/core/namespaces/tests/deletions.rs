@@ -1,0 +1,182 @@
+//! Which pods are deleted when, and how often.
+
+use super::*;
+
+#[test]
+fn a_deleted_pod_is_not_deleted_again_and_its_successor_is() {
+    let mut seed = Seed::leading("");
+    seed.slice("s", ETCD, &["e"]);
+    seed.pod("a", "1", &[ETCD]);
+    assert_eq!(seed.deleted(), ["1"]);
+    seed.pod("a", "1", &[ETCD]);
+    assert!(seed.deleted().is_empty(), "an event that was on its way already");
+    seed.pod("a", "2", &[ETCD]);
+    assert_eq!(seed.deleted(), ["2"], "the same name and another pod");
+}
+
+#[test]
+fn the_end_of_a_deletion_says_nothing_about_the_successor_of_the_pod() {
+    let mut seed = Seed::leading("");
+    seed.slice("s", ETCD, &["e"]);
+    seed.pod("a", "1", &[ETCD]);
+    let first = seed.due();
+    seed.pod("a", "2", &[ETCD]);
+    seed.namespaces.ended(&first[0], Outcome::Gone, seed.now);
+    assert_eq!(seed.deleted(), ["2"]);
+}
+
+#[test]
+fn a_pod_that_was_gone_or_replaced_is_done_with() {
+    let mut seed = Seed::leading("");
+    seed.slice("s", ETCD, &["e"]);
+    seed.pod("a", "1", &[ETCD]);
+    assert_eq!(seed.deletes(Outcome::Gone), ["1"]);
+    seed.pass(60 * SECOND);
+    assert!(seed.deleted().is_empty());
+}
+
+#[test]
+fn failures_are_tried_again_after_growing_waits_while_the_window_is_open() {
+    let mut seed = Seed::leading("");
+    seed.slice("s", ETCD, &["e"]);
+    seed.pod("a", "1", &[ETCD]);
+    assert_eq!(seed.deletes(Outcome::Later(None)), ["1"]);
+    let mut waits = Vec::new();
+    while seed.now < seed.namespaces.next().expect("the end of the window") {
+        waits.push(seed.skip().as_millis());
+        if seed.deletes(Outcome::Later(None)).is_empty() {
+            break;
+        }
+    }
+    assert_eq!(waits[..5], [500, 1000, 2000, 4000, 8000]);
+    assert_eq!(seed.namespaces.next(), None, "the window is over, and so are the tries");
+    assert!(waits.iter().sum::<u128>() == WATCH_DURATION.as_millis());
+}
+
+#[test]
+fn the_api_server_says_how_long_to_wait_and_a_new_window_does_not() {
+    let mut seed = Seed::leading("");
+    seed.slice("s", ETCD, &["e"]);
+    seed.pod("a", "1", &[ETCD]);
+    assert_eq!(seed.deletes(Outcome::Later(Some(40 * SECOND))), ["1"]);
+    assert_eq!(seed.skip(), 40 * SECOND);
+    assert_eq!(seed.deletes(Outcome::Later(Some(40 * SECOND))), ["1"]);
+    seed.slice("s", ETCD, &[]);
+    seed.slice("s", ETCD, &["e"]);
+    assert_eq!(seed.deleted(), ["1"]);
+}
+
+#[test]
+fn what_was_refused_waits_for_a_change_of_the_pod_or_another_window() {
+    let mut seed = Seed::leading("");
+    seed.slice("s", ETCD, &["e"]);
+    seed.pod("a", "1", &[ETCD]);
+    assert_eq!(seed.deletes(Outcome::Refused), ["1"]);
+    assert!(seed.deleted().is_empty());
+    assert_eq!(seed.namespaces.next(), Some(seed.now + WATCH_DURATION));
+    seed.pod("a", "1", &[ETCD]);
+    assert_eq!(seed.deletes(Outcome::Refused), ["1"]);
+    seed.slice("s", ETCD, &[]);
+    seed.slice("s", ETCD, &["e"]);
+    assert_eq!(seed.deleted(), ["1"]);
+}
+
+#[test]
+fn each_owner_loses_at_most_so_many_pods_in_one_window() {
+    let mut seed = Seed::leading("maxDeletionsPerOwner: 2");
+    seed.slice("s", ETCD, &["e"]);
+    for uid in ["1", "2", "3"] {
+        seed.pod("a", uid, &[ETCD]);
+        seed.namespaces.pods(Change::Applied(key(&format!("other-{uid}")), weed(&format!("other-{uid}"), uid, &[ETCD])));
+        let expected: &[&str] = if uid == "3" { &["other-3"] } else { &[uid, &format!("other-{uid}")] };
+        assert_eq!(seed.deleted(), expected);
+    }
+    seed.slice("s", ETCD, &[]);
+    seed.slice("s", ETCD, &["e"]);
+    assert_eq!(seed.deleted(), ["3"], "another window, another count");
+}
+
+#[test]
+fn deletions_that_did_not_happen_do_not_count() {
+    let mut seed = Seed::leading("maxDeletionsPerOwner: 1");
+    seed.slice("s", ETCD, &["e"]);
+    seed.pod("a", "1", &[ETCD]);
+    seed.pod("b", "2", &[ETCD]);
+    let first = seed.due();
+    assert_eq!(first.len(), 1, "one on its way counts");
+    seed.namespaces.ended(&first[0], Outcome::Gone, seed.now);
+    assert_eq!(seed.deleted(), ["2"]);
+    seed.pod("c", "3", &[ETCD]);
+    assert!(seed.deleted().is_empty());
+}
+
+#[test]
+fn a_pod_that_waits_for_two_services_has_the_room_of_either() {
+    let mut seed = Seed::leading("maxDeletionsPerOwner: 1");
+    seed.slice("s", ETCD, &["e"]);
+    seed.pod("a", "1", &[ETCD, API]);
+    assert_eq!(seed.deleted(), ["1"]);
+    seed.pod("a", "2", &[ETCD, API]);
+    assert!(seed.deleted().is_empty());
+    seed.slice("t", API, &["f"]);
+    assert_eq!(seed.deleted(), ["2"]);
+}
+
+#[test]
+fn deletions_in_flight_are_bounded_and_the_rest_follows() {
+    let mut seed = Seed::leading("");
+    for number in 0..MAX_IN_FLIGHT {
+        seed.pod(&format!("one/{number:03}"), &format!("one-{number}"), &[ETCD]);
+        seed.pod(&format!("two/{number:03}"), &format!("two-{number}"), &[ETCD]);
+    }
+    seed.slice("one/s", ETCD, &["e"]);
+    seed.slice("two/s", ETCD, &["e"]);
+    let mut flying = seed.due();
+    assert_eq!(flying.len(), MAX_IN_FLIGHT);
+    assert!(seed.due().is_empty());
+    assert_eq!(seed.namespaces.next(), None, "nothing before one has ended");
+    let mut seen = HashSet::new();
+    while let Some(deletion) = flying.pop() {
+        assert!(seen.insert(deletion.uid.clone()));
+        seed.namespaces.ended(&deletion, Outcome::Deleted, seed.now);
+        flying.extend(seed.due());
+    }
+    assert_eq!(seen.len(), 2 * MAX_IN_FLIGHT);
+}
+
+#[test]
+fn what_waits_for_room_is_not_sent_once_its_window_has_closed() {
+    let mut seed = Seed::leading("");
+    for number in 0..=MAX_IN_FLIGHT {
+        seed.pod(&format!("{number:03}"), &format!("{number}"), &[ETCD]);
+    }
+    seed.slice("s", ETCD, &["e"]);
+    let flying = seed.due();
+    seed.slice("s", ETCD, &[]);
+    seed.namespaces.ended(&flying[0], Outcome::Deleted, seed.now);
+    assert!(seed.due().is_empty());
+}
+
+#[test]
+fn an_outage_longer_than_the_window_ends_in_nothing() {
+    let mut seed = Seed::leading("");
+    seed.slice("s", ETCD, &["e"]);
+    seed.pod("a", "1", &[ETCD]);
+    let flying = seed.due();
+    seed.pass(2 * WATCH_DURATION);
+    seed.namespaces.ended(&flying[0], Outcome::Later(None), seed.now);
+    assert!(seed.deleted().is_empty());
+    assert_eq!(seed.namespaces.next(), None);
+}
+
+#[test]
+fn pods_are_known_anew_after_a_list_and_those_that_cannot_be_read_stay() {
+    let mut seed = Seed::leading("");
+    seed.pod("a", "1", &[ETCD]);
+    seed.pod("b", "2", &[ETCD]);
+    seed.pod("c", "3", &[ETCD]);
+    let objects = HashMap::from([(key("a"), weed("1", "owner", &[ETCD])), (key("d"), weed("4", "owner", &[ETCD]))]);
+    seed.namespaces.pods(Change::Listed { objects, unreadable: HashSet::from([key("b")]) });
+    seed.slice("s", ETCD, &["e"]);
+    assert_eq!(seed.deleted(), ["1", "2", "4"]);
+}

@@ -1,0 +1,82 @@
+//! Which Services of one namespace are ready (D-39, D-40).
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// What is kept of an EndpointSlice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slice {
+    /// The place in the config of the Service it belongs to.
+    pub service: usize,
+    /// What tells the ready endpoints apart: the UIDs of what they lead to, or their addresses.
+    pub ready: BTreeSet<String>,
+}
+
+/// The Services of one namespace with their slices.
+#[derive(Debug, Default)]
+pub struct Readiness {
+    slices: HashMap<String, Slice>,
+    /// The ready Services with their ready endpoints, over all slices.
+    ready: BTreeMap<usize, BTreeSet<String>>,
+}
+
+/// What became of a Service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// It is ready and was not, or nobody can say whether it was all the time.
+    Ready(usize),
+    /// It is not ready any more.
+    NotReady(usize),
+}
+
+impl Readiness {
+    /// A slice is new or changed.
+    pub fn apply(&mut self, name: String, slice: Slice) -> Vec<Turn> {
+        self.slices.insert(name, slice);
+        self.settle(|_, _| false)
+    }
+
+    /// A slice is gone.
+    pub fn remove(&mut self, name: &str) -> Vec<Turn> {
+        match self.slices.remove(name) {
+            Some(_) => self.settle(|_, _| false),
+            None => Vec::new(),
+        }
+    }
+
+    /// All slices are these; what happened since the last change was not seen. A Service that was ready and is ready may
+    /// not have been meanwhile: it has recovered if other endpoints are ready now. Slices that cannot be read stay as they were.
+    pub fn replace(&mut self, mut slices: HashMap<String, Slice>, is_unreadable: impl Fn(&str) -> bool) -> Vec<Turn> {
+        let known = std::mem::take(&mut self.slices);
+        slices.extend(known.into_iter().filter(|(name, _)| is_unreadable(name)));
+        self.slices = slices;
+        self.settle(|before, after| before != after)
+    }
+
+    /// The Services that are ready.
+    pub fn ready(&self) -> impl Iterator<Item = usize> {
+        self.ready.keys().copied()
+    }
+
+    /// Whether nothing is known.
+    pub fn is_empty(&self) -> bool {
+        self.slices.is_empty()
+    }
+
+    fn settle(&mut self, has_recovered: impl Fn(&BTreeSet<String>, &BTreeSet<String>) -> bool) -> Vec<Turn> {
+        let mut after: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
+        for slice in self.slices.values().filter(|slice| !slice.ready.is_empty()) {
+            after.entry(slice.service).or_default().extend(slice.ready.iter().cloned());
+        }
+        let before = std::mem::replace(&mut self.ready, after);
+        let ended = before.keys().filter(|service| !self.ready.contains_key(service)).map(|&service| Turn::NotReady(service));
+        let is_new = |(service, now): &(&usize, &BTreeSet<String>)| match before.get(service) {
+            None => true,
+            Some(earlier) => has_recovered(earlier, now),
+        };
+        let begun = self.ready.iter().filter(is_new).map(|(&service, _)| Turn::Ready(service));
+        ended.chain(begun).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

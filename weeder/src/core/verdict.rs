@@ -1,0 +1,67 @@
+//! May a pod be deleted when a Service it waits for is back (rule 76, D-44, D-45)?
+
+use super::selector::Labels;
+use crate::config::Service;
+use crate::pod::Pod;
+
+/// The reason a container waits with after it has crashed again and again.
+const CRASH_LOOP: &str = "CrashLoopBackOff";
+/// The annotation of a pod that stands for one which a kubelet runs from a file.
+const MIRROR: &str = "kubernetes.io/config.mirror";
+
+/// A pod that may be deleted: all that is kept of pods.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Weed {
+    /// The pod's UID.
+    pub uid: String,
+    /// The UID of its controller, which will make another one.
+    pub owner: String,
+    /// The places in the config of the Services whose selectors match it.
+    pub services: Vec<usize>,
+}
+
+/// Why a pod is left alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spared {
+    /// It is being deleted.
+    Ending,
+    /// No container of it waits in CrashLoopBackOff.
+    NotCrashing,
+    /// It is a mirror pod: its kubelet runs it, whatever the API server holds.
+    Mirror,
+    /// It has no controller: nobody would make it anew.
+    NoController,
+    /// No selector matches it.
+    NotSelected,
+}
+
+/// Judges a pod.
+///
+/// # Errors
+/// Why it is left alone.
+pub fn judge(pod: &Pod, services: &[Service]) -> Result<Weed, Spared> {
+    let metadata = &pod.metadata;
+    if metadata.deletion_timestamp.is_some() {
+        return Err(Spared::Ending);
+    }
+    if !pod.status.waiting_reasons().any(|reason| reason == CRASH_LOOP) {
+        return Err(Spared::NotCrashing);
+    }
+    if metadata.annotations.as_ref().is_some_and(|annotations| annotations.contains_key(MIRROR)) {
+        return Err(Spared::Mirror);
+    }
+    let owners = metadata.owner_references.as_deref().unwrap_or_default();
+    let owner = owners.iter().find(|owner| owner.controller == Some(true)).ok_or(Spared::NoController)?;
+    let none = Labels::new();
+    let labels = metadata.labels.as_ref().unwrap_or(&none);
+    let selects = |service: &Service| service.selectors.iter().any(|selector| selector.matches(labels));
+    let services: Vec<usize> =
+        services.iter().enumerate().filter(|(_, service)| selects(service)).map(|(place, _)| place).collect();
+    if services.is_empty() {
+        return Err(Spared::NotSelected);
+    }
+    Ok(Weed { uid: metadata.uid.clone().unwrap_or_default(), owner: owner.uid.clone(), services })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+//! Sends one DELETE.
+
+use std::time::Duration;
+
+use common::leader_election::Fence;
+use kube::api::{DeleteParams, Preconditions};
+use kube::{Api, Client};
+
+use crate::core::deletion::{Deletion, Outcome};
+use crate::pod::Pod;
+
+/// After this time without an answer a DELETE is given up and tried again: it does no harm twice.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How a DELETE went, in one word from a fixed set, for logs and metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The pod ends.
+    Deleted,
+    /// 404.
+    NotFound,
+    /// 409: another pod has the name now.
+    Replaced,
+    /// 429.
+    Throttled(Option<Duration>),
+    /// 401, 409 for any other reason, 5xx.
+    Failed(u16),
+    /// Any other 4xx.
+    Refused(u16),
+    /// No answer, or none that can be understood.
+    NoAnswer,
+    /// This process does not lead at present: nothing was sent.
+    NotLeading,
+}
+
+impl Answer {
+    /// All words.
+    pub const WORDS: [&str; 11] = [
+        "deleted",
+        "not_found",
+        "replaced",
+        "throttled",
+        "unauthorized",
+        "conflict",
+        "server",
+        "forbidden",
+        "refused",
+        "no_answer",
+        "not_leading",
+    ];
+
+    /// The word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Deleted => "deleted",
+            Self::NotFound => "not_found",
+            Self::Replaced => "replaced",
+            Self::Throttled(_) => "throttled",
+            Self::Failed(401) => "unauthorized",
+            Self::Failed(409) => "conflict",
+            Self::Failed(_) => "server",
+            Self::Refused(403) => "forbidden",
+            Self::Refused(_) => "refused",
+            Self::NoAnswer => "no_answer",
+            Self::NotLeading => "not_leading",
+        }
+    }
+
+    /// What it means for the pod.
+    pub const fn outcome(self) -> Outcome {
+        match self {
+            Self::Deleted => Outcome::Deleted,
+            Self::NotFound | Self::Replaced => Outcome::Gone,
+            Self::Throttled(wait) => Outcome::Later(wait),
+            Self::Failed(_) | Self::NoAnswer | Self::NotLeading => Outcome::Later(None),
+            Self::Refused(_) => Outcome::Refused,
+        }
+    }
+}
+
+/// Deletes a pod with its own grace period, if it is the one that was meant. Nothing is sent through a closed fence.
+pub async fn delete(client: Client, fence: &Fence, deletion: &Deletion) -> Answer {
+    if !fence.is_open() {
+        return Answer::NotLeading;
+    }
+    let api: Api<Pod> = Api::namespaced(client, &deletion.pod.namespace);
+    let preconditions = Preconditions { uid: Some(deletion.uid.clone()), resource_version: None };
+    let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+    let answer = match tokio::time::timeout(TIMEOUT, api.delete(&deletion.pod.name, &params)).await {
+        Ok(Ok(_)) => Answer::Deleted,
+        Ok(Err(error)) => {
+            let answer = Answer::from(&error);
+            log(deletion, answer, &error);
+            return answer;
+        }
+        Err(elapsed) => {
+            log(deletion, Answer::NoAnswer, &elapsed);
+            return Answer::NoAnswer;
+        }
+    };
+    tracing::info!(namespace = deletion.pod.namespace, pod = deletion.pod.name, uid = deletion.uid, "crash-looping pod deleted");
+    answer
+}
+
+fn log(deletion: &Deletion, answer: Answer, error: &(dyn std::error::Error + 'static)) {
+    let (namespace, pod, result) = (&deletion.pod.namespace, &deletion.pod.name, answer.as_str());
+    match answer.outcome() {
+        Outcome::Deleted | Outcome::Gone => tracing::debug!(namespace, pod, result, "pod was gone already"),
+        Outcome::Later(_) => tracing::warn!(namespace, pod, result, error, "pod could not be deleted, trying again"),
+        Outcome::Refused => tracing::error!(namespace, pod, result, error, "pod could not be deleted"),
+    }
+}
+
+impl From<&kube::Error> for Answer {
+    fn from(error: &kube::Error) -> Self {
+        let kube::Error::Api(status) = error else { return Self::NoAnswer };
+        match status.code {
+            404 => Self::NotFound,
+            // The API server says which precondition failed in words only.
+            409 if status.message.contains("UID in precondition") => Self::Replaced,
+            429 => {
+                let seconds = status.details.as_ref().map_or(0, |details| u64::from(details.retry_after_seconds));
+                Self::Throttled((seconds > 0).then(|| Duration::from_secs(seconds)))
+            }
+            // A token that has run out is replaced by a fresh one a moment later.
+            code @ (401 | 409 | 500..) => Self::Failed(code),
+            code => Self::Refused(code),
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! Shortens the way back for pods that crash-looped while a Service they need was away.
+//!
+//! It watches, on the seed, the EndpointSlices of the configured Services and the pods that depend on them, and deletes
+//! those that wait in CrashLoopBackOff once their Service is back.
+//!
+//! ```text
+//! seed API --watch--> EndpointSlices --slice--.
+//!          --watch--> pods -----------pod-----+--> core: windows --due--> DELETE with UID --> seed API
+//!                                                    ^------- how it ended -------'
+//! ```
+//!
+//! [`core`] decides and does nothing else; all other modules do and decide nothing.
+
+pub mod agent;
+pub mod config;
+pub mod core;
+pub mod delete;
+pub mod metrics;
+pub mod pod;
+pub mod pulse;
+pub mod slice;
+pub mod watch;
+pub mod weeding;
+
+pub use agent::run;

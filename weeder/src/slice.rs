@@ -1,0 +1,102 @@
+//! EndpointSlices, pruned to what is read here. Unknown fields are skipped.
+
+use std::borrow::Cow;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
+use serde::Deserialize;
+
+use crate::config::Service;
+use crate::core::readiness::Slice;
+use crate::pod::null_as_default;
+
+/// The label of an EndpointSlice that names its Service.
+pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
+
+/// `discovery.k8s.io/v1` EndpointSlice.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct EndpointSlice {
+    /// Standard metadata.
+    #[serde(default)]
+    pub metadata: ObjectMeta,
+    /// What stands behind the Service.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub endpoints: Vec<Endpoint>,
+}
+
+/// Of an endpoint, what matters.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Endpoint {
+    #[serde(deserialize_with = "null_as_default")]
+    addresses: Vec<String>,
+    #[serde(deserialize_with = "null_as_default")]
+    conditions: Conditions,
+    target_ref: Option<TargetRef>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Conditions {
+    ready: Option<bool>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct TargetRef {
+    uid: Option<String>,
+}
+
+impl EndpointSlice {
+    /// What is kept of it; nothing when it belongs to none of `services`.
+    pub fn pruned(self, services: &[Service]) -> Option<Slice> {
+        let name = self.metadata.labels?.remove(SERVICE_NAME)?;
+        let service = services.iter().position(|service| service.name == name)?;
+        let ready = self.endpoints.into_iter().filter(Endpoint::is_ready).map(Endpoint::identity).collect();
+        Some(Slice { service, ready })
+    }
+}
+
+impl Endpoint {
+    /// Nobody having said otherwise counts as ready, as the API defines it.
+    fn is_ready(&self) -> bool {
+        self.conditions.ready.unwrap_or(true)
+    }
+
+    /// Both endpoints of a pod with addresses of both families are one; a new pod at an old address is another.
+    fn identity(self) -> String {
+        self.target_ref.and_then(|target| target.uid).unwrap_or_else(|| self.addresses.join(","))
+    }
+}
+
+impl Resource for EndpointSlice {
+    type DynamicType = ();
+    type Scope = kube::core::NamespaceResourceScope;
+
+    fn kind((): &()) -> Cow<'_, str> {
+        "EndpointSlice".into()
+    }
+
+    fn group((): &()) -> Cow<'_, str> {
+        "discovery.k8s.io".into()
+    }
+
+    fn version((): &()) -> Cow<'_, str> {
+        "v1".into()
+    }
+
+    fn plural((): &()) -> Cow<'_, str> {
+        "endpointslices".into()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+#[cfg(test)]
+mod tests;

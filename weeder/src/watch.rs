@@ -1,0 +1,93 @@
+//! From what a watch shows to what the core is told: each object pruned, none left out, in order.
+
+use std::collections::{HashMap, HashSet};
+
+use common::follow::Follower;
+use common::view::{Key, key_of};
+use kube::Resource;
+use kube::core::DeserializeGuard;
+use kube::runtime::watcher::Event;
+use tokio::sync::mpsc;
+
+use crate::core::news::Change;
+use crate::metrics::Metrics;
+
+/// Prunes what it sees and passes it on. When the receiver lags behind, the watch waits for it.
+pub struct Courier<V, P> {
+    what: &'static str,
+    prune: P,
+    changes: mpsc::Sender<Change<V>>,
+    metrics: Metrics,
+    objects: HashMap<Key, V>,
+    unreadable: HashSet<Key>,
+}
+
+impl<V, P> Courier<V, P> {
+    /// Sends to `changes` what `prune` leaves; `what` names the objects in logs.
+    pub fn new(what: &'static str, prune: P, changes: mpsc::Sender<Change<V>>, metrics: Metrics) -> Self {
+        Self { what, prune, changes, metrics, objects: HashMap::new(), unreadable: HashSet::new() }
+    }
+}
+
+impl<V, P> Courier<V, P> {
+    /// What is left of an object, or nothing; an error says that it cannot be understood.
+    fn pruned<K: Resource>(&mut self, object: DeserializeGuard<K>) -> (Key, Result<Option<V>, ()>)
+    where
+        P: FnMut(K) -> Option<V>,
+    {
+        let key = key_of(&object);
+        let pruned = object.0.map(&mut self.prune).map_err(|error| {
+            let Key { namespace, name } = &key;
+            self.metrics.unreadable(self.what);
+            tracing::warn!(what = self.what, namespace, name, error = %error, "object cannot be understood, what was known of it stays");
+        });
+        (key, pruned)
+    }
+}
+
+impl<K, V, P> Follower<K> for Courier<V, P>
+where
+    K: Resource + Send,
+    V: Send,
+    P: FnMut(K) -> Option<V> + Send,
+{
+    async fn take(&mut self, event: Event<DeserializeGuard<K>>) -> bool {
+        let change = match event {
+            Event::Init => {
+                self.objects.clear();
+                self.unreadable.clear();
+                return false;
+            }
+            Event::InitApply(object) => {
+                match self.pruned(object) {
+                    (key, Ok(Some(value))) => drop(self.objects.insert(key, value)),
+                    (_, Ok(None)) => {}
+                    (key, Err(())) => drop(self.unreadable.insert(key)),
+                }
+                return false;
+            }
+            Event::InitDone => {
+                let objects = std::mem::take(&mut self.objects);
+                Change::Listed { objects, unreadable: std::mem::take(&mut self.unreadable) }
+            }
+            Event::Apply(object) => match self.pruned(object) {
+                (key, Ok(Some(value))) => Change::Applied(key, value),
+                (key, Ok(None)) => Change::Gone(key),
+                (_, Err(())) => return false,
+            },
+            Event::Delete(object) => Change::Gone(key_of(&object)),
+        };
+        let listed = matches!(change, Change::Listed { .. });
+        // Fails only when whoever acts on changes has ended, and then nothing is left to tell.
+        let _ = self.changes.send(change).await;
+        listed
+    }
+
+    fn broke(&mut self, error: &str) {
+        self.metrics.restart(self.what);
+        tracing::warn!(what = self.what, error, "watch broke, it starts anew");
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::pod::Pod;
+
+type Names = fn(Pod) -> Option<String>;
+
+/// A courier that keeps a pod's UID, and nothing of pods without one.
+struct Watch {
+    courier: Courier<String, Names>,
+    changes: mpsc::Receiver<Change<String>>,
+}
+
+impl Watch {
+    fn new() -> Self {
+        let (sender, changes) = mpsc::channel(8);
+        Self { courier: Courier::new("pods", |pod| pod.metadata.uid, sender, Metrics::default()), changes }
+    }
+
+    /// What is told at this event.
+    async fn tells(&mut self, event: Event<DeserializeGuard<Pod>>) -> Option<Change<String>> {
+        let listed = self.courier.take(event).await;
+        let change = self.changes.try_recv().ok();
+        assert_eq!(listed, matches!(change, Some(Change::Listed { .. })), "complete at the end of a list only");
+        change
+    }
+
+    /// What is told at the end of a list of these.
+    async fn lists(&mut self, pods: Vec<DeserializeGuard<Pod>>) -> Option<Change<String>> {
+        assert_eq!(self.tells(Event::Init).await, None);
+        for pod in pods {
+            assert_eq!(self.tells(Event::InitApply(pod)).await, None);
+        }
+        self.tells(Event::InitDone).await
+    }
+}
+
+fn guarded(value: Value) -> DeserializeGuard<Pod> {
+    serde_json::from_value(value).expect("a guard takes anything with metadata")
+}
+
+fn pod(name: &str, uid: &str) -> DeserializeGuard<Pod> {
+    guarded(json!({"metadata": {"namespace": "n", "name": name, "uid": uid}}))
+}
+
+fn of_no_interest(name: &str) -> DeserializeGuard<Pod> {
+    guarded(json!({"metadata": {"namespace": "n", "name": name}}))
+}
+
+fn unreadable(name: &str) -> DeserializeGuard<Pod> {
+    guarded(json!({"metadata": {"namespace": "n", "name": name, "uid": "u"}, "status": {"containerStatuses": 8}}))
+}
+
+fn key(name: &str) -> Key {
+    Key { namespace: "n".to_owned(), name: name.to_owned() }
+}
+
+fn listed(objects: &[(&str, &str)], unreadable: &[&str]) -> Option<Change<String>> {
+    let objects = objects.iter().map(|(name, uid)| (key(name), (*uid).to_owned())).collect();
+    Some(Change::Listed { objects, unreadable: unreadable.iter().map(|name| key(name)).collect() })
+}
+
+#[tokio::test]
+async fn a_list_is_told_as_a_whole_at_its_end() {
+    let mut watch = Watch::new();
+    let pods = vec![pod("a", "1"), of_no_interest("b"), pod("c", "3")];
+    assert_eq!(watch.lists(pods).await, listed(&[("a", "1"), ("c", "3")], &[]));
+}
+
+#[tokio::test]
+async fn a_list_after_a_restart_has_only_what_is_there_now() {
+    let mut watch = Watch::new();
+    watch.lists(vec![pod("a", "1"), pod("b", "2")]).await;
+    assert_eq!(watch.lists(vec![pod("b", "2")]).await, listed(&[("b", "2")], &[]));
+}
+
+#[tokio::test]
+async fn a_list_that_broke_off_leaves_nothing_behind() {
+    let mut watch = Watch::new();
+    watch.tells(Event::Init).await;
+    watch.tells(Event::InitApply(pod("a", "1"))).await;
+    watch.tells(Event::InitApply(unreadable("b"))).await;
+    Follower::<Pod>::broke(&mut watch.courier, "cut");
+    assert_eq!(watch.lists(vec![pod("c", "3")]).await, listed(&[("c", "3")], &[]));
+}
+
+#[tokio::test]
+async fn changes_are_told_one_by_one_and_in_order() {
+    let mut watch = Watch::new();
+    watch.lists(vec![]).await;
+    assert_eq!(watch.tells(Event::Apply(pod("a", "1"))).await, Some(Change::Applied(key("a"), "1".to_owned())));
+    assert_eq!(watch.tells(Event::Apply(pod("a", "2"))).await, Some(Change::Applied(key("a"), "2".to_owned())));
+    assert_eq!(watch.tells(Event::Apply(of_no_interest("a"))).await, Some(Change::Gone(key("a"))));
+    assert_eq!(watch.tells(Event::Delete(pod("a", "2"))).await, Some(Change::Gone(key("a"))));
+}
+
+#[tokio::test]
+async fn an_object_that_cannot_be_understood_changes_nothing() {
+    let mut watch = Watch::new();
+    assert_eq!(watch.lists(vec![pod("a", "1"), unreadable("b")]).await, listed(&[("a", "1")], &["b"]));
+    assert_eq!(watch.tells(Event::Apply(unreadable("a"))).await, None);
+    assert_eq!(watch.tells(Event::Delete(unreadable("a"))).await, Some(Change::Gone(key("a"))), "gone is gone");
+}

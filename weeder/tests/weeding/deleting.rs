@@ -1,0 +1,64 @@
+//! One DELETE and its answers.
+
+use std::time::Duration;
+
+use common::leader_election::Fence;
+use common::view::Key;
+use memory_api::{Fault, When};
+use weeder::core::deletion::Deletion;
+use weeder::delete::{Answer, delete};
+
+use crate::seed::{Seed, pod};
+
+fn deletion(uid: &str) -> Deletion {
+    let pod = Key { namespace: "a".to_owned(), name: "p".to_owned() };
+    Deletion { pod, uid: uid.to_owned(), owner: "owner".to_owned(), charged: Vec::new() }
+}
+
+/// A seed with one pod, and that pod's UID.
+async fn seed() -> (Seed, String) {
+    let seed = Seed::start().await;
+    seed.apply(pod("a", "p", "apiserver"));
+    let stored = seed.server.store().get("pods", "a", "p").unwrap();
+    let uid = stored["metadata"]["uid"].as_str().unwrap().to_owned();
+    (seed, uid)
+}
+
+#[tokio::test]
+async fn nothing_is_sent_through_a_closed_fence() {
+    let (seed, uid) = seed().await;
+    let (_keeper, fence) = Fence::closed();
+    assert_eq!(delete(seed.client().await, &fence, &deletion(&uid)).await, Answer::NotLeading);
+    assert_eq!(seed.server.requests().total(), 0);
+}
+
+#[tokio::test]
+async fn the_uid_decides_which_pod_is_meant() {
+    let (seed, uid) = seed().await;
+    let fence = Fence::always_open();
+    assert_eq!(delete(seed.client().await, &fence, &deletion("another")).await, Answer::Replaced);
+    assert!(seed.has("a", "p"));
+    assert_eq!(delete(seed.client().await, &fence, &deletion(&uid)).await, Answer::Deleted);
+    assert_eq!(delete(seed.client().await, &fence, &deletion(&uid)).await, Answer::NotFound);
+}
+
+#[tokio::test]
+async fn each_answer_has_its_word() {
+    let (seed, uid) = seed().await;
+    let cases = [
+        (Fault::throttle(7), Answer::Throttled(Some(Duration::from_secs(7))), "throttled"),
+        (Fault::status(429), Answer::Throttled(None), "throttled"),
+        (Fault::status(409), Answer::Failed(409), "conflict"),
+        (Fault::status(500), Answer::Failed(500), "server"),
+        (Fault::status(503), Answer::Failed(503), "server"),
+        (Fault::status(401), Answer::Failed(401), "unauthorized"),
+        (Fault::status(403), Answer::Refused(403), "forbidden"),
+        (Fault::CloseBefore, Answer::NoAnswer, "no_answer"),
+    ];
+    for (fault, answer, word) in cases {
+        seed.server.faults().add(When::verb("delete", "pods").once(), fault);
+        let given = delete(seed.client().await, &Fence::always_open(), &deletion(&uid)).await;
+        assert_eq!((given, given.as_str()), (answer, word));
+    }
+    assert!(seed.has("a", "p"));
+}

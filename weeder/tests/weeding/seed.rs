@@ -1,0 +1,168 @@
+//! A seed with Gardener's rights for the weeder, and the words to fill it.
+
+use std::time::Duration;
+
+use common::leader_election::Fence;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use memory_api::{Authority, MemoryApi, Options, Record, gardener};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use weeder::weeding::{Instruments, weed};
+
+pub const SLICES: &str = "endpointslices.discovery.k8s.io";
+/// What is awaited comes within milliseconds; so much later it never will.
+pub const DEADLINE: Duration = Duration::from_secs(20);
+pub const ETCD: &str = "etcd-main-client";
+pub const API: &str = "kube-apiserver";
+
+pub struct Seed {
+    pub server: MemoryApi,
+}
+
+pub struct Weeder {
+    task: JoinHandle<()>,
+    cancel: CancellationToken,
+    pub instruments: Instruments,
+}
+
+impl Weeder {
+    /// Asks it to end and waits until it has.
+    pub async fn end(self) {
+        self.cancel.cancel();
+        soon("the end of the weeder", self.task).await.expect("no panic");
+    }
+
+    pub fn is_running(&self) -> bool {
+        !self.task.is_finished()
+    }
+}
+
+pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(DEADLINE, future).await.unwrap_or_else(|_| panic!("awaited in vain: {what}"))
+}
+
+impl Seed {
+    pub async fn start() -> Self {
+        rustls::crypto::ring::default_provider().install_default().ok();
+        let server = MemoryApi::start(&Authority::new().unwrap(), Options::default()).await.unwrap();
+        server.access().grant("weeder", gardener::seed_weeder());
+        Self { server }
+    }
+
+    pub async fn client(&self) -> Client {
+        let kubeconfig = Kubeconfig::from_yaml(&self.server.kubeconfig("weeder")).unwrap();
+        let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+        config.default_retry = false;
+        Client::try_from(config).unwrap()
+    }
+
+    /// Gardener's config with another watchDuration, and these lines.
+    pub async fn weed_with(&self, lines: &str, fence: Fence) -> Weeder {
+        let gardeners = include_str!("../../../config/weeder.yaml").replace("watchDuration: 5m0s", "");
+        let config = weeder::config::Config::parse(&format!("{gardeners}\n{lines}")).unwrap().config;
+        let (cancel, instruments) = (CancellationToken::new(), Instruments::default());
+        let task = tokio::spawn(weed(self.client().await, config, fence, instruments.clone(), cancel.clone()));
+        Weeder { task, cancel, instruments }
+    }
+
+    /// A weeder that has begun to watch.
+    pub async fn weed(&self) -> Weeder {
+        let weeder = self.weed_with("", Fence::always_open()).await;
+        self.watched(1).await;
+        weeder
+    }
+
+    /// Waits until slices and pods have been watched so many times.
+    pub async fn watched(&self, times: usize) {
+        let begun =
+            |record: &Record, resource: &str| record.verb == "watch" && record.resource == resource && record.status == Some(200);
+        let watches = self.server.requests().wait_for(|records| {
+            let count = |resource| records.iter().filter(|record| begun(record, resource)).count();
+            (count("pods") >= times && count(SLICES) >= times).then_some(())
+        });
+        soon("the watches", watches).await;
+    }
+
+    pub fn apply(&self, object: Value) {
+        self.server.store().apply(object).unwrap();
+    }
+
+    /// The slice of a Service has these endpoints, each ready or not.
+    pub fn slice(&self, namespace: &str, service: &str, endpoints: &[(&str, bool)]) {
+        self.named_slice(namespace, service, service, endpoints);
+    }
+
+    pub fn named_slice(&self, namespace: &str, name: &str, service: &str, endpoints: &[(&str, bool)]) {
+        let endpoint = |(pod, ready): &(&str, bool)| {
+            let target = json!({"kind": "Pod", "name": pod, "namespace": namespace, "uid": pod});
+            json!({"addresses": ["10.0.0.1"], "conditions": {"ready": ready, "serving": ready}, "targetRef": target})
+        };
+        let endpoints: Vec<Value> = endpoints.iter().map(endpoint).collect();
+        self.apply(json!({
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+            "metadata": {"namespace": namespace, "name": name, "labels": {"kubernetes.io/service-name": service}},
+            "endpoints": endpoints, "ports": [],
+        }));
+    }
+
+    /// A Service that was not ready is ready.
+    pub fn recover(&self, namespace: &str, service: &str) {
+        self.slice(namespace, service, &[("endpoint", false)]);
+        self.slice(namespace, service, &[("endpoint", true)]);
+    }
+
+    /// Waits until a pod is gone.
+    pub async fn gone(&self, namespace: &str, name: &str) {
+        let gone = self.server.store().wait_for(|store| store.get("pods", namespace, name).is_none().then_some(()));
+        soon(&format!("the deletion of {namespace}/{name}"), gone).await;
+    }
+
+    /// Waits until one more recovery in a namespace of its own has been acted upon: what was to happen before has happened.
+    pub async fn settle(&self) {
+        let namespace = format!("settle-{}", self.server.store().revision());
+        self.apply(pod(&namespace, "barrier", "apiserver"));
+        self.recover(&namespace, ETCD);
+        self.gone(&namespace, "barrier").await;
+    }
+
+    pub fn has(&self, namespace: &str, name: &str) -> bool {
+        self.server.store().get("pods", namespace, name).is_some()
+    }
+
+    /// The DELETEs so far in one namespace.
+    pub fn deletes(&self, namespace: &str) -> Vec<Record> {
+        let of_namespace = |record: &Record| record.verb == "delete" && record.namespace == namespace;
+        self.server.requests().all().into_iter().filter(of_namespace).collect()
+    }
+
+    /// Waits until a DELETE of this pod has been answered so.
+    pub async fn answered(&self, name: &str, status: u16) {
+        let answered = self.server.requests().wait_for(|records| {
+            let is_it = |record: &Record| record.verb == "delete" && record.name == name && record.status == Some(status);
+            records.iter().any(is_it).then_some(())
+        });
+        soon(&format!("{status} for {name}"), answered).await;
+    }
+}
+
+/// A pod of the control plane that crash-loops. Its UID is its own whenever it is made.
+pub fn pod(namespace: &str, name: &str, role: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {
+            "namespace": namespace, "name": name, "labels": {"gardener.cloud/role": "controlplane", "role": role},
+            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": role, "uid": role, "controller": true}],
+        },
+        "spec": {"containers": [{"name": "c", "image": "c"}]},
+        "status": {"containerStatuses": [{"name": "c", "ready": false, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]},
+    })
+}
+
+/// The same pod in good health.
+pub fn healthy(namespace: &str, name: &str, role: &str) -> Value {
+    let mut pod = pod(namespace, name, role);
+    pod["status"] = json!({"containerStatuses": [{"name": "c", "ready": true, "state": {"running": {}}}]});
+    pod
+}
