@@ -1,0 +1,48 @@
+//! A real Kubernetes control plane out of single processes on loopback: one etcd for the test process, and beside it as many
+//! API servers as wanted, each with a prefix of its own in that etcd, so that one more costs an API server and no more.
+
+mod api_server;
+mod authority;
+mod controller_manager;
+mod etcd;
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+pub use api_server::{ADMIN_TOKEN, ApiServer};
+pub use authority::{Authority, Certificate};
+pub use controller_manager::ControllerManager;
+pub use etcd::Etcd;
+
+/// How often a server is started anew on other ports when it ended before it was ready. A port that was free when it was
+/// asked for may be taken by the time it is bound.
+const TRIES: usize = 3;
+
+/// The folder with the programs of the control plane, which are built first if this user's cache has none.
+pub async fn programs() -> Result<PathBuf> {
+    let build = Path::new(env!("CARGO_MANIFEST_DIR")).join("control-plane/build");
+    let output = tokio::process::Command::new(&build)
+        .stdin(std::process::Stdio::null())
+        .stderr(std::process::Stdio::inherit())
+        .output()
+        .await
+        .with_context(|| format!("cannot run {}", build.display()))?;
+    if !output.status.success() {
+        bail!("{} failed", build.display());
+    }
+    Ok(PathBuf::from(String::from_utf8(output.stdout)?.trim()))
+}
+
+fn free_ports<const N: usize>() -> Result<[u16; N]> {
+    // All are held until all are known, so that they differ.
+    let mut listeners = Vec::with_capacity(N);
+    let mut ports = [0; N];
+    for port in &mut ports {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).context("no free port")?;
+        *port = listener.local_addr()?.port();
+        listeners.push(listener);
+    }
+    Ok(ports)
+}

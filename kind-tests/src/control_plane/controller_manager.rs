@@ -1,0 +1,55 @@
+//! kube-controller-manager with nothing but the controller that gives nodes up.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::leash;
+use crate::process::Process;
+
+/// A kube-controller-manager that can be stopped and started like the Deployment it stands for.
+pub struct ControllerManager {
+    program: PathBuf,
+    args: Vec<String>,
+    log: PathBuf,
+    process: Option<Process>,
+}
+
+impl ControllerManager {
+    /// Prepares one for the cluster of `kubeconfig`; a node whose lease is older than `grace` is marked Unknown.
+    pub fn new(programs: &Path, kubeconfig: &str, grace: Duration) -> Result<Self> {
+        let folder = leash::folder("kube-controller-manager")?;
+        let path = folder.join("kubeconfig");
+        std::fs::write(&path, kubeconfig)?;
+        let args = vec![
+            format!("--kubeconfig={}", path.display()),
+            "--controllers=node-lifecycle-controller".into(),
+            format!("--node-monitor-grace-period={}s", grace.as_secs()),
+            "--leader-elect=false".into(),
+            "--secure-port=0".into(),
+        ];
+        let program = programs.join("kube-controller-manager");
+        Ok(Self { program, args, log: folder.join("log"), process: None })
+    }
+
+    /// Runs it, or ends it.
+    pub fn set_running(&mut self, running: bool) -> Result<()> {
+        if running && self.process.is_none() {
+            self.process = Some(Process::start("kube-controller-manager", &self.program, &self.args, &self.log)?);
+        } else if !running {
+            self.process = None;
+        }
+        Ok(())
+    }
+
+    /// Whether it runs.
+    pub fn is_running(&mut self) -> bool {
+        self.process.as_mut().is_some_and(|process| matches!(process.ended(), Ok(None)))
+    }
+
+    /// The last lines of its output.
+    pub fn tail(&self, lines: usize) -> String {
+        crate::process::tail(&self.log, lines, "")
+    }
+}

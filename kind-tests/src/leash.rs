@@ -1,0 +1,69 @@
+//! Ends what a test process has started, however the test process itself ends.
+//!
+//! A panic runs destructors, SIGKILL, Ctrl-C and `exit` run none. So one small shell process stands beside the test process
+//! and reads from a pipe which process groups and folders belong to it. When the pipe closes, because the test process is gone,
+//! it kills the groups and removes the folders. It has a process group of its own: Ctrl-C in a terminal does not reach it.
+
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{LazyLock, Mutex};
+
+use anyhow::{Context, Result};
+
+const SCRIPT: &str = r#"
+held=
+while read -r what value; do
+  case $what in
+    hold) held="$held $value" ;;
+    free) rest=; for group in $held; do [ "$group" = "$value" ] || rest="$rest $group"; done; held=$rest ;;
+    folder) set -- "$@" "$value" ;;
+  esac
+done
+for group in $held; do kill -s KILL -- "-$group" 2>/dev/null; done
+for folder; do rm -rf -- "$folder"; done
+"#;
+
+static PIPE: LazyLock<Result<Mutex<std::process::ChildStdin>, String>> = LazyLock::new(|| {
+    Command::new("sh")
+        .args(["-c", SCRIPT])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .map_err(|error| error.to_string())
+        .and_then(|mut shell| shell.stdin.take().map(Mutex::new).ok_or_else(|| "no pipe".into()))
+});
+
+fn tell(line: &str) -> Result<()> {
+    let pipe = PIPE.as_ref().map_err(|error| anyhow::anyhow!("cannot start the leash: {error}"))?;
+    let mut pipe = pipe.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    writeln!(pipe, "{line}").context("the leash is gone")
+}
+
+/// From now on this process group is killed when the test process ends.
+pub fn hold(group: i32) -> Result<()> {
+    tell(&format!("hold {group}"))
+}
+
+/// This process group has ended.
+pub fn free(group: i32) {
+    // Without a leash there is nothing to be freed from.
+    let _ = tell(&format!("free {group}"));
+}
+
+/// A new folder, in memory where the machine has a memory file system; it goes with the test process.
+pub fn folder(name: &str) -> Result<PathBuf> {
+    let memory = Path::new("/dev/shm");
+    let base = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+    let folder = tempfile::Builder::new()
+        .prefix(&format!("dependency-watchdog-{name}-"))
+        .tempdir_in(&base)
+        .or_else(|_| tempfile::tempdir())
+        .context("cannot make a temporary folder")?
+        .keep();
+    tell(&format!("folder {}", folder.display()))?;
+    Ok(folder)
+}

@@ -1,0 +1,38 @@
+//! The test bed: Gardener's world on loopback, real where it matters, with no container engine.
+//!
+//! ```text
+//!            etcd (one, in memory)
+//!              |        |
+//!   seed API server   shoot API servers <---- nodes: leases renewed, cut, skewed, healed
+//!     |   |   ^          ^     ^
+//!     |   |   |        relay   +------------- kube-controller-manager (node-lifecycle-controller)
+//!     |   |   |          ^
+//!     |   |   +--- dependency-watchdog prober: the real binary, with Gardener's RBAC and arguments
+//!     |   +------- kubelets: a stand-in that lets readyReplicas follow replicas
+//!     +----------- journal: every change of a dependent resource, in order
+//! ```
+//!
+//! [`Bed`] holds what all scenarios of a test process share, [`Seed`] is a control plane with Gardener's
+//! resources and roles, [`Shoot`] is one cluster whose control plane lives in a namespace of a seed. Everything that is
+//! started ends with the test process, however that ends ([`leash`]).
+
+pub mod audit;
+pub mod bed;
+pub mod control_plane;
+pub mod kube_api;
+pub mod leash;
+pub mod manifests;
+pub mod prober;
+pub mod process;
+pub mod relay;
+pub mod seed;
+pub mod shoot;
+pub mod stand_in;
+pub mod wait;
+
+pub use bed::{Bed, scenario};
+pub use kube_api::KubeApi;
+pub use prober::{Prober, ProberConfig};
+pub use seed::Seed;
+pub use shoot::{Shoot, ShootPlan};
+pub use wait::eventually;

@@ -1,0 +1,190 @@
+//! A relay in front of a shoot's API server: it counts what passes and can hold it up in the ways a network does.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anyhow::{Context, Result};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+
+/// What the relay does with connections, old and new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Path {
+    /// Bytes pass in both directions.
+    Open,
+    /// New connections are accepted and nothing ever passes; old ones stay open and stand still. A route that swallows packets.
+    Stalled,
+    /// Nothing listens: new connections are refused, old ones are closed.
+    Refused,
+    /// New connections are accepted and reset at once, old ones are reset.
+    Reset,
+    /// What the API server answers no longer comes back, while requests still pass: half of the way is open.
+    HalfOpen,
+}
+
+#[derive(Default)]
+struct Counters {
+    accepted: AtomicU64,
+    requests: AtomicU64,
+    up: AtomicU64,
+    down: AtomicU64,
+}
+
+#[derive(Clone, Copy)]
+struct Route {
+    path: Path,
+    target: SocketAddr,
+    /// Grows when every open connection is to be closed.
+    epoch: u64,
+}
+
+/// A TCP relay on a free port of 127.0.0.1. Dropping it closes everything.
+pub struct Relay {
+    address: SocketAddr,
+    route: watch::Sender<Route>,
+    counters: Arc<Counters>,
+    task: JoinHandle<()>,
+}
+
+impl Relay {
+    /// Relays to `target`.
+    pub async fn start(target: SocketAddr) -> Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.context("no port for a relay")?;
+        let address = listener.local_addr()?;
+        let (route, receiver) = watch::channel(Route { path: Path::Open, target, epoch: 0 });
+        let counters = Arc::new(Counters::default());
+        let task = tokio::spawn(accept(listener, receiver, counters.clone()));
+        Ok(Self { address, route, counters, task })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Changes what happens to connections, those that are open included.
+    pub fn set(&self, path: Path) {
+        self.route.send_modify(|route| route.path = path);
+    }
+
+    /// Closes every open connection; new ones go to `target`.
+    pub fn redirect(&self, target: SocketAddr) {
+        self.route.send_modify(|route| {
+            route.target = target;
+            route.epoch += 1;
+        });
+    }
+
+    /// Closes every open connection; new ones are welcome.
+    pub fn cut(&self) {
+        self.route.send_modify(|route| route.epoch += 1);
+    }
+
+    /// Connections accepted so far.
+    pub fn connections(&self) -> u64 {
+        self.counters.accepted.load(Ordering::Relaxed)
+    }
+
+    /// Times the client began to speak after the server had spoken: with HTTP/1.1 over TLS, two for a handshake and one for
+    /// each request.
+    pub fn turns(&self) -> u64 {
+        self.counters.requests.load(Ordering::Relaxed)
+    }
+
+    /// Bytes to the API server and from it.
+    pub fn bytes(&self) -> (u64, u64) {
+        (self.counters.up.load(Ordering::Relaxed), self.counters.down.load(Ordering::Relaxed))
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn accept(listener: TcpListener, mut route: watch::Receiver<Route>, counters: Arc<Counters>) {
+    let Ok(address) = listener.local_addr() else { return };
+    let mut listener = Some(listener);
+    let mut connections = JoinSet::new();
+    loop {
+        let now = *route.borrow_and_update();
+        if now.path == Path::Refused {
+            listener = None;
+        } else if listener.is_none() {
+            // The port was ours a moment ago; tokio's listeners set SO_REUSEADDR, so what lingers on it is no obstacle.
+            listener = TcpListener::bind(address).await.ok();
+        }
+        let Some(open) = &listener else {
+            if route.changed().await.is_err() {
+                return;
+            }
+            continue;
+        };
+        tokio::select! {
+            changed = route.changed() => if changed.is_err() { return },
+            Some(_) = connections.join_next() => {}
+            accepted = open.accept() => if let Ok((client, _)) = accepted {
+                counters.accepted.fetch_add(1, Ordering::Relaxed);
+                connections.spawn(carry(client, route.clone(), counters.clone()));
+            }
+        }
+    }
+}
+
+async fn carry(mut client: TcpStream, mut route: watch::Receiver<Route>, counters: Arc<Counters>) {
+    let begin = *route.borrow_and_update();
+    let mut server: Option<TcpStream> = None;
+    let (mut up, mut down) = (vec![0; 16 * 1024], vec![0; 16 * 1024]);
+    let mut answered = true;
+    loop {
+        let now = *route.borrow_and_update();
+        match now.path {
+            Path::Refused => return,
+            Path::Reset => {
+                let _ = client.set_zero_linger();
+                return;
+            }
+            _ if now.epoch != begin.epoch => return,
+            Path::Stalled => {
+                if route.changed().await.is_err() {
+                    return;
+                }
+                continue;
+            }
+            Path::Open | Path::HalfOpen => {}
+        }
+        let server = match &mut server {
+            Some(server) => server,
+            None => match TcpStream::connect(now.target).await {
+                Ok(stream) => server.insert(stream),
+                Err(_) => return,
+            },
+        };
+        tokio::select! {
+            changed = route.changed() => if changed.is_err() { return },
+            read = client.read(&mut up) => match read {
+                Ok(count) if count > 0 => {
+                    if answered {
+                        counters.requests.fetch_add(1, Ordering::Relaxed);
+                        answered = false;
+                    }
+                    counters.up.fetch_add(count as u64, Ordering::Relaxed);
+                    if server.write_all(&up[..count]).await.is_err() { return }
+                }
+                _ => return,
+            },
+            read = server.read(&mut down) => match read {
+                Ok(count) if count > 0 => {
+                    answered = true;
+                    counters.down.fetch_add(count as u64, Ordering::Relaxed);
+                    if now.path == Path::Open && client.write_all(&down[..count]).await.is_err() { return }
+                }
+                _ => return,
+            },
+        }
+    }
+}

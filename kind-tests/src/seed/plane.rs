@@ -1,0 +1,106 @@
+//! A control plane that the test bed administers: one of its own, or one that somebody else has started.
+
+use std::net::SocketAddr;
+
+use anyhow::{Context, Result};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use kube::config::Kubeconfig;
+
+use crate::audit::{Asked, Mark};
+use crate::control_plane::ApiServer;
+use crate::kube_api::{KubeApi, kubeconfig};
+
+/// A control plane, with an administrator's client.
+pub struct ControlPlane {
+    api: KubeApi,
+    address: SocketAddr,
+    authority: String,
+    /// The host that its certificate names, where it isn't 127.0.0.1.
+    host: Option<String>,
+    admin: String,
+    server: Option<ApiServer>,
+}
+
+impl ControlPlane {
+    /// One of the test bed's own.
+    pub async fn own(server: ApiServer) -> Result<Self> {
+        let admin = server.admin_kubeconfig();
+        Ok(Self {
+            api: KubeApi::connect(&admin).await?,
+            address: SocketAddr::from(([127, 0, 0, 1], server.port())),
+            authority: server.authority().into(),
+            host: None,
+            admin,
+            server: Some(server),
+        })
+    }
+
+    /// The current cluster of an administrator's kubeconfig.
+    pub async fn given(admin: &str) -> Result<Self> {
+        let config = Kubeconfig::from_yaml(admin)?;
+        let current = config.current_context.clone().context("the kubeconfig has no current-context")?;
+        let context = config.contexts.iter().find(|context| context.name == current);
+        let context = context.and_then(|context| context.context.clone()).context("no such context")?;
+        let cluster = config.clusters.iter().find(|cluster| cluster.name == context.cluster);
+        let cluster = cluster.and_then(|cluster| cluster.cluster.clone()).context("no such cluster")?;
+        let authority = match (&cluster.certificate_authority_data, &cluster.certificate_authority) {
+            (Some(data), _) => String::from_utf8(STANDARD.decode(data)?)?,
+            (None, Some(path)) => std::fs::read_to_string(path)?,
+            (None, None) => anyhow::bail!("the kubeconfig names no certificate authority"),
+        };
+        let server: http::Uri = cluster.server.context("the kubeconfig names no server")?.parse()?;
+        let host = server.host().context("the server has no host")?.to_owned();
+        let port = server.port_u16().unwrap_or(443);
+        let address = tokio::net::lookup_host((host.as_str(), port)).await?.next().context("no such host")?;
+        let host = (host != "127.0.0.1").then_some(host);
+        Ok(Self { api: KubeApi::connect(admin).await?, address, authority, host, admin: admin.into(), server: None })
+    }
+
+    /// A client with all rights.
+    pub fn api(&self) -> &KubeApi {
+        &self.api
+    }
+
+    /// A kubeconfig with all rights.
+    pub fn admin_kubeconfig(&self) -> &str {
+        &self.admin
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Its URL.
+    pub fn url(&self) -> String {
+        match &self.host {
+            Some(host) => format!("https://{host}:{}", self.address.port()),
+            None => format!("https://{}", self.address),
+        }
+    }
+
+    /// A kubeconfig for a bearer token that reaches this control plane at `url`, which may be a relay's.
+    pub fn kubeconfig(&self, url: &str, token: &str) -> String {
+        let text = kubeconfig(url, &self.authority, token);
+        match &self.host {
+            Some(host) => text.replace("    server:", &format!("    tls-server-name: {host}\n    server:")),
+            None => text,
+        }
+    }
+
+    /// The API server, where it is the test bed's own.
+    pub fn server(&self) -> Option<&ApiServer> {
+        self.server.as_ref()
+    }
+
+    /// The end of its audit log.
+    pub fn mark(&self) -> Mark {
+        self.server.as_ref().map(|server| server.audit().mark()).unwrap_or_default()
+    }
+
+    /// What its audit log says since then; nothing where there is none.
+    pub fn asked(&self, mark: &Mark) -> Vec<Asked> {
+        self.server.as_ref().map(|server| server.audit().since(mark)).unwrap_or_default()
+    }
+}

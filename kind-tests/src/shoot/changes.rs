@@ -1,0 +1,151 @@
+//! What a scenario does to a shoot: its resources on the seed, its Secret, its Cluster.
+
+use std::net::SocketAddr;
+
+use anyhow::{Result, ensure};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::{Body, PATIENCE, Shoot};
+use crate::manifests::{CLUSTERS, MACHINES, PROBE, SECRET, shoot_access};
+use crate::seed::{Dependent, apply};
+use crate::wait::eventually;
+
+impl Shoot {
+    /// Creates a Deployment and waits until its pods are ready.
+    pub async fn deploy(&self, name: &str, replicas: i64) -> Result<()> {
+        self.create_workload("/apis/apps/v1", "deployments", "Deployment", name, replicas).await
+    }
+
+    /// Creates a resource with replicas and waits until they are ready.
+    pub async fn create_workload(&self, api: &str, plural: &str, kind: &str, name: &str, replicas: i64) -> Result<()> {
+        let labels = json!({"app": name});
+        let pod = json!({"metadata": {"labels": labels}, "spec": {
+            "containers": [{"name": "pause", "image": "registry.k8s.io/pause:3.10"}],
+        }});
+        let mut object = json!({
+            "apiVersion": api.trim_start_matches("/apis/"), "kind": kind,
+            "metadata": {"name": name, "namespace": self.namespace},
+            "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": pod},
+        });
+        if kind == "StatefulSet" {
+            object["spec"]["serviceName"] = name.into();
+        }
+        let path = self.path(api, plural);
+        self.seed.api().create(&path, &object).await?;
+        eventually("the pods of a new resource are ready", PATIENCE, async || {
+            let state = Dependent::of(&self.seed.api().get(&format!("{path}/{name}")).await?);
+            ensure!(state.ready == replicas, "{name}: {state}");
+            Ok(())
+        })
+        .await
+    }
+
+    /// Creates a Machine for a node.
+    pub async fn add_machine(&self, name: &str, node: &str) -> Result<()> {
+        let machine = json!({
+            "apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "Machine",
+            "metadata": {"name": name, "namespace": self.namespace, "labels": {"node": node}}, "spec": {},
+        });
+        self.seed.api().create(&self.path(MACHINES, "machines"), &machine).await?;
+        self.set_machine_phase(name, "Running").await
+    }
+
+    /// Sets a Machine's phase.
+    pub async fn set_machine_phase(&self, machine: &str, phase: &str) -> Result<()> {
+        let path = format!("{}/{machine}/status", self.path(MACHINES, "machines"));
+        self.seed.api().merge(&path, &json!({"status": {"currentStatus": {"phase": phase}}})).await?;
+        Ok(())
+    }
+
+    /// Writes the Secret with a new token, as Gardener's token requestor does several times a day.
+    pub async fn renew_secret(&self) -> Result<()> {
+        let token = self.plane.api().token("kube-system", PROBE).await?;
+        self.write_secret(&self.kubeconfig(self.relay.address(), &token)).await
+    }
+
+    /// A kubeconfig for this shoot.
+    pub fn kubeconfig(&self, address: SocketAddr, token: &str) -> String {
+        self.plane.kubeconfig(&format!("https://{address}"), token)
+    }
+
+    /// Makes every token of the prober in this shoot worthless. It takes the API server up to 10 s to forget what it
+    /// has already accepted.
+    pub async fn revoke_tokens(&self) -> Result<()> {
+        self.plane.api().delete(&format!("/api/v1/namespaces/kube-system/serviceaccounts/{PROBE}")).await?;
+        apply(self.plane.api(), shoot_access()).await
+    }
+
+    /// Writes the Secret.
+    pub async fn write_secret(&self, kubeconfig: &str) -> Result<()> {
+        let data = json!({"kubeconfig": STANDARD.encode(kubeconfig)});
+        self.write_secret_data(data).await
+    }
+
+    /// Writes the Secret's data as they are.
+    pub async fn write_secret_data(&self, data: Value) -> Result<()> {
+        let path = self.path("/api/v1", "secrets");
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": SECRET, "namespace": self.namespace}, "data": data,
+        });
+        self.seed.api().create(&path, &secret).await?;
+        let mut data = data;
+        if data.get("kubeconfig").is_none() {
+            data["kubeconfig"] = Value::Null;
+        }
+        self.seed.api().merge(&format!("{path}/{SECRET}"), &json!({"data": data})).await?;
+        Ok(())
+    }
+
+    /// Deletes the Secret.
+    pub async fn delete_secret(&self) -> Result<()> {
+        self.seed.api().delete(&format!("{}/{SECRET}", self.path("/api/v1", "secrets"))).await
+    }
+
+    /// Changes the Shoot inside the Cluster resource.
+    pub async fn change(&mut self, change: impl FnOnce(&mut Body)) -> Result<()> {
+        change(&mut self.body);
+        self.publish().await
+    }
+
+    pub(super) async fn publish(&self) -> Result<()> {
+        self.publish_raw(self.body.shoot(&self.namespace)).await
+    }
+
+    /// Writes the Cluster with whatever as its Shoot.
+    pub async fn publish_raw(&self, shoot: Value) -> Result<()> {
+        let path = format!("{CLUSTERS}/{}", self.namespace);
+        if self.seed.api().find(&path).await?.is_some() {
+            return self.seed.api().replace(&path, "/spec/shoot", &shoot).await;
+        }
+        let cluster = json!({
+            "apiVersion": "extensions.gardener.cloud/v1alpha1", "kind": "Cluster",
+            "metadata": {"name": self.namespace},
+            "spec": {"cloudProfile": {}, "seed": {}, "shoot": shoot},
+        });
+        self.seed.api().create(CLUSTERS, &cluster).await
+    }
+
+    /// Deletes the Cluster.
+    pub async fn delete_cluster(&self) -> Result<()> {
+        self.seed.api().delete(&format!("{CLUSTERS}/{}", self.namespace)).await
+    }
+
+    /// Changes a Deployment by hand.
+    pub async fn patch(&self, name: &str, patch: Value) -> Result<()> {
+        let path = format!("{}/{name}", self.path("/apis/apps/v1", "deployments"));
+        self.seed.api().merge(&path, &patch).await?;
+        Ok(())
+    }
+
+    /// Scales a Deployment by hand.
+    pub async fn scale(&self, name: &str, replicas: i64) -> Result<()> {
+        self.patch(name, json!({"spec": {"replicas": replicas}})).await
+    }
+
+    /// Sets or removes an annotation of a Deployment.
+    pub async fn annotate(&self, name: &str, key: &str, value: Option<&str>) -> Result<()> {
+        self.patch(name, json!({"metadata": {"annotations": {key: value}}})).await
+    }
+}

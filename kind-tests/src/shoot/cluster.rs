@@ -1,0 +1,79 @@
+//! The Shoot that Gardener embeds in a Cluster resource, as far as the prober reads it.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+/// A Shoot. The default has one worker pool, and its creation has succeeded.
+#[derive(Clone, Debug)]
+pub struct Body {
+    /// status.lastOperation's type and state; none: not there yet.
+    pub operation: Option<(&'static str, &'static str)>,
+    /// spec.hibernation.enabled.
+    pub hibernation: bool,
+    /// status.hibernated.
+    pub hibernated: bool,
+    /// metadata.deletionTimestamp is set.
+    pub deleting: bool,
+    /// The worker pools, each with the node conditions that make its machines unhealthy, where it names any.
+    pub workers: Vec<(&'static str, Vec<&'static str>)>,
+    /// nodeMonitorGracePeriod.
+    pub grace: Option<Duration>,
+}
+
+impl Default for Body {
+    fn default() -> Self {
+        Self {
+            operation: Some(("Create", "Succeeded")),
+            hibernation: false,
+            hibernated: false,
+            deleting: false,
+            workers: vec![("pool", Vec::new())],
+            grace: None,
+        }
+    }
+}
+
+impl Body {
+    /// With this last operation.
+    pub fn operation(kind: &'static str, state: &'static str) -> Self {
+        Self { operation: Some((kind, state)), ..Self::default() }
+    }
+
+    pub(super) fn shoot(&self, namespace: &str) -> Value {
+        let workers: Vec<Value> = self
+            .workers
+            .iter()
+            .map(|(name, conditions)| {
+                let mut worker = json!({"name": name, "minimum": 1, "maximum": 5, "machine": {"type": "small"}});
+                if !conditions.is_empty() {
+                    worker["machineControllerManager"] = json!({"nodeConditions": conditions});
+                }
+                worker
+            })
+            .collect();
+        let mut shoot = json!({
+            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot",
+            "metadata": {"name": namespace.rsplit("--").next(), "namespace": "garden-bed"},
+            "spec": {
+                "hibernation": {"enabled": self.hibernation},
+                "kubernetes": {"version": "1.36.3"},
+                "provider": {"type": "local", "workers": workers},
+            },
+            "status": {"hibernated": self.hibernated, "technicalID": namespace},
+        });
+        if let Some(grace) = self.grace {
+            shoot["spec"]["kubernetes"]["kubeControllerManager"] =
+                json!({"nodeMonitorGracePeriod": format!("{}ms", grace.as_millis())});
+        }
+        if let Some((kind, state)) = self.operation {
+            shoot["status"]["lastOperation"] = json!({
+                "type": kind, "state": state, "progress": 50, "description": "", "lastUpdateTime": "2025-01-01T00:00:00Z",
+            });
+        }
+        if self.deleting {
+            shoot["metadata"]["deletionTimestamp"] = "2025-01-01T00:00:00Z".into();
+        }
+        shoot
+    }
+}

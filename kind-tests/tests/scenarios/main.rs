@@ -1,0 +1,41 @@
+//! The scenarios: the real binary against real control planes.
+//!
+//! They mostly wait, so more of them run side by side than there are cores (RUST_TEST_THREADS). Ordinary ones share a seed and
+//! its prober, with a namespace and a shoot of their own; those that need their own configuration, or kill the prober, have a seed
+//! of their own. Each ends by checking that nothing it asked for was forbidden.
+
+mod as_in_production;
+mod bed;
+mod candidates;
+mod clocks;
+mod config;
+mod crash;
+mod credentials;
+mod dependents;
+mod election;
+mod frugality;
+mod kinds;
+mod lifecycle;
+mod outage;
+mod reachability;
+mod weeder;
+
+use anyhow::Result;
+use kind_tests::{Bed, Shoot, ShootPlan};
+
+/// What an outage leaves of the usual three, at their usual replicas.
+const DOWN: [(&str, &str); 3] = [(kind_tests::shoot::KCM, "2"), (kind_tests::shoot::MCM, "1"), (kind_tests::shoot::CA, "1")];
+/// The usual three with nothing held down.
+const UP: [(&str, i64); 3] = [(kind_tests::shoot::KCM, 2), (kind_tests::shoot::MCM, 1), (kind_tests::shoot::CA, 1)];
+
+/// A shoot on the shared seed.
+async fn shoot(bed: &'static Bed, name: &str, plan: ShootPlan) -> Result<Shoot> {
+    Shoot::create(bed, &bed.seed().await?, name, plan).await
+}
+
+/// A shoot on the shared seed that has been seen healthy.
+async fn healthy(bed: &'static Bed, name: &str, plan: ShootPlan) -> Result<Shoot> {
+    let shoot = shoot(bed, name, plan).await?;
+    shoot.after_probes(2).await?;
+    Ok(shoot)
+}

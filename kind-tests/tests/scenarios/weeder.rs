@@ -1,0 +1,160 @@
+//! The weeder on a seed whose ReplicaSets and EndpointSlices are kept by Kubernetes' own controllers. The scenarios are the
+//! kubelets: they say which pods are ready and which crash-loop.
+
+mod ground;
+mod plane;
+
+use anyhow::{Result, ensure};
+use kind_tests::audit::Asked;
+use kind_tests::shoot::PATIENCE;
+use kind_tests::{Bed, eventually, scenario};
+use nix::sys::signal::Signal;
+use serde_json::json;
+
+use self::ground::{Ground, NODE};
+use self::plane::{API, ETCD, Plane, State};
+
+/// Runs a scenario on the test bed's own control plane; on clusters with kubelets of their own nobody can play them.
+fn on_ground<F>(act: impl FnOnce(&'static Bed) -> F) -> Result<()>
+where
+    F: Future<Output = Result<()>>,
+{
+    scenario(async |bed| if bed.is_given() { Ok(()) } else { act(bed).await })
+}
+
+#[test]
+fn etcd_back_restarts_kube_apiserver_and_kube_apiserver_back_restarts_its_dependants() -> Result<()> {
+    on_ground(async |bed| {
+        let plane = Plane::create(bed, "chain", 1).await?;
+        plane.all("main", State::NotReady).await?;
+        plane.all("apiserver", State::Crashing).await?;
+        plane.all("controller-manager", State::Crashing).await?;
+        plane.service(ETCD, false).await?;
+        let (servers, managers) = (plane.pods("apiserver").await?, plane.pods("controller-manager").await?);
+        plane.all("main", State::Ready).await?;
+        plane.replaced("apiserver", &servers).await?;
+        ensure!(plane.pods("controller-manager").await? == managers, "what they need is not back yet");
+        plane.all("apiserver", State::Ready).await?;
+        plane.replaced("controller-manager", &managers).await?;
+        plane.end(2).await
+    })
+}
+
+#[test]
+fn a_service_scaled_to_zero_and_back_restarts_its_dependants_on_the_way_back_only() -> Result<()> {
+    on_ground(async |bed| {
+        let plane = Plane::create(bed, "zero", 1).await?;
+        plane.all("apiserver", State::Ready).await?;
+        plane.service(API, true).await?;
+        plane.scale("apiserver", 0).await?;
+        plane.service(API, false).await?;
+        plane.all("controller-manager", State::Crashing).await?;
+        let managers = plane.pods("controller-manager").await?;
+        plane.scale("apiserver", 1).await?;
+        plane.all("apiserver", State::NotReady).await?;
+        ensure!(plane.ground.deletes(&plane.namespace).is_empty());
+        plane.all("apiserver", State::Ready).await?;
+        plane.replaced("controller-manager", &managers).await?;
+        plane.end(1).await
+    })
+}
+
+#[test]
+fn three_members_with_one_dead_serve() -> Result<()> {
+    on_ground(async |bed| {
+        let plane = Plane::create(bed, "members", 3).await?;
+        plane.all("main", State::NotReady).await?;
+        plane.all("apiserver", State::Crashing).await?;
+        let servers = plane.pods("apiserver").await?;
+        let members = plane.pods("main").await?;
+        plane.set(&members[0].0, State::Crashing).await?;
+        plane.set(&members[1].0, State::Ready).await?;
+        plane.replaced("apiserver", &servers).await?;
+        plane.set(&members[2].0, State::Ready).await?;
+        ensure!(plane.pods("main").await? == members, "etcd itself is nobody's dependant");
+        plane.end(1).await
+    })
+}
+
+#[test]
+fn a_service_in_two_address_families_restarts_its_dependants_once() -> Result<()> {
+    on_ground(async |bed| {
+        let plane = Plane::create(bed, "families", 1).await?;
+        let slice = |ready: bool| {
+            json!({
+                "metadata": {"name": "by-hand", "labels": {"kubernetes.io/service-name": ETCD}}, "addressType": "IPv6", "ports": [],
+                "endpoints": [{"addresses": ["fd00::1"], "conditions": {"ready": ready}}],
+            })
+        };
+        let slices = plane.path("/apis/discovery.k8s.io/v1", "endpointslices");
+        plane.api().create(&slices, &slice(false)).await?;
+        plane.all("apiserver", State::Crashing).await?;
+        let servers = plane.pods("apiserver").await?;
+        plane.api().merge(&format!("{slices}/by-hand"), &slice(true)).await?;
+        plane.all("main", State::Ready).await?;
+        let servers = plane.replaced("apiserver", &servers).await?;
+        // The IPv4 slice still says ready when the other one does not: the window stays open.
+        plane.service(ETCD, true).await?;
+        plane.api().merge(&format!("{slices}/by-hand"), &slice(false)).await?;
+        plane.all("apiserver", State::Crashing).await?;
+        plane.replaced("apiserver", &servers).await?;
+        plane.end(2).await
+    })
+}
+
+#[test]
+fn a_pod_of_the_same_name_with_another_uid_survives() -> Result<()> {
+    on_ground(async |bed| {
+        let plane = Plane::create(bed, "namesake", 1).await?;
+        let pods = plane.path("/api/v1", "pods");
+        let labels = json!({"gardener.cloud/role": "controlplane", "role": "apiserver"});
+        let owner = json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "s", "uid": "none-such", "controller": true});
+        let pod = json!({
+            "metadata": {"name": "namesake", "labels": labels, "ownerReferences": [owner]},
+            "spec": {"nodeName": NODE, "containers": [{"name": "c", "image": "example.org/c"}]},
+        });
+        // Which of its two watches a process reads first after a pause is up to chance: it must have been the right one once.
+        eventually("a DELETE that comes too late", PATIENCE, async || {
+            plane.all("main", State::NotReady).await?;
+            plane.service(ETCD, false).await?;
+            plane.api().create(&pods, &pod).await?;
+            plane.set("namesake", State::Crashing).await?;
+            plane.ground.weeder.signal(Signal::SIGSTOP)?;
+            plane.all("main", State::Ready).await?;
+            plane.service(ETCD, true).await?;
+            plane.api().delete(&format!("{pods}/namesake")).await?;
+            plane.api().create(&pods, &pod).await?;
+            plane.set("namesake", State::Ready).await?;
+            let uid = plane.api().get(&format!("{pods}/namesake")).await?["metadata"]["uid"].clone();
+            plane.ground.weeder.signal(Signal::SIGCONT)?;
+            plane.barrier().await?;
+            let now = plane.api().find(&format!("{pods}/namesake")).await?;
+            ensure!(now.is_some_and(|pod| pod["metadata"]["uid"] == uid), "the new pod was deleted");
+            plane.api().delete(&format!("{pods}/namesake")).await?;
+            let deletes = plane.ground.deletes(&plane.namespace);
+            ensure!(deletes.contains(&("namesake".to_owned(), 409)), "{deletes:?}");
+            Ok(())
+        })
+        .await?;
+        let deletes = plane.ground.deletes(&plane.namespace);
+        ensure!(deletes.iter().all(|(name, code)| name != "namesake" || *code == 409), "{deletes:?}");
+        let count = deletes.len();
+        plane.end(count).await
+    })
+}
+
+#[test]
+fn a_start_asks_for_two_lists_and_two_watches_and_for_nothing_that_is_forbidden() -> Result<()> {
+    on_ground(async |bed| {
+        let ground = Ground::of(bed).await?;
+        let asked = ground.asked();
+        let of_election = |asked: &Asked| asked.resource == "leases" || asked.resource == "events";
+        let mut uris: Vec<&str> =
+            asked.iter().filter(|asked| !of_election(asked) && asked.verb != "delete").map(|asked| asked.uri.as_str()).collect();
+        uris.sort_unstable();
+        uris.dedup();
+        ensure!(uris.len() <= 4, "{uris:#?}");
+        ensure!(asked.iter().all(|asked| asked.code != 403));
+        Ok(())
+    })
+}
