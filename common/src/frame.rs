@@ -8,6 +8,7 @@
 
 use anyhow::Context;
 use axum::Router;
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -33,6 +34,8 @@ pub struct Frame {
     pub fence: Fence,
     /// Takes Events.
     pub events: Events,
+    /// What Events about the agent itself refer to: its Lease.
+    pub home: ObjectReference,
     /// What is shown at `/metrics`.
     pub registry: Registry,
     candidate: Candidate,
@@ -75,6 +78,7 @@ impl Frame {
             tracing::info!(address = args.pprof_bind_addr, "--pprof-bind-addr is accepted, nothing is served there");
         }
         let election = args.leader_election.clone();
+        let home = reference(&election.namespace, lease);
         let (fence, candidate, events) = if election.enabled {
             let (keeper, fence) = Fence::closed();
             registry.register_collector(Box::new(LeaderStatus { name: lease, fence: fence.clone() }));
@@ -82,10 +86,10 @@ impl Frame {
             let events = elector.events();
             (fence, Candidate::Elector(Box::new(elector)), events)
         } else {
-            let (events, recorder) = Recorder::new(client.clone(), COMPONENT, reference(&election.namespace, lease));
+            let (events, recorder) = Recorder::new(client.clone(), COMPONENT, home.clone());
             (Fence::always_open(), Candidate::Alone(Box::new(recorder)), events)
         };
-        Ok(Self { client, fence, events, registry, candidate, metrics, health })
+        Ok(Self { client, fence, events, home, registry, candidate, metrics, health })
     }
 
     /// Does the work, which ends by itself when the process is to end and writes only through the fence.

@@ -10,6 +10,7 @@
 //!
 //! It knows neither agent.
 
+pub mod config_file;
 pub mod document;
 pub mod events;
 pub mod flags;

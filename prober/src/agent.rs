@@ -1,15 +1,17 @@
 //! The prober as a process: config, client, views, manager.
 
 use std::num::NonZeroU32;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
+use common::config_file::ConfigFile;
 use common::flags::AgentArgs;
 use common::frame::{Checks, Frame};
 use common::health::Check;
 use common::leader_election::Fence;
-use tokio::sync::{SetOnce, mpsc};
+use tokio::sync::{SetOnce, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::board::Board;
@@ -37,33 +39,34 @@ const STALLED: Duration = Duration::from_secs(60);
 /// When it cannot start (config file, kubeconfig, ports), or when leadership is lost.
 pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result<()> {
     let clock = Clock::start();
-    let Loaded { config, warnings } = Config::load(&args.config_file)?;
-    for warning in warnings {
-        tracing::warn!(file = %args.config_file.display(), "{warning}");
-    }
+    let load = |path: &Path| Config::load(path).map(|Loaded { config, warnings }| (config, warnings));
+    let (config, mut file) = ConfigFile::open(&args.config_file, load)?;
     let mut frame = Frame::open(&args, LEASE).await?;
+    file.report_to(&mut frame.registry, frame.events.clone(), frame.home.clone());
     let burst = u32::try_from(args.kube_api_burst).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN);
     let metrics = Metrics::register(&mut frame.registry);
     let board = Board::new(clock);
     frame.registry.register_collector(Box::new(board.clone()));
+    let (config_sender, configs) = watch::channel(Arc::new(config));
+    let seed = Arc::new(Seed::new(frame.client.clone(), &configs.borrow()));
     let shared = Shared {
         clock,
         writer: Arc::new(Writer::new(frame.client.clone(), args.kube_api_qps, burst, frame.fence.clone())),
-        seed: Arc::new(Seed::new(frame.client.clone(), &config)),
-        config: Arc::new(config),
+        seed,
+        config: configs,
         metrics,
         board,
         events: frame.events.clone(),
         leading: Arc::new(SetOnce::new()),
     };
     let checks = checks(&shared);
-    let work = work(shared, frame.fence.clone(), shutdown);
+    let work = work(shared, file, config_sender, frame.fence.clone(), shutdown);
     frame.run(checks, work).await
 }
 
 /// Live: no shoot's look is long overdue. Ready: the seed's objects are known.
 fn checks(shared: &Shared) -> Checks {
-    let limit = TimeDelta::from_std(shared.config.probe_timeout + STALLED).unwrap_or(TimeDelta::MAX);
+    let limit = TimeDelta::from_std(shared.config.borrow().probe_timeout + STALLED).unwrap_or(TimeDelta::MAX);
     let board = shared.board.clone();
     let probes = Check::new("probes", move || match board.overdue(limit) {
         Some((namespace, late)) => Err(format!("the look at {namespace} is {} s overdue", late.num_seconds())),
@@ -75,7 +78,13 @@ fn checks(shared: &Shared) -> Checks {
 }
 
 /// Follows the seed, and probes once this process leads, until `shutdown`.
-async fn work(shared: Shared, fence: Fence, shutdown: CancellationToken) {
+async fn work(
+    shared: Shared,
+    mut file: ConfigFile<Config>,
+    configs: watch::Sender<Arc<Config>>,
+    fence: Fence,
+    shutdown: CancellationToken,
+) {
     let seed = Arc::clone(&shared.seed);
     let leading = Arc::clone(&shared.leading);
     let (changes, receiver) = mpsc::channel(CHANGES);
@@ -95,7 +104,14 @@ async fn work(shared: Shared, fence: Fence, shutdown: CancellationToken) {
         // Fails only if it was set before.
         let _ = leading.set(());
     };
-    tokio::join!(manager, shutdown.run_until_cancelled(lead));
+    let reload = async {
+        loop {
+            let config = file.next().await;
+            seed.follow_config(&config, &mut views, &views_end);
+            configs.send_replace(Arc::new(config));
+        }
+    };
+    tokio::join!(manager, shutdown.run_until_cancelled(lead), shutdown.run_until_cancelled(reload));
     views_end.cancel();
     while views.join_next().await.is_some() {}
 }

@@ -217,7 +217,7 @@ impl Flow {
     ) -> Result<Done, WriteError> {
         let info = direction.info(dependent);
         let view = self.view(dependent)?;
-        let mut decided = self.decision(view, dependent, direction, live).await?;
+        let mut decided = self.decision(&view, dependent, direction, live).await?;
         // The delay is waited once, and only when there is something to scale (D-18, D-35).
         if matches!(decided, Some((_, Write { replicas: Some(_), .. }))) && !*delayed && !info.initial_delay.is_zero() {
             *delayed = true;
@@ -230,7 +230,7 @@ impl Flow {
         self.may_write(direction).await;
         if decided.is_none() || direction == Direction::Up {
             // Time may have passed: what was decided before the wait is decided anew.
-            decided = self.decision(view, dependent, direction, live).await?;
+            decided = self.decision(&view, dependent, direction, live).await?;
         }
         let Some((observed, write)) = decided else { return Ok(Done::NothingToDo) };
         if write.fell_back {
@@ -238,7 +238,7 @@ impl Flow {
             tracing::warn!(resource = %dependent.resource, memory = observed.marks.replicas, "remembered replicas cannot be used, scaling to 1");
         }
         let began = Instant::now();
-        within(info, self.writer.write(view, &self.namespace, &observed, &write, direction)).await?;
+        within(info, self.writer.write(&view, &self.namespace, &observed, &write, direction)).await?;
         tracing::info!(
             resource = %dependent.resource,
             direction = direction.as_str(),
@@ -350,7 +350,7 @@ impl Flow {
         self.view(dependent)?.observed(&self.namespace)
     }
 
-    fn view(&self, dependent: &Dependent) -> Result<&Arc<DependentView>, Unavailable> {
+    fn view(&self, dependent: &Dependent) -> Result<Arc<DependentView>, Unavailable> {
         self.seed.dependent(&dependent.resource).ok_or(Unavailable::Unknown)
     }
 }

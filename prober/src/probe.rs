@@ -62,7 +62,7 @@ pub struct Probe {
 impl Probe {
     /// A probe that has not looked yet.
     pub fn new(namespace: String, clock: Clock, seed: Arc<Seed>) -> Self {
-        let engine = Engine::new(clock, seed.secret_of(&namespace));
+        let engine = Engine::new(clock, ShootSecret { seed: Arc::clone(&seed), namespace: namespace.clone() });
         Self { namespace, clock, seed, engine, leases: LeaseBook::default() }
     }
 

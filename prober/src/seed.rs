@@ -4,10 +4,9 @@ pub mod dependent;
 pub mod secret;
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use common::view::{Key, View};
-use k8s_openapi::api::core::v1::Secret;
 use kube::core::DeserializeGuard;
 use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt};
@@ -16,8 +15,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use self::dependent::DependentView;
-use self::secret::{KubeconfigSecret, ShootSecret};
-use crate::config::{Config, ResourceRef};
+use self::secret::SecretView;
+use crate::config::{Config, Dependent, ResourceRef};
 use crate::gardener::{Cluster, Machine, Shoot};
 
 /// What is kept of a Cluster.
@@ -37,8 +36,14 @@ pub struct Seed {
     pub clusters: Arc<View<ClusterState>>,
     /// Per Machine that is neither Failed nor Terminating, the node that it backs.
     machines: Arc<View<String>>,
-    secrets: Arc<View<KubeconfigSecret>>,
-    secret_name: String,
+    /// What the config names; it changes with the config.
+    named: RwLock<Named>,
+}
+
+/// The views of what the config names.
+#[derive(Clone)]
+struct Named {
+    secrets: Arc<SecretView>,
     dependents: Vec<Arc<DependentView>>,
 }
 
@@ -49,9 +54,10 @@ impl Seed {
             client,
             clusters: View::new("clusters"),
             machines: View::new("machines"),
-            secrets: View::new("secrets"),
-            secret_name: config.kubeconfig_secret_name.clone(),
-            dependents: config.dependents.iter().map(|dependent| DependentView::new(dependent.resource.clone())).collect(),
+            named: RwLock::new(Named {
+                secrets: SecretView::new(&config.kubeconfig_secret_name),
+                dependents: config.dependents.iter().map(|dependent| DependentView::new(dependent.resource.clone())).collect(),
+            }),
         }
     }
 
@@ -73,21 +79,45 @@ impl Seed {
         let prune = |machine: Machine| machine.usable_node().map(str::to_owned);
         tasks.spawn(Arc::clone(&self.machines).run(machines, watcher::Config::default(), prune, None, cancelled.clone()));
 
-        let secrets: Api<DeserializeGuard<Secret>> = Api::all(client());
-        let named = watcher::Config::default().fields(&format!("metadata.name={}", self.secret_name));
-        let prune = |secret| Some(KubeconfigSecret::of(secret));
-        tasks.spawn(Arc::clone(&self.secrets).run(secrets, named, prune, None, cancelled.clone()));
-
-        for dependent in &self.dependents {
-            tasks.spawn(Arc::clone(dependent).run(client(), cancelled.clone()));
+        let named = self.named();
+        tasks.spawn(named.secrets.run(client(), cancelled));
+        for dependent in named.dependents {
+            tasks.spawn(dependent.run(client(), cancelled));
         }
         tasks
     }
 
+    /// Follows a changed config: what it names anew is watched, what it names no more is not.
+    pub fn follow_config(&self, config: &Config, tasks: &mut JoinSet<()>, cancelled: &CancellationToken) {
+        let mut named = self.named();
+        if named.secrets.name != config.kubeconfig_secret_name {
+            named.secrets.end();
+            named.secrets = SecretView::new(&config.kubeconfig_secret_name);
+            tasks.spawn(named.secrets.run(self.client.clone(), cancelled));
+        }
+        let (kept, dropped): (Vec<_>, Vec<_>) =
+            named.dependents.into_iter().partition(|view| config.dependents.iter().any(|d| d.resource == view.resource));
+        dropped.iter().for_each(|view| view.end());
+        named.dependents = kept;
+        for Dependent { resource, .. } in &config.dependents {
+            if !named.dependents.iter().any(|view| view.resource == *resource) {
+                let view = DependentView::new(resource.clone());
+                tasks.spawn(view.run(self.client.clone(), cancelled));
+                named.dependents.push(view);
+            }
+        }
+        *self.named.write().unwrap_or_else(PoisonError::into_inner) = named;
+    }
+
+    fn named(&self) -> Named {
+        self.named.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Waits until every view was filled once.
     pub async fn filled(&self) {
-        futures::join!(self.clusters.live(), self.machines.live(), self.secrets.live());
-        futures::future::join_all(self.dependents.iter().map(|dependent| dependent.filled())).await;
+        let named = self.named();
+        futures::join!(self.clusters.live(), self.machines.live(), named.secrets.view.live());
+        futures::future::join_all(named.dependents.iter().map(|dependent| dependent.filled())).await;
     }
 
     /// What of the seed is not known at present, if anything; dependents are left out, since their kinds may not exist.
@@ -95,19 +125,14 @@ impl Seed {
         let views = [
             (self.clusters.is_known(), "Clusters"),
             (self.machines.is_known(), "Machines"),
-            (self.secrets.is_known(), "Secrets"),
+            (self.named().secrets.view.is_known(), "Secrets"),
         ];
         views.into_iter().find(|(known, _)| !known).map(|(_, what)| what)
     }
 
-    /// The Secret with the kubeconfig of one shoot.
-    pub fn secret_of(&self, namespace: &str) -> ShootSecret {
-        ShootSecret {
-            view: Arc::clone(&self.secrets),
-            client: self.client.clone(),
-            namespace: namespace.to_owned(),
-            name: self.secret_name.clone(),
-        }
+    /// The Secrets with the kubeconfigs of the shoots.
+    pub fn secrets(&self) -> Arc<SecretView> {
+        self.named().secrets
     }
 
     /// The nodes of a shoot that usable Machines back; none when the Machines are not known (D-27).
@@ -116,7 +141,7 @@ impl Seed {
     }
 
     /// The view of a configured dependent.
-    pub fn dependent(&self, resource: &ResourceRef) -> Option<&Arc<DependentView>> {
-        self.dependents.iter().find(|dependent| dependent.resource == *resource)
+    pub fn dependent(&self, resource: &ResourceRef) -> Option<Arc<DependentView>> {
+        self.named().dependents.into_iter().find(|dependent| dependent.resource == *resource)
     }
 }

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::board::{Board, Place};
 use crate::clock::Clock;
-use crate::config::Config;
+use crate::config::{Config, ResourceRef};
 use crate::core::lease::Grace;
 use crate::core::lifecycle::ShootSettings;
 use crate::core::moment::Moment;
@@ -44,8 +44,8 @@ const JUST_AFTER: TimeDelta = TimeDelta::milliseconds(1);
 pub struct Shared {
     /// The time.
     pub clock: Clock,
-    /// The prober's config.
-    pub config: Arc<Config>,
+    /// The prober's config, as it is now.
+    pub config: watch::Receiver<Arc<Config>>,
     /// What is known of the seed.
     pub seed: Arc<Seed>,
     /// The way to write.
@@ -98,10 +98,11 @@ pub async fn run(
     eligible: Moment,
     cancelled: CancellationToken,
 ) {
-    let Shared { clock, config, seed, writer, metrics, board, events, leading } = shared;
+    let Shared { clock, config: mut configs, seed, writer, metrics, board, events, leading } = shared;
     if cancelled.run_until_cancelled(leading.wait()).await.is_none() {
         return;
     }
+    let config = Arc::clone(&configs.borrow_and_update());
     let (stand, receiver) = watch::channel(Stand::Unknown);
     let flow = Flow {
         namespace: namespace.clone(),
@@ -156,6 +157,10 @@ pub async fn run(
                 tracing::info!(settings = ?*settings.borrow(), "settings changed, looking at once");
                 next = shoot.unthrottled(clock.now());
             }
+            Ok(()) = configs.changed(), if looking.is_none() => {
+                shoot.take_up(Arc::clone(&configs.borrow_and_update()));
+                next = shoot.unthrottled(clock.now());
+            }
             () = sleep_until(clock.instant(next)), if probe.is_some() => {
                 began = clock.now();
                 let rules = shoot.rules(&settings.borrow_and_update());
@@ -200,6 +205,18 @@ async fn poll_flow(running: &mut Option<(Direction, Flowing)>) -> Outcome {
 }
 
 impl Shoot {
+    /// Takes up a changed config. A flow that is under way goes on by the one it began with.
+    fn take_up(&mut self, config: Arc<Config>) {
+        let named = |resource: &ResourceRef| config.dependents.iter().any(|dependent| dependent.resource == *resource);
+        for dropped in self.flow.held_down().into_iter().filter(|resource| !named(resource)) {
+            // As the reference: nothing is restored, but nobody has to discover it (D-49).
+            self.metrics.ended_while_held_down();
+            tracing::warn!(resource = %dropped, "config does not name a resource any more that is held down, it stays at 0");
+        }
+        self.flow.config = Arc::clone(&config);
+        self.config = config;
+    }
+
     fn rules(&self, settings: &ShootSettings) -> Rules {
         Rules {
             grace: Grace::new(settings.node_monitor_grace.unwrap_or(span(self.config.node_monitor_grace))),

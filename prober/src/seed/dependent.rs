@@ -29,6 +29,7 @@ pub struct DependentView {
     pub resource: ResourceRef,
     kind: OnceLock<Kind>,
     view: Arc<View<Observed>>,
+    ended: CancellationToken,
 }
 
 /// How a kind is addressed and scaled.
@@ -78,7 +79,7 @@ impl Kind {
 impl DependentView {
     /// A view that still has to run.
     pub fn new(resource: ResourceRef) -> Arc<Self> {
-        Arc::new(Self { resource, kind: OnceLock::new(), view: View::new("dependents") })
+        Arc::new(Self { resource, kind: OnceLock::new(), view: View::new("dependents"), ended: CancellationToken::new() })
     }
 
     /// The state of the dependent in one shoot; none when it does not exist.
@@ -109,8 +110,21 @@ impl DependentView {
         self.view.live().await;
     }
 
-    /// Keeps the view up to date until cancelled.
-    pub async fn run(self: Arc<Self>, client: Client, cancelled: CancellationToken) {
+    /// Keeps the view up to date until cancelled or ended.
+    pub fn run(self: &Arc<Self>, client: Client, cancelled: &CancellationToken) -> impl Future<Output = ()> + Send + use<> {
+        let work = Arc::clone(self).follow(client, cancelled.clone());
+        let ended = self.ended.clone();
+        async move {
+            ended.run_until_cancelled_owned(work).await;
+        }
+    }
+
+    /// Ends the watch: the config does not name the dependent any more.
+    pub fn end(&self) {
+        self.ended.cancel();
+    }
+
+    async fn follow(self: Arc<Self>, client: Client, cancelled: CancellationToken) {
         let Some(kind) = cancelled.run_until_cancelled(self.resolve(&client)).await else { return };
         let kind = self.kind.get_or_init(|| kind).clone();
         let api: Api<DeserializeGuard<DynamicObject>> = Api::all_with(client.clone(), &kind.api);

@@ -4,10 +4,14 @@ use std::sync::Arc;
 
 use common::view::View;
 use k8s_openapi::api::core::v1::Secret;
+use kube::core::DeserializeGuard;
+use kube::runtime::watcher;
 use kube::{Api, Client};
+use tokio_util::sync::CancellationToken;
 
 use crate::engine::Secrets;
 use crate::engine::error::Cause;
+use crate::seed::Seed;
 
 /// The key of the Secret's data that holds the kubeconfig (rule 41).
 const KUBECONFIG: &str = "kubeconfig";
@@ -25,35 +29,66 @@ impl KubeconfigSecret {
     }
 }
 
+/// The Secrets of all shoots, watched by name.
+pub struct SecretView {
+    /// The Secrets' name.
+    pub name: String,
+    /// What is known of them.
+    pub view: Arc<View<KubeconfigSecret>>,
+    ended: CancellationToken,
+}
+
+impl SecretView {
+    /// A view that still has to run.
+    pub fn new(name: &str) -> Arc<Self> {
+        Arc::new(Self { name: name.to_owned(), view: View::new("secrets"), ended: CancellationToken::new() })
+    }
+
+    /// Keeps the view up to date until cancelled or ended.
+    pub fn run(&self, client: Client, cancelled: &CancellationToken) -> impl Future<Output = ()> + Send + use<> {
+        let api: Api<DeserializeGuard<Secret>> = Api::all(client);
+        let named = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
+        let prune = |secret| Some(KubeconfigSecret::of(secret));
+        let work = Arc::clone(&self.view).run(api, named, prune, None, cancelled.clone());
+        let ended = self.ended.clone();
+        async move {
+            ended.run_until_cancelled_owned(work).await;
+        }
+    }
+
+    /// Ends the watch: the config names another Secret.
+    pub fn end(&self) {
+        self.ended.cancel();
+    }
+}
+
 /// One shoot's Secret.
 #[derive(Clone)]
 pub struct ShootSecret {
-    /// The Secrets of all shoots, as watched.
-    pub view: Arc<View<KubeconfigSecret>>,
-    /// For reading it anew.
-    pub client: Client,
+    /// Where it is known, or read anew.
+    pub seed: Arc<Seed>,
     /// The shoot's namespace on the seed.
     pub namespace: String,
-    /// The Secret's name.
-    pub name: String,
 }
 
 impl Secrets for ShootSecret {
     fn current(&self) -> Result<Arc<KubeconfigSecret>, Cause> {
-        match self.view.get(&self.namespace, &self.name) {
-            _ if !self.view.is_known() => Err(Cause::SeedUnknown("Secrets")),
+        let secrets = self.seed.secrets();
+        match secrets.view.get(&self.namespace, &secrets.name) {
+            _ if !secrets.view.is_known() => Err(Cause::SeedUnknown("Secrets")),
             Some(secret) => Ok(secret),
             None => Err(Cause::NoSecret),
         }
     }
 
     async fn reread(&self) -> Result<Arc<KubeconfigSecret>, Cause> {
-        let api: Api<Secret> = Api::namespaced(self.client.clone(), &self.namespace);
-        match api.get_opt(&self.name).await {
+        let name = &self.seed.secrets().name;
+        let api: Api<Secret> = Api::namespaced(self.seed.client.clone(), &self.namespace);
+        match api.get_opt(name).await {
             Ok(Some(secret)) => Ok(Arc::new(KubeconfigSecret::of(secret))),
             Ok(None) => Err(Cause::NoSecret),
             Err(error) => {
-                tracing::debug!(namespace = self.namespace, name = self.name, error = %error, "Secret cannot be read anew");
+                tracing::debug!(namespace = self.namespace, name, error = %error, "Secret cannot be read anew");
                 Err(Cause::SeedUnknown("Secrets"))
             }
         }

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::net::TcpListener;
 
+use memory_api::gardener;
+
 use super::world::{CONFIG, KCM, NAMESPACE, World, at, held};
 
 /// A port that was free a moment ago.
@@ -123,5 +125,37 @@ async fn an_event_says_what_was_done_and_why() {
     let event = tokio::time::timeout(super::world::PATIENCE, event).await.expect("an Event");
     assert!(event["message"].as_str().is_some_and(|message| message.contains(NAMESPACE)), "{event}");
     assert_eq!(event["type"], "Warning");
+    served.world.end().await;
+}
+
+#[tokio::test]
+async fn a_changed_config_is_taken_up_and_a_bad_one_refused() {
+    let served = Served::start().await;
+    let events = |reason: &'static str| {
+        served.world.seed.store().wait_for(move |store| {
+            let found = store.list("events", Some("garden")).into_iter().any(|event| event["reason"] == reason);
+            found.then_some(())
+        })
+    };
+    served.world.write_config(&CONFIG.replace("probeTimeout: 2s", "probeTimeout: 2"));
+    tokio::time::timeout(super::world::PATIENCE, events("ConfigRefused")).await.expect("an Event");
+    assert_eq!(served.metric("dwd_config_refused").await, 1.0);
+
+    // The autoscaler is not the prober's business any more, and another Deployment becomes so.
+    const OTHER: &str = "other-controller";
+    served.world.apply(gardener::deployment(NAMESPACE, OTHER, 2));
+    let (kept, _) = CONFIG.split_once("- ref: {kind: Deployment, name: cluster-autoscaler").expect("it is the last one");
+    let other = format!("- ref: {{kind: Deployment, name: {OTHER}, apiVersion: apps/v1}}\n  scaleUp: {{}}\n  scaleDown: {{}}\n");
+    served.world.write_config(&format!("{kept}{other}"));
+    while served.metric("dwd_config_reloads_total{result=\"taken\"}").await < 1.0 {
+        served.world.looks(1).await;
+    }
+    assert_eq!(served.metric("dwd_config_refused").await, 0.0);
+    served.world.nodes.cut_all();
+    served.world.until([held("1"), held("1"), at(1)]).await;
+    served.world.until_it_is(OTHER, held("2")).await;
+    served.world.nodes.heal_all();
+    served.world.until([at(1), at(1), at(1)]).await;
+    served.world.until_it_is(OTHER, at(2)).await;
     served.world.end().await;
 }

@@ -95,9 +95,13 @@ impl World {
         world
     }
 
+    pub fn write_config(&self, config: &str) {
+        std::fs::write(self.files.path().join("config.yaml"), config).expect("a file");
+    }
+
     pub fn start(&mut self, config: &str) {
+        self.write_config(config);
         let path = |name: &str| self.files.path().join(name);
-        std::fs::write(path("config.yaml"), config).expect("a file");
         std::fs::write(path("kubeconfig"), self.seed.kubeconfig("seed")).expect("a file");
         let flag = |flag: &str, file: &str| OsString::from(format!("--{flag}={}", path(file).display()));
         let mut words = vec!["prober".into(), flag("config-file", "config.yaml"), flag("kubeconfig", "kubeconfig")];
@@ -174,6 +178,12 @@ impl World {
         });
         let reached = timeout(PATIENCE, reached).await;
         assert!(reached.is_ok(), "not {wanted:?} but {:?}", [KCM, MCM, CA].map(|name| self.dependent(name)));
+    }
+
+    /// Waits until one Deployment is as wanted.
+    pub async fn until_it_is(&self, name: &str, wanted: Dependent) {
+        let reached = self.seed.store().wait_for(|store| (dependent(store, name)? == wanted).then_some(()));
+        assert!(timeout(PATIENCE, reached).await.is_ok(), "{name} is {:?}", self.dependent(name));
     }
 
     /// Waits until the shoot has answered so many more probes.

@@ -1,0 +1,190 @@
+//! The config file of a running agent: looked at every few seconds, taken up when it changed and is valid.
+//!
+//! Kubernetes replaces the files of a ConfigMap by turning a symbolic link; reading the file through the link, again and
+//! again, sees that on every file system.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use tokio::time::sleep;
+
+use crate::document::{ConfigError, MAX_BYTES};
+use crate::events::Events;
+
+/// How often the file is looked at. A kubelet takes up to a minute to bring a changed ConfigMap to the file.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// Reads a config and what its author should hear about it.
+pub type Load<T> = fn(&Path) -> Result<(T, Vec<String>), ConfigError>;
+
+/// Follows one config file.
+pub struct ConfigFile<T> {
+    path: PathBuf,
+    load: Load<T>,
+    /// What was read last, good or bad.
+    read: Option<Vec<u8>>,
+    reloads: Family<Labels, Counter>,
+    refused: Gauge,
+    teller: Option<(Events, ObjectReference)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Labels {
+    result: &'static str,
+}
+
+impl<T> ConfigFile<T> {
+    /// Reads the file for the first time.
+    ///
+    /// # Errors
+    /// When it cannot be read or is wrong; then every wrong field is named.
+    pub fn open(path: &Path, load: Load<T>) -> Result<(T, Self), ConfigError> {
+        let read = bytes(path);
+        let (config, warnings) = load(path)?;
+        let (reloads, refused, teller) = (Family::default(), Gauge::default(), None);
+        let file = Self { path: path.to_owned(), load, read, reloads, refused, teller };
+        file.warn(warnings);
+        Ok((config, file))
+    }
+
+    /// Shows in a registry, and by Events about `home`, how changes of the file are met.
+    pub fn report_to(&mut self, registry: &mut Registry, events: Events, home: ObjectReference) {
+        registry.register("dwd_config_reloads", "Changes of the config file by what became of them", self.reloads.clone());
+        let help = "Whether the config file as it is now is refused (1), so that an older one is in force";
+        registry.register("dwd_config_refused", help, self.refused.clone());
+        for result in ["taken", "refused"] {
+            drop(self.reloads.get_or_create(&Labels { result }));
+        }
+        self.teller = Some((events, home));
+    }
+
+    /// Waits for the next valid change. What is not valid is refused, and told. Can be cancelled at any time.
+    pub async fn next(&mut self) -> T {
+        loop {
+            sleep(LOOK).await;
+            let read = bytes(&self.path);
+            if read == self.read {
+                continue;
+            }
+            self.read = read;
+            match (self.load)(&self.path) {
+                Ok((config, warnings)) => {
+                    self.reloads.get_or_create(&Labels { result: "taken" }).inc();
+                    self.refused.set(0);
+                    tracing::info!(file = %self.path.display(), "config file changed and is taken up");
+                    self.warn(warnings);
+                    return config;
+                }
+                Err(error) => {
+                    self.reloads.get_or_create(&Labels { result: "refused" }).inc();
+                    self.refused.set(1);
+                    tracing::error!(error = %error, "config file changed and is refused, the one before stays in force");
+                    if let Some((events, home)) = &self.teller {
+                        events.warning(home, "ConfigRefused", error.to_string());
+                    }
+                }
+            }
+        }
+    }
+
+    fn warn(&self, warnings: Vec<String>) {
+        for warning in warnings {
+            tracing::warn!(file = %self.path.display(), "{warning}");
+        }
+    }
+}
+
+/// What the file holds; none when it cannot be read. Of a file that is too large, enough to see that it changed.
+fn bytes(path: &Path) -> Option<Vec<u8>> {
+    use std::io::Read;
+    let mut bytes = Vec::new();
+    std::fs::File::open(path).ok()?.take(MAX_BYTES + 1).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use prometheus_client::encoding::text::encode;
+
+    use super::*;
+    use crate::document;
+
+    fn number(path: &Path) -> Result<(i32, Vec<String>), ConfigError> {
+        document::load(path, |root, _| root.field("number").required("a number").integer())
+    }
+
+    /// A folder as a kubelet lays it out: the file is a link through `..data`, which is turned.
+    struct Mounted {
+        folder: tempfile::TempDir,
+        version: u32,
+    }
+
+    impl Mounted {
+        fn new(text: &str) -> Self {
+            let mut mounted = Self { folder: tempfile::tempdir().unwrap(), version: 0 };
+            mounted.turn(text);
+            symlink("..data/config.yaml", mounted.file()).unwrap();
+            mounted
+        }
+
+        fn file(&self) -> PathBuf {
+            self.folder.path().join("config.yaml")
+        }
+
+        fn turn(&mut self, text: &str) {
+            self.version += 1;
+            let version = format!("..{}", self.version);
+            let at = |name: &str| self.folder.path().join(name);
+            std::fs::create_dir(at(&version)).unwrap();
+            std::fs::write(at(&version).join("config.yaml"), text).unwrap();
+            symlink(&version, at("..new")).unwrap();
+            std::fs::rename(at("..new"), at("..data")).unwrap();
+        }
+    }
+
+    fn metric(registry: &Registry, line: &str) -> bool {
+        let mut text = String::new();
+        encode(&mut text, registry).unwrap();
+        text.lines().any(|found| found == line)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_valid_change_is_taken_up_and_an_invalid_one_refused() {
+        let mut mounted = Mounted::new("number: 1");
+        let (first, mut file) = ConfigFile::open(&mounted.file(), number).unwrap();
+        assert_eq!(first, 1);
+        let mut registry = Registry::default();
+        file.report_to(&mut registry, Events::none(), ObjectReference::default());
+
+        mounted.turn("number: one");
+        assert!(tokio::time::timeout(LOOK * 3, file.next()).await.is_err(), "refused");
+        assert!(metric(&registry, "dwd_config_refused 1"));
+        assert!(
+            metric(&registry, "dwd_config_reloads_total{result=\"refused\"} 1"),
+            "refused once, however often it is looked at"
+        );
+
+        mounted.turn("number: 2");
+        assert_eq!(file.next().await, 2);
+        assert!(metric(&registry, "dwd_config_refused 0"));
+        assert!(metric(&registry, "dwd_config_reloads_total{result=\"taken\"} 1"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_file_that_goes_away_changes_nothing_and_is_taken_up_again_when_it_is_back() {
+        let mut mounted = Mounted::new("number: 1");
+        let (_, mut file) = ConfigFile::open(&mounted.file(), number).unwrap();
+        std::fs::remove_file(mounted.folder.path().join("..data")).unwrap();
+        assert!(tokio::time::timeout(LOOK * 3, file.next()).await.is_err());
+        mounted.turn("number: 3");
+        assert_eq!(file.next().await, 3);
+    }
+}
