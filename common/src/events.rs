@@ -14,6 +14,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use chrono::{DateTime, Utc};
 use k8s_openapi::api::core::v1::ObjectReference;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::counter::ConstCounter;
 use tokio::sync::mpsc;
 
 pub use self::recorder::Recorder;
@@ -21,11 +24,22 @@ pub use self::recorder::Recorder;
 /// Events that may wait to be written: far more than a healthy API server ever lets pile up.
 const QUEUE: usize = 256;
 
-/// Takes Events. Cheap to clone.
+/// Whose Events they are.
+pub const COMPONENT: &str = "dependency-watchdog";
+
+/// Takes Events. Cheap to clone. Shows at `/metrics` how many were lost.
 #[derive(Clone, Debug)]
 pub struct Events {
     queue: Option<mpsc::Sender<Note>>,
     lost: Arc<AtomicU64>,
+}
+
+impl Collector for Events {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), std::fmt::Error> {
+        let help = "Events that were not written, because too many waited or the API server did not take them.";
+        let metric = ConstCounter::new(self.lost());
+        metric.encode(encoder.encode_descriptor("dwd_events_lost", help, None, metric.metric_type())?)
+    }
 }
 
 /// How serious it is: the `type` of an Event.

@@ -15,6 +15,7 @@ use kube::core::DeserializeGuard;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// The longest wait before a broken watch starts anew (D-27).
@@ -58,12 +59,12 @@ pub async fn follow<K>(
         'anew: loop {
             let events = watcher(api.clone(), config.clone());
             pin_mut!(events);
-            let mut complete = false;
+            let mut complete: Option<Instant> = None;
             let error = loop {
                 let next = async {
                     match complete {
-                        true => Ok(events.next().await),
-                        false => tokio::time::timeout(LIST_TIMEOUT, events.next()).await,
+                        Some(_) => Ok(events.next().await),
+                        None => tokio::time::timeout(LIST_TIMEOUT, events.next()).await,
                     }
                 };
                 let next = tokio::select! {
@@ -73,8 +74,7 @@ pub async fn follow<K>(
                 match next {
                     Ok(Some(Ok(event))) => {
                         if follower.take(event).await {
-                            complete = true;
-                            wait = waits.build();
+                            complete = Some(Instant::now());
                         }
                     }
                     Ok(Some(Err(error))) => break error.to_string(),
@@ -83,6 +83,10 @@ pub async fn follow<K>(
                 }
             };
             follower.broke(&error);
+            // A list that works and a watch that does not must not end in listing all the time.
+            if complete.is_some_and(|since| since.elapsed() > MAX_RELIST_WAIT) {
+                wait = waits.build();
+            }
             tokio::time::sleep(wait.next().unwrap_or(MAX_RELIST_WAIT)).await;
         }
     };

@@ -14,15 +14,13 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::events::{Events, Recorder};
+use crate::events::{COMPONENT, Events, Recorder};
 use crate::flags::AgentArgs;
 use crate::health::{self, Check};
 use crate::leader_election::{Elector, Fence, campaign, identity, reference};
 use crate::metrics::{self, LeaderStatus, Registry, RequestCounter};
 use crate::{http, seed_client};
 
-/// Whose Events they are.
-const COMPONENT: &str = "dependency-watchdog";
 /// Where controller-runtime serves metrics when the address is empty.
 const DEFAULT_METRICS_ADDRESS: &str = ":8080";
 
@@ -89,6 +87,7 @@ impl Frame {
             let (events, recorder) = Recorder::new(client.clone(), COMPONENT, home.clone());
             (Fence::always_open(), Candidate::Alone(Box::new(recorder)), events)
         };
+        registry.register_collector(Box::new(events.clone()));
         Ok(Self { client, fence, events, home, registry, candidate, metrics, health })
     }
 

@@ -28,7 +28,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
 pub use self::fence::{Fence, FenceKeeper};
 use self::record::{Observation, Record, Step};
-use crate::events::{Events, Recorder};
+use crate::events::{COMPONENT, Events, Recorder};
 use crate::flags::LeaderElection;
 
 /// How long one watch of the Lease lasts, in seconds: below the 240 s after which common load balancers cut in silence.
@@ -39,8 +39,6 @@ const MIN_REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
 const RELEASE_LIMIT: Duration = Duration::from_secs(2);
 /// How often giving up the Lease is tried: a renewal that was under way may still change it, and an answer may get lost.
 const RELEASE_TRIES: usize = 3;
-/// Whose Events they are.
-const COMPONENT: &str = "dependency-watchdog";
 /// The reason of the Events, which is client-go's.
 const REASON: &str = "LeaderElection";
 

@@ -1,10 +1,12 @@
-//! What both agents stand on: the command line, the config file, logging, the process itself.
+//! What both agents stand on: the command line, the config file, logging, the frame around their work.
 //!
 //! ```text
 //! args -> flags::parse -> AgentArgs -> process::run --starts--> an agent
-//! file -> document::read -> Object -> (the agent's own config) | ConfigError with every error in it
+//! file -> document::load -> Object -> (the agent's own config) | ConfigError with every error in it
 //! tracing -> logging -> zap's JSON lines on stderr
-//! seed_client -> Client -> leader_election -> Fence: whether this replica may write
+//! frame: /metrics, /healthz, /readyz, and
+//! seed_client -> Client -> follow, view: what is known of the seed
+//!                      '-> leader_election -> Fence: whether this replica may write
 //!                      '-> events -> what people read in `kubectl describe`
 //! ```
 //!

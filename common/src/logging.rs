@@ -82,6 +82,8 @@ impl<S: Sink> ZapLayer<S> {
         let least = match self.options.level {
             Level::Panic => return false,
             Level::Error => tracing::Level::ERROR,
+            // Its warnings quote answers that it does not understand, and with them what a Secret holds.
+            _ if metadata.target().starts_with("kube_client::client") => tracing::Level::ERROR,
             // The least severe of another crate is a warning.
             _ if logger(metadata.target()).is_none() => tracing::Level::WARN,
             Level::Info => tracing::Level::INFO,

@@ -92,10 +92,6 @@ where
     W: Future<Output = anyhow::Result<()>>,
 {
     let args = args.validate()?;
-    let pprof = args.pprof_bind_addr.as_str();
-    if pprof != AgentArgs::default().pprof_bind_addr && !["", "0"].contains(&pprof) {
-        info!(address = pprof, "--pprof-bind-addr is accepted, but nothing is served there");
-    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let code = runtime.block_on(async {
         let signals = signals()?;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use kube::client::ClientBuilder;
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
 use crate::metrics::RequestCounter;
@@ -12,18 +12,33 @@ use crate::metrics::RequestCounter;
 /// After this time without a connection an attempt is given up.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// After this time without a byte a request is given up: longer than a watch lasts, shorter than common load balancers cut.
+const READ_TIMEOUT: Duration = Duration::from_secs(235);
+
 /// Why there is no client.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A kubeconfig file cannot be used.
     #[error("kubeconfig {0}")]
-    Kubeconfig(String, #[source] Box<kube::config::KubeconfigError>),
+    Kubeconfig(String, #[source] Box<KubeconfigError>),
+    /// A kubeconfig file is no YAML of a kubeconfig. The parser's message would quote its lines, credentials included.
+    #[error("kubeconfig {0}: it is not YAML of a kubeconfig")]
+    Unreadable(String),
     /// Neither a file nor a cluster around.
     #[error("no --kubeconfig, no KUBECONFIG, not in a cluster, no $HOME/.kube/config")]
     Nowhere,
     /// The client cannot be made from the configuration.
     #[error("cannot make a client")]
     Client(#[source] Box<kube::Error>),
+}
+
+impl Error {
+    fn of(what: String, error: KubeconfigError) -> Self {
+        match error {
+            KubeconfigError::Parse(_) => Self::Unreadable(what),
+            error => Self::Kubeconfig(what, Box::new(error)),
+        }
+    }
 }
 
 /// Finds out where the seed is, in the order of rule 10: the flag, `KUBECONFIG`, the cluster around this pod,
@@ -34,6 +49,8 @@ pub enum Error {
 pub async fn connect(kubeconfig: Option<&Path>, counter: &RequestCounter) -> Result<Client, Error> {
     let mut config = configuration(kubeconfig).await?;
     config.connect_timeout = Some(CONNECT_TIMEOUT);
+    config.read_timeout = Some(READ_TIMEOUT);
+    config.reset_reader_on_write = true;
     // Whoever asks decides when to ask again: a watch, a flow and an election differ in it.
     config.default_retry = false;
     let counter = counter.of_host(config.cluster_url.authority().map_or("", |authority| authority.as_str()));
@@ -46,7 +63,7 @@ async fn configuration(kubeconfig: Option<&Path>) -> Result<Config, Error> {
         return from_file(path).await;
     }
     if std::env::var_os("KUBECONFIG").is_some_and(|paths| !paths.is_empty()) {
-        let failed = |error| Error::Kubeconfig("named by KUBECONFIG".to_owned(), Box::new(error));
+        let failed = |error| Error::of("named by KUBECONFIG".to_owned(), error);
         return Config::from_kubeconfig(&KubeConfigOptions::default()).await.map_err(failed);
     }
     if let Ok(config) = Config::incluster() {
@@ -60,7 +77,7 @@ async fn configuration(kubeconfig: Option<&Path>) -> Result<Config, Error> {
 }
 
 async fn from_file(path: &Path) -> Result<Config, Error> {
-    let failed = |error| Error::Kubeconfig(path.display().to_string(), Box::new(error));
+    let failed = |error| Error::of(path.display().to_string(), error);
     let kubeconfig = Kubeconfig::read_from(path).map_err(failed)?;
     Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.map_err(failed)
 }

@@ -71,6 +71,16 @@ impl<V> View<V> {
         self.read().get(namespace).map(|objects| objects.values().cloned().collect()).unwrap_or_default()
     }
 
+    /// All objects with their keys, as last seen.
+    pub fn all(&self) -> Vec<(Key, Arc<V>)> {
+        let key = |namespace: &String, name: &String| Key { namespace: namespace.clone(), name: name.clone() };
+        let objects = self.read();
+        let inside = objects
+            .iter()
+            .flat_map(|(namespace, inner)| inner.iter().map(move |(name, object)| (key(namespace, name), Arc::clone(object))));
+        inside.collect()
+    }
+
     /// How many objects there are.
     pub fn len(&self) -> usize {
         self.read().values().map(HashMap::len).sum()
@@ -88,11 +98,6 @@ impl<V> View<V> {
             State::Live => true,
             State::BrokenSince(since) => since.elapsed() < MAX_BLIND,
         }
-    }
-
-    /// Whether the watch works at present.
-    pub fn is_live(&self) -> bool {
-        *self.state.borrow() == State::Live
     }
 
     /// Waits until the watch works.

@@ -20,6 +20,7 @@ use crate::config::{Config, Loaded};
 use crate::manager::Manager;
 use crate::metrics::Metrics;
 use crate::seed::Seed;
+use crate::seed::dependent::DependentView;
 use crate::shoot::Shared;
 use crate::write::Writer;
 
@@ -43,7 +44,7 @@ pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result
     let (config, mut file) = ConfigFile::open(&args.config_file, load)?;
     let mut frame = Frame::open(&args, LEASE).await?;
     file.report_to(&mut frame.registry, frame.events.clone(), frame.home.clone());
-    let burst = u32::try_from(args.kube_api_burst).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN);
+    let burst = NonZeroU32::new(u32::try_from(args.kube_api_burst).unwrap_or(u32::MAX)).unwrap_or(NonZeroU32::MIN);
     let metrics = Metrics::register(&mut frame.registry);
     let board = Board::new(clock);
     frame.registry.register_collector(Box::new(board.clone()));
@@ -64,13 +65,23 @@ pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result
     frame.run(checks, work).await
 }
 
+/// As the reference: what the config names no more is not restored, but nobody has to discover it (D-49).
+fn tell_dropped(dropped: &DependentView, metrics: &Metrics) {
+    for namespace in dropped.held_down() {
+        metrics.ended_while_held_down();
+        tracing::warn!(namespace, resource = %dropped.resource, "config does not name a resource any more that is held down, it stays at 0");
+    }
+}
+
 /// Live: no shoot's look is long overdue. Ready: the seed's objects are known.
 fn checks(shared: &Shared) -> Checks {
-    let limit = TimeDelta::from_std(shared.config.borrow().probe_timeout + STALLED).unwrap_or(TimeDelta::MAX);
-    let board = shared.board.clone();
-    let probes = Check::new("probes", move || match board.overdue(limit) {
-        Some((namespace, late)) => Err(format!("the look at {namespace} is {} s overdue", late.num_seconds())),
-        None => Ok(()),
+    let (board, config) = (shared.board.clone(), shared.config.clone());
+    let probes = Check::new("probes", move || {
+        let limit = TimeDelta::from_std(config.borrow().probe_timeout + STALLED).unwrap_or(TimeDelta::MAX);
+        match board.overdue(limit) {
+            Some((namespace, late)) => Err(format!("the look at {namespace} is {} s overdue", late.num_seconds())),
+            None => Ok(()),
+        }
     });
     let seed = Arc::clone(&shared.seed);
     let views = Check::new("seed", move || seed.unknown().map_or(Ok(()), |what| Err(format!("{what} are not known"))));
@@ -87,6 +98,7 @@ async fn work(
 ) {
     let seed = Arc::clone(&shared.seed);
     let leading = Arc::clone(&shared.leading);
+    let metrics = shared.metrics.clone();
     let (changes, receiver) = mpsc::channel(CHANGES);
     // The views outlive the probes: a flow that is ending still reads them.
     let views_end = CancellationToken::new();
@@ -104,14 +116,25 @@ async fn work(
         // Fails only if it was set before.
         let _ = leading.set(());
     };
-    let reload = async {
+    let follow = async {
         loop {
-            let config = file.next().await;
-            seed.follow_config(&config, &mut views, &views_end);
-            configs.send_replace(Arc::new(config));
+            tokio::select! {
+                config = file.next() => {
+                    for dropped in seed.follow_config(&config, &mut views, &views_end) {
+                        tell_dropped(&dropped, &metrics);
+                    }
+                    configs.send_replace(Arc::new(config));
+                }
+                Some(Err(error)) = views.join_next() => {
+                    // Without one of its views the prober is blind: the process ends, and another one begins.
+                    if let Ok(panic) = error.try_into_panic() {
+                        std::panic::resume_unwind(panic);
+                    }
+                }
+            }
         }
     };
-    tokio::join!(manager, shutdown.run_until_cancelled(lead), shutdown.run_until_cancelled(reload));
+    tokio::join!(manager, shutdown.run_until_cancelled(lead), shutdown.run_until_cancelled(follow));
     views_end.cancel();
     while views.join_next().await.is_some() {}
 }

@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::config::{Config, Dependent, ResourceRef, ScaleInfo};
+use crate::core::lifecycle::{Lifecycle, lifecycle};
 use crate::core::memory::{self, Observed, Write};
 use crate::core::plan::{Direction, levels};
 use crate::core::verdict::{Scope, Verdict};
@@ -45,11 +46,19 @@ pub enum Stand {
     Says(Verdict),
 }
 
+impl Stand {
+    fn is_up(&self) -> bool {
+        matches!(self, Self::Says(verdict) if verdict.is_up())
+    }
+}
+
 /// What flows of one shoot work with.
 #[derive(Clone)]
 pub struct Flow {
     /// The shoot's namespace on the seed.
     pub namespace: String,
+    /// The UID of its Cluster.
+    pub uid: String,
     /// What is scaled, and how.
     pub config: Arc<Config>,
     /// What is known of the seed.
@@ -226,19 +235,30 @@ impl Flow {
         } else if decided.is_none() {
             return Ok(Done::NothingToDo);
         }
-        self.writer.turn(direction).await;
-        self.may_write(direction).await;
-        if decided.is_none() || direction == Direction::Up {
-            // Time may have passed: what was decided before the wait is decided anew.
-            decided = self.decision(&view, dependent, direction, live).await?;
+        let _permit = self.writer.turn(direction).await;
+        loop {
+            self.may_write(direction).await;
+            if decided.is_none() || direction == Direction::Up {
+                // Time may have passed: what was decided before the wait is decided anew.
+                decided = self.decision(&view, dependent, direction, live).await?;
+            }
+            if direction == Direction::Down || self.says_up() {
+                break;
+            }
         }
         let Some((observed, write)) = decided else { return Ok(Done::NothingToDo) };
         if write.fell_back {
-            self.metrics.memory_fell_back();
             tracing::warn!(resource = %dependent.resource, memory = observed.marks.replicas, "remembered replicas cannot be used, scaling to 1");
         }
         let began = Instant::now();
-        within(info, self.writer.write(&view, &self.namespace, &observed, &write, direction)).await?;
+        match within(info, self.writer.write(&view, &self.namespace, &observed, &write)).await {
+            // It went away in the meantime; what follows under its name is another resource.
+            Err(WriteError::Missing) => return Ok(Done::NothingToDo),
+            result => result?,
+        }
+        if write.fell_back {
+            self.metrics.memory_fell_back();
+        }
         tracing::info!(
             resource = %dependent.resource,
             direction = direction.as_str(),
@@ -309,11 +329,28 @@ impl Flow {
     /// the way up a last probe that was complete and says so (D-23).
     async fn may_write(&self, direction: Direction) {
         if direction == Direction::Up {
-            let up = |stand: &Stand| matches!(stand, Stand::Says(verdict) if verdict.is_up());
             // Fails only when the shoot's task has ended, and with it this flow.
-            let _ = self.stand.clone().wait_for(up).await;
+            let _ = self.stand.clone().wait_for(Stand::is_up).await;
         }
-        self.seed.clusters.live().await;
+        loop {
+            self.seed.clusters.live().await;
+            if self.is_still_ours() {
+                return;
+            }
+            // The shoot's task is about to hear of it too, and ends this flow.
+            sleep(LOOK_AT_MEMORY).await;
+        }
+    }
+
+    /// Whether the Cluster, as it is known now, still wants its shoot to be probed by this very task.
+    fn is_still_ours(&self) -> bool {
+        let cluster = self.seed.clusters.get("", &self.namespace);
+        let Some(cluster) = cluster.filter(|cluster| cluster.uid == self.uid) else { return false };
+        !matches!(&cluster.shoot, Some(Ok(shoot)) if matches!(lifecycle(shoot), Lifecycle::Stop(_)))
+    }
+
+    fn says_up(&self) -> bool {
+        self.stand.borrow().is_up()
     }
 
     fn scope(&self) -> Scope {
@@ -330,6 +367,7 @@ impl Flow {
             }
         };
         if tokio::time::timeout(READY_WAIT, ready).await.is_err() {
+            self.metrics.not_ready_in_time();
             tracing::warn!(resource = %dependent.resource, waited_s = READY_WAIT.as_secs(), "resource is not ready yet, going on");
         }
     }

@@ -13,7 +13,7 @@
 //!                    flow: levels, delays -> one write per resource (write) -> seed API
 //! ```
 //!
-//! [`core`] decides and does nothing else; all other modules do and decide nothing.
+//! [`core`] decides and does nothing else; the other modules ask, carry out and tell.
 
 pub mod agent;
 pub mod board;

@@ -1,6 +1,7 @@
 //! Which shoots are probed: one task per shoot, started, told and ended as its Cluster changes.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use common::view::Key;
 use tokio::sync::{mpsc, watch};
@@ -8,21 +9,30 @@ use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
+use crate::config::ResourceRef;
 use crate::core::lifecycle::{Lifecycle, ShootSettings, lifecycle, settings};
+use crate::core::moment::Moment;
 use crate::seed::ClusterState;
-use crate::shoot::{self, Shared};
+use crate::shoot::{self, Identity, Shared};
 
 /// Owns the tasks of all shoots.
 pub struct Manager {
     shared: Shared,
     probes: HashMap<String, Running>,
-    tasks: JoinSet<()>,
+    tasks: JoinSet<HeldDown>,
     /// The tasks that have not ended yet.
     namespaces: HashMap<Id, String>,
 }
 
+/// What a probe that has ended held down.
+type HeldDown = Vec<ResourceRef>;
+
 struct Running {
     uid: String,
+    /// When this process first saw that the shoot may be probed.
+    eligible: Moment,
+    /// How often its task has panicked.
+    panics: u32,
     settings: watch::Sender<ShootSettings>,
     cancel: CancellationToken,
     task: Id,
@@ -40,7 +50,7 @@ impl Manager {
             tokio::select! {
                 () = cancelled.cancelled() => break,
                 Some(key) = changes.recv() => self.follow(&key.name).await,
-                Some(ended) = self.tasks.join_next_with_id(), if !self.tasks.is_empty() => self.ended(ended),
+                Some(ended) = self.tasks.join_next_with_id(), if !self.tasks.is_empty() => drop(self.ended(ended)),
             }
         }
         for running in self.probes.values() {
@@ -82,21 +92,26 @@ impl Manager {
             },
             Lifecycle::Probe(settings) => match self.probes.get(namespace) {
                 Some(running) => running.tell(settings),
-                None => self.start(namespace, uid.clone(), settings),
+                None => self.start(namespace, uid.clone(), settings, self.shared.clock.now(), 0),
             },
         }
     }
 
-    fn start(&mut self, namespace: &str, uid: String, settings: ShootSettings) {
+    fn start(&mut self, namespace: &str, uid: String, settings: ShootSettings, eligible: Moment, panics: u32) {
         let span = tracing::info_span!("shoot", namespace);
         span.in_scope(|| tracing::info!("probe starts"));
         let (settings, receiver) = watch::channel(settings);
         let cancel = CancellationToken::new();
-        let eligible = self.shared.clock.now();
-        let probe = shoot::run(namespace.to_owned(), self.shared.clone(), receiver, eligible, cancel.clone());
+        let identity = Identity { namespace: namespace.to_owned(), uid: uid.clone(), eligible };
+        let probe = shoot::run(identity, self.shared.clone(), receiver, cancel.clone());
+        let wait = after_panics(panics);
+        let probe = async move {
+            tokio::time::sleep(wait).await;
+            probe.await
+        };
         let task = self.tasks.spawn(probe.instrument(span)).id();
         self.namespaces.insert(task, namespace.to_owned());
-        self.probes.insert(namespace.to_owned(), Running { uid, settings, cancel, task });
+        self.probes.insert(namespace.to_owned(), Running { uid, eligible, panics, settings, cancel, task });
     }
 
     /// Ends a probe and waits for its end, so that a successor never meets it (D-14, D-63).
@@ -107,17 +122,23 @@ impl Manager {
         while self.namespaces.contains_key(&running.task)
             && let Some(ended) = self.tasks.join_next_with_id().await
         {
-            self.ended(ended);
+            let held_down = self.ended(ended);
+            if !held_down.is_empty() {
+                // As the reference: whoever ends the probe decides about what it held down (D-49).
+                self.shared.metrics.ended_while_held_down();
+                let held_down: Vec<String> = held_down.iter().map(ToString::to_string).collect();
+                tracing::warn!(namespace, held_down = held_down.join(", "), "probe ended, what it holds down stays at 0");
+            }
         }
     }
 
     /// Notes the end of a task; one that ended by itself has panicked and is replaced, without harm to the others.
-    fn ended(&mut self, ended: Result<(Id, ()), JoinError>) {
-        let (id, panicked) = match ended {
-            Ok((id, ())) => (id, false),
-            Err(error) => (error.id(), error.is_panic()),
+    fn ended(&mut self, ended: Result<(Id, HeldDown), JoinError>) -> HeldDown {
+        let (id, panicked, held_down) = match ended {
+            Ok((id, held_down)) => (id, false, held_down),
+            Err(error) => (error.id(), error.is_panic(), HeldDown::new()),
         };
-        let Some(namespace) = self.namespaces.remove(&id) else { return };
+        let Some(namespace) = self.namespaces.remove(&id) else { return held_down };
         if panicked
             && self.probes.get(&namespace).is_some_and(|running| running.task == id)
             && let Some(running) = self.probes.remove(&namespace)
@@ -125,9 +146,16 @@ impl Manager {
             self.shared.metrics.panicked();
             tracing::error!(namespace, "probe panicked and starts anew");
             let settings = running.settings.borrow().clone();
-            self.start(&namespace, running.uid, settings);
+            self.start(&namespace, running.uid, settings, running.eligible, running.panics.saturating_add(1));
         }
+        held_down
     }
+}
+
+/// A task that panics again and again does so at most once a minute.
+fn after_panics(panics: u32) -> Duration {
+    let seconds = if panics == 0 { 0 } else { 1_u64 << (panics - 1).min(6) };
+    Duration::from_secs(seconds.min(60))
 }
 
 impl Running {

@@ -21,6 +21,7 @@ pub struct Metrics {
     scale_operations: Family<ScaleLabels, Counter>,
     decision_to_write: Family<DirectionLabels, Histogram>,
     memory_fallbacks: Counter,
+    not_ready: Counter,
     abandoned_flows: Family<DirectionLabels, Counter>,
     probes_ended_while_held_down: Counter,
     panics: Counter,
@@ -45,7 +46,7 @@ struct DirectionLabels {
     direction: &'static str,
 }
 
-/// From 5 ms to 41 s, by factors of 2: a healthy probe takes a few milliseconds, none may take longer than 30 s.
+/// From 5 ms to 41 s, by factors of 2: a healthy probe takes a few milliseconds, probeTimeout is 30 s by default.
 fn seconds() -> Histogram {
     Histogram::new(exponential_buckets(0.005, 2.0, 14))
 }
@@ -60,6 +61,7 @@ impl Metrics {
             scale_operations: Family::default(),
             decision_to_write: Family::new_with_constructor(seconds),
             memory_fallbacks: Counter::default(),
+            not_ready: Counter::default(),
             abandoned_flows: Family::default(),
             probes_ended_while_held_down: Counter::default(),
             panics: Counter::default(),
@@ -77,6 +79,11 @@ impl Metrics {
             "dwd_memory_fallbacks",
             "Resources restored to 1 replica because the remembered number could not be used",
             metrics.memory_fallbacks.clone(),
+        );
+        registry.register(
+            "dwd_not_ready_in_time",
+            "Restored resources that were not ready 5 s after their write, so that the next level went on without them",
+            metrics.not_ready.clone(),
         );
         registry.register(
             "dwd_abandoned_flows",
@@ -119,7 +126,7 @@ impl Metrics {
         self.scale_operations.get_or_create(&ScaleLabels { direction: direction.as_str(), kind, name, result }).inc();
     }
 
-    /// A write that followed from a verdict was answered this long after it.
+    /// A write was answered this long after its resource's turn in the flow began.
     pub fn decided_and_written(&self, direction: Direction, after: Duration) {
         self.decision_to_write.get_or_create(&DirectionLabels { direction: direction.as_str() }).observe(after.as_secs_f64());
     }
@@ -127,6 +134,11 @@ impl Metrics {
     /// A remembered number of replicas could not be used.
     pub fn memory_fell_back(&self) {
         self.memory_fallbacks.inc();
+    }
+
+    /// A restored resource was not ready in time (rule 69).
+    pub fn not_ready_in_time(&self) {
+        self.not_ready.inc();
     }
 
     /// A flow was given up.

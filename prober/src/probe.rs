@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::TimeDelta;
+
 use crate::clock::Clock;
 use crate::core::lease::{Grace, LeaseBook};
 use crate::core::lifecycle::ShootSettings;
@@ -15,6 +17,9 @@ use crate::engine::error::{Cause, ProbeError, Stage};
 use crate::engine::{Budget, Engine};
 use crate::seed::Seed;
 use crate::seed::secret::ShootSecret;
+
+/// However short a grace a shoot asks for, doubt brings no look sooner than this.
+const SHORTEST_GAP: TimeDelta = TimeDelta::seconds(1);
 
 /// What a probe judges by.
 #[derive(Clone, Debug)]
@@ -34,6 +39,8 @@ pub struct Rules {
 pub struct Finding {
     /// What is to be done.
     pub verdict: Verdict,
+    /// The moment that was judged: when the leases were asked for.
+    pub judged_at: Moment,
     /// The numbers behind it.
     pub tally: Tally,
     /// Whether nodes had to be listed, so that the candidates are known and not just an upper bound.
@@ -92,12 +99,13 @@ impl Probe {
         let leases = candidates.leases.iter().copied();
         Ok(Finding {
             verdict: tally.verdict(rules.fraction),
+            judged_at: now,
             tally,
             nodes_listed,
             excluded: self.excluded(&candidates),
             skewed: leases.clone().filter(|clock| !clock.skew(rules.grace).is_zero()).count(),
             verdict_possible: verdict_possible(leases.clone(), nodes_listed, rules.fraction, rules.grace),
-            doubt_from: now + rules.grace.longest_gap(),
+            doubt_from: now + rules.grace.longest_gap().max(SHORTEST_GAP),
             neat_until: neat_until(leases, self.clock.now(), rules.grace),
         })
     }

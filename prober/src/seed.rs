@@ -87,8 +87,13 @@ impl Seed {
         tasks
     }
 
-    /// Follows a changed config: what it names anew is watched, what it names no more is not.
-    pub fn follow_config(&self, config: &Config, tasks: &mut JoinSet<()>, cancelled: &CancellationToken) {
+    /// Follows a changed config: what it names anew is watched, what it names no more is not. Returns the latter.
+    pub fn follow_config(
+        &self,
+        config: &Config,
+        tasks: &mut JoinSet<()>,
+        cancelled: &CancellationToken,
+    ) -> Vec<Arc<DependentView>> {
         let mut named = self.named();
         if named.secrets.name != config.kubeconfig_secret_name {
             named.secrets.end();
@@ -107,6 +112,7 @@ impl Seed {
             }
         }
         *self.named.write().unwrap_or_else(PoisonError::into_inner) = named;
+        dropped
     }
 
     fn named(&self) -> Named {

@@ -24,7 +24,7 @@ use crate::core::lease::Grace;
 use crate::core::lifecycle::ShootSettings;
 use crate::core::moment::Moment;
 use crate::core::plan::Direction;
-use crate::core::schedule::{self, Failure, Outlook};
+use crate::core::schedule::{self, Failure, JUST_AFTER, Outlook};
 use crate::core::verdict::{Scope, Verdict};
 use crate::engine::error::{Cause, ProbeError};
 use crate::flow::{Flow, Outcome, Stand};
@@ -36,8 +36,8 @@ use crate::write::Writer;
 /// The wait after a 429 without Retry-After (rule 43), and the longest that one is heeded.
 const DEFAULT_THROTTLE: TimeDelta = TimeDelta::seconds(10);
 const MAX_THROTTLE: TimeDelta = TimeDelta::seconds(60);
-/// A look this long after an awaited moment finds that it has come.
-const JUST_AFTER: TimeDelta = TimeDelta::milliseconds(1);
+/// A finding that is acted on later than probeTimeout and this time is out of date (a suspended process or machine).
+const STALL: TimeDelta = TimeDelta::seconds(5);
 
 /// What all shoots share.
 #[derive(Clone)]
@@ -78,6 +78,8 @@ struct Shoot {
     running: Option<(Direction, Flowing)>,
     /// See [`Finding::verdict_possible`].
     verdict_possible: Option<Moment>,
+    /// See [`Finding::judged_at`].
+    judged_at: Moment,
     /// See [`Finding::doubt_from`].
     doubt_from: Option<Moment>,
     never_complete: bool,
@@ -85,27 +87,40 @@ struct Shoot {
     /// Until when the shoot's API server asked us to stay away (429).
     throttled_until: Option<Moment>,
     flow_failures: u32,
+    /// Whether the last finding could not be acted on and a new one is wanted at once.
+    look_again: bool,
     last_category: Option<&'static str>,
     last_verdict: Option<Verdict>,
 }
 
-/// Probes a shoot until cancelled. `settings` are what the shoot itself says; they are taken up while it runs.
-/// `eligible` is when this process first saw that the shoot may be probed.
+/// Which shoot a task probes.
+pub struct Identity {
+    /// Its namespace on the seed.
+    pub namespace: String,
+    /// The UID of its Cluster.
+    pub uid: String,
+    /// When this process first saw that it may be probed.
+    pub eligible: Moment,
+}
+
+/// Probes a shoot until cancelled; then what it holds down. `settings` are what the shoot itself says; they are taken up
+/// while it runs.
 pub async fn run(
-    namespace: String,
+    identity: Identity,
     shared: Shared,
     mut settings: watch::Receiver<ShootSettings>,
-    eligible: Moment,
     cancelled: CancellationToken,
-) {
+) -> Vec<ResourceRef> {
+    let Identity { namespace, uid, eligible } = identity;
     let Shared { clock, config: mut configs, seed, writer, metrics, board, events, leading } = shared;
     if cancelled.run_until_cancelled(leading.wait()).await.is_none() {
-        return;
+        return Vec::new();
     }
     let config = Arc::clone(&configs.borrow_and_update());
     let (stand, receiver) = watch::channel(Stand::Unknown);
     let flow = Flow {
         namespace: namespace.clone(),
+        uid,
         config: Arc::clone(&config),
         seed: Arc::clone(&seed),
         writer,
@@ -125,11 +140,13 @@ pub async fn run(
         up_since: None,
         running: None,
         verdict_possible: None,
+        judged_at: Moment::START,
         doubt_from: None,
         never_complete: true,
         failures: 0,
         throttled_until: None,
         flow_failures: 0,
+        look_again: false,
         last_category: None,
         last_verdict: None,
     };
@@ -146,7 +163,7 @@ pub async fn run(
                 looking = None;
                 probe = Some(returned);
                 let failure = shoot.take_in(result, clock.now() - began);
-                next = shoot.next_look(failure);
+                next = if std::mem::take(&mut shoot.look_again) { clock.now() } else { shoot.next_look(failure) };
             }
             outcome = poll_flow(&mut shoot.running) => {
                 if let Some(earlier) = shoot.flow_ended(&outcome) {
@@ -174,7 +191,8 @@ pub async fn run(
             }
         }
     }
-    shoot.stopped();
+    tracing::info!("probe ended");
+    shoot.flow.held_down().into_iter().cloned().collect()
 }
 
 /// First looks are spread over the first half of the initial delay, so that a restart does not hit all API servers at
@@ -207,12 +225,6 @@ async fn poll_flow(running: &mut Option<(Direction, Flowing)>) -> Outcome {
 impl Shoot {
     /// Takes up a changed config. A flow that is under way goes on by the one it began with.
     fn take_up(&mut self, config: Arc<Config>) {
-        let named = |resource: &ResourceRef| config.dependents.iter().any(|dependent| dependent.resource == *resource);
-        for dropped in self.flow.held_down().into_iter().filter(|resource| !named(resource)) {
-            // As the reference: nothing is restored, but nobody has to discover it (D-49).
-            self.metrics.ended_while_held_down();
-            tracing::warn!(resource = %dropped, "config does not name a resource any more that is held down, it stays at 0");
-        }
         self.flow.config = Arc::clone(&config);
         self.config = config;
     }
@@ -233,6 +245,7 @@ impl Shoot {
                 self.metrics.probe_complete(finding.nodes_listed, took.to_std().unwrap_or_default());
                 self.report(&finding);
                 (self.failures, self.never_complete, self.throttled_until) = (0, false, None);
+                self.judged_at = finding.judged_at;
                 (self.verdict_possible, self.doubt_from) = (finding.verdict_possible, Some(finding.doubt_from));
                 self.stand.send_replace(Stand::Says(finding.verdict));
                 self.act(&finding);
@@ -264,10 +277,22 @@ impl Shoot {
         if self.running.is_some() || now < self.writes_from {
             return;
         }
+        if now - finding.judged_at > span(self.config.probe_timeout) + STALL {
+            tracing::warn!(
+                late_s = (now - finding.judged_at).num_seconds(),
+                "this process stood still, looking again before acting"
+            );
+            self.look_again = true;
+            return;
+        }
         match verdict {
             Verdict::ScaleDown if self.flow.has_work(Direction::Down, Scope::All) => {
                 let neat_until = finding.neat_until.map(|moment| self.clock.instant(moment));
                 self.begin(Direction::Down, Box::pin(self.flow.clone().scale_down(neat_until)));
+            }
+            Verdict::ScaleUp(_) if !finding.nodes_listed && !self.flow.at_rest() => {
+                // Something to restore has come up during the probe: whether it may be restored depends on the nodes.
+                self.look_again = true;
             }
             Verdict::ScaleUp(scope) if self.flow.has_work(Direction::Up, scope) && self.stable_from() <= Some(now) => {
                 self.begin(Direction::Up, Box::pin(self.flow.clone().scale_up()));
@@ -298,7 +323,7 @@ impl Shoot {
         self.flow_failures = self.flow_failures.saturating_add(1);
         let retry = Failure {
             in_a_row: self.flow_failures,
-            never_complete: true,
+            urgent: true,
             stretch: self.stretch(),
             throttled_until: self.throttled_until,
         };
@@ -312,10 +337,11 @@ impl Shoot {
         let awaited = [Some(self.writes_from), self.stable_from()].into_iter().flatten().map(|moment| moment + JUST_AFTER);
         schedule::next_look(&Outlook {
             now,
+            judged_at: if failure.is_some() { now } else { self.judged_at },
             interval: stretched,
             verdict_possible: self.verdict_possible,
             doubt_from: self.doubt_from,
-            awaited: awaited.filter(|&moment| moment > now).min(),
+            awaited: awaited.filter(|&moment| moment > self.judged_at).min(),
             failure,
         })
     }
@@ -323,13 +349,13 @@ impl Shoot {
     fn failure(&mut self, cause: &Cause) -> Failure {
         let throttled_until = match cause {
             Cause::Throttled { retry_after } => {
-                let wait = retry_after.and_then(|wait| TimeDelta::from_std(wait).ok()).unwrap_or(DEFAULT_THROTTLE);
+                let wait = retry_after.map_or(DEFAULT_THROTTLE, span);
                 Some(self.clock.now() + wait.min(MAX_THROTTLE))
             }
             _ => None,
         };
         self.throttled_until = throttled_until;
-        Failure { in_a_row: self.failures, never_complete: self.never_complete, stretch: self.stretch(), throttled_until }
+        Failure { in_a_row: self.failures, urgent: self.never_complete, stretch: self.stretch(), throttled_until }
     }
 
     /// The moment, or the end of the wait that the API server asked for.
@@ -386,18 +412,6 @@ impl Shoot {
             tracing::debug!(stage, category, error = %error.cause, failed_probes = self.failures, "probe not complete");
         } else {
             tracing::warn!(stage, category, error = %error.cause, "probe not complete, nothing is concluded from it");
-        }
-    }
-
-    fn stopped(self) {
-        let held_down = self.flow.held_down();
-        if held_down.is_empty() {
-            tracing::info!("probe ended");
-        } else {
-            // As the reference: whoever ends the probe decides about what it held down (D-49).
-            self.metrics.ended_while_held_down();
-            let held_down: Vec<String> = held_down.into_iter().map(ToString::to_string).collect();
-            tracing::warn!(held_down = held_down.join(", "), "probe ended, what it holds down stays at 0");
         }
     }
 }

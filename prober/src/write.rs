@@ -8,7 +8,7 @@ use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::{Api, Client};
 use serde_json::{Map, Value, json};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::core::memory::{MELTDOWN_PROTECTION_ACTIVE, Mark, Observed, REPLICAS, Write};
 use crate::core::plan::Direction;
@@ -124,10 +124,15 @@ impl Writer {
         Ok(Some(kind.observe(&object, replicas)))
     }
 
-    /// Waits until a write in this direction may be made. To be awaited before that write is decided on: it may take long.
-    pub async fn turn(&self, direction: Direction) {
-        if direction == Direction::Up {
-            self.limiter.until_ready().await;
+    /// Waits until a write in this direction may be made. To be awaited before that write is decided on, since it may take
+    /// long; what it returns is to be kept until the write is answered.
+    pub async fn turn(&self, direction: Direction) -> Option<SemaphorePermit<'_>> {
+        match direction {
+            Direction::Down => self.protective.acquire().await.ok(),
+            Direction::Up => {
+                self.limiter.until_ready().await;
+                None
+            }
         }
     }
 
@@ -141,12 +146,7 @@ impl Writer {
         namespace: &str,
         observed: &Observed,
         write: &Write,
-        direction: Direction,
     ) -> Result<(), WriteError> {
-        let _permit = match direction {
-            Direction::Down => self.protective.acquire().await.ok(),
-            Direction::Up => None,
-        };
         let kind = dependent.kind()?;
         let target = Target { api: kind.api(&self.client, namespace), name: &dependent.resource.name, fence: &self.fence };
         let version = observed.resource_version.as_str();

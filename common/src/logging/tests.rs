@@ -111,13 +111,19 @@ fn each_level_shows_what_is_at_least_as_severe() {
 }
 
 #[test]
+fn answers_that_the_client_could_not_read_are_never_quoted() {
+    let written = lines(ZapOptions::default(), || warn!(target: "kube_client::client", "token: secret, cannot be parsed"));
+    assert!(written.is_empty(), "{written:?}");
+}
+
+#[test]
 fn loggers_are_named_after_the_agent() {
     let written = lines(ZapOptions::default(), || {
         info!(target: "prober::core::lease", "");
         info!(target: "weeder", "");
         info!(target: "common::process", "");
         info!(target: "dwd.cluster-controller.reload", "");
-        warn!(target: "kube_client::client", "");
+        warn!(target: "kube_client::config", "");
     });
     let loggers: Vec<_> = written.iter().map(|line| line.split('"').nth(11).expect("a logger")).collect();
     assert_eq!(

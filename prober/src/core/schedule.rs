@@ -7,7 +7,7 @@ use super::moment::Moment;
 use super::verdict::fails;
 
 /// A look this long after a lease's expiry finds it expired; timers may fire up to a millisecond early.
-const JUST_AFTER: TimeDelta = TimeDelta::milliseconds(1);
+pub const JUST_AFTER: TimeDelta = TimeDelta::milliseconds(1);
 /// The wait after the first failed probe; it doubles with each further one.
 const FIRST_RETRY: TimeDelta = TimeDelta::seconds(1);
 
@@ -41,6 +41,8 @@ pub fn verdict_possible<'a>(
 pub struct Outlook {
     /// When the probe that is over ended.
     pub now: Moment,
+    /// The moment that it judged: what became possible since then has not been looked at. `now` after a failed probe.
+    pub judged_at: Moment,
     /// The configured interval with this round's jitter.
     pub interval: TimeDelta,
     /// See [`verdict_possible`]; of the last complete probe. None also before the first one.
@@ -59,25 +61,21 @@ pub struct Outlook {
 pub struct Failure {
     /// How many probes failed in a row, this one included.
     pub in_a_row: u32,
-    /// Whether no probe was ever complete, so that the verdict may be due without our knowing.
-    pub never_complete: bool,
+    /// Whether to try again soon whatever the leases said last: no probe was ever complete, or protection itself failed.
+    pub urgent: bool,
     /// The factor, from 1 on, by which the wait is stretched so that shoots do not move in step.
     pub stretch: f64,
     /// Until when the API server asked us to stay away (429).
     pub throttled_until: Option<Moment>,
 }
 
-/// When to look next. A moment that has passed never schedules.
+/// When to look next. A moment that has been judged never schedules again.
 pub fn next_look(outlook: &Outlook) -> Moment {
-    let Outlook { now, interval, verdict_possible, doubt_from, awaited, failure } = *outlook;
+    let Outlook { now, judged_at, interval, verdict_possible, doubt_from, awaited, failure } = *outlook;
     let regular = now + interval;
-    let retry =
-        failure.filter(|f| f.never_complete || verdict_possible.is_some_and(|due| due <= regular)).map(|f| now + retry_wait(f));
-    let earliest = [verdict_possible, doubt_from, awaited, retry]
-        .into_iter()
-        .flatten()
-        .filter(|&moment| moment > now)
-        .fold(regular, Moment::min);
+    let retry = failure.filter(|f| f.urgent || verdict_possible.is_some_and(|due| due <= regular)).map(|f| now + retry_wait(f));
+    let moments = [verdict_possible, doubt_from, awaited].into_iter().flatten().filter(|&moment| moment > judged_at);
+    let earliest = moments.chain(retry).fold(regular, Moment::min).max(now);
     failure.and_then(|f| f.throttled_until).map_or(earliest, |until| earliest.max(until))
 }
 

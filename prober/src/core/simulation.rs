@@ -43,12 +43,24 @@ struct World {
     /// From when to when no probe can be made.
     gaps: Vec<(Seconds, Seconds)>,
     initial_delay: Seconds,
+    /// How long a look takes.
+    takes: Seconds,
     until: Seconds,
 }
 
 impl Default for World {
     fn default() -> Self {
-        Self { nodes: 3, excluded: 0, skew: 0.0..=0.0, cut: None, step: None, gaps: vec![], initial_delay: 30.0, until: 1800.0 }
+        Self {
+            nodes: 3,
+            excluded: 0,
+            skew: 0.0..=0.0,
+            cut: None,
+            step: None,
+            gaps: vec![],
+            initial_delay: 30.0,
+            takes: 0.0,
+            until: 1800.0,
+        }
     }
 }
 
@@ -80,7 +92,8 @@ impl World {
         while t < self.until {
             run.looks += 1;
             let now = moment(t);
-            let look = Look { sent: now, received: now, wall: wall(t) };
+            let received = moment(t + self.takes);
+            let look = Look { sent: now, received, wall: wall(t + self.takes) };
             let leases = nodes.iter().zip(&names).map(|(node, name)| LeaseRecord {
                 name: name.clone(),
                 renew_time: Some(wall(self.stamp(node, t))),
@@ -103,14 +116,15 @@ impl World {
                 }
             }
             let next = next_look(&Outlook {
-                now,
+                now: received,
+                judged_at: now,
                 interval: span(INTERVAL_S * (1.0 + rng.random_range(0.0..JITTER))),
                 verdict_possible: verdict_possible(candidates.leases.iter().copied(), listed, FRACTION, GRACE),
                 doubt_from: Some(now + GRACE.longest_gap()),
                 awaited: Some(moment(self.initial_delay) + TimeDelta::milliseconds(1)),
                 failure: None,
             });
-            assert!(next > now, "the schedule must go on, or it is a hot loop");
+            assert!(next > now && next >= received, "the schedule must go on, or it is a hot loop");
             t = seconds(next);
             for &(from, to) in &self.gaps {
                 if (from..to).contains(&t) {
@@ -214,6 +228,16 @@ fn without_skew_an_outage_is_seen_the_moment_it_can_be() {
         let late = lateness(&World { nodes, excluded, ..World::default() }, seeds);
         assert!(late[0] >= 0.0, "{nodes} nodes: {} s early", -late[0]);
         assert!(late[late.len() - 1] < 0.01, "{nodes} nodes, {excluded} excluded: {} s late", late[late.len() - 1]);
+    }
+}
+
+#[test]
+fn an_outage_that_becomes_visible_while_a_look_is_under_way_is_seen_by_the_next_one() {
+    for takes in [0.1, 1.0, 3.0] {
+        for (nodes, excluded, seeds) in SHOOTS {
+            let late = lateness(&World { nodes, excluded, takes, ..World::default() }, seeds);
+            assert!(late[late.len() - 1] < takes + 0.01, "{nodes} nodes, looks of {takes} s: {} s late", late[late.len() - 1]);
+        }
     }
 }
 

@@ -4,10 +4,11 @@
 //! them together with the annotations (D-29). Any other kind is scaled by its scale subresource, which the API server's
 //! discovery must know.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use backon::{BackoffBuilder, ExponentialBuilder};
+use backon::{BackoffBuilder, ExponentialBuilder, Retryable};
 use common::view::{Prune, View};
 use kube::api::DynamicObject;
 use kube::core::{DeserializeGuard, GroupVersionKind};
@@ -22,15 +23,24 @@ use crate::core::memory::{Marks, Observed};
 
 /// How often a kind that does not exist is looked for again: a CRD may be installed at any time.
 const MAX_KIND_WAIT: Duration = Duration::from_secs(60);
+/// Reading a scale: the limit of a try, the tries, the wait after the first.
+const SCALE_TIMEOUT: Duration = Duration::from_secs(5);
+const SCALE_TRIES: usize = 4;
+const SCALE_WAIT: Duration = Duration::from_millis(200);
 
 /// One configured dependent, in all shoots.
 pub struct DependentView {
     /// Which resource.
     pub resource: ResourceRef,
     kind: OnceLock<Kind>,
-    view: Arc<View<Observed>>,
+    /// Whether discovery has answered that there is no such kind, or none that can be scaled.
+    no_such_kind: AtomicBool,
+    view: Arc<View<State>>,
     ended: CancellationToken,
 }
+
+/// What is known of one object; none when its replicas could not be read.
+type State = Option<Arc<Observed>>;
 
 /// How a kind is addressed and scaled.
 #[derive(Clone, Debug)]
@@ -79,7 +89,13 @@ impl Kind {
 impl DependentView {
     /// A view that still has to run.
     pub fn new(resource: ResourceRef) -> Arc<Self> {
-        Arc::new(Self { resource, kind: OnceLock::new(), view: View::new("dependents"), ended: CancellationToken::new() })
+        Arc::new(Self {
+            resource,
+            kind: OnceLock::new(),
+            no_such_kind: AtomicBool::new(false),
+            view: View::new("dependents"),
+            ended: CancellationToken::new(),
+        })
     }
 
     /// The state of the dependent in one shoot; none when it does not exist.
@@ -91,7 +107,11 @@ impl DependentView {
         if !self.view.is_known() {
             return Err(Unavailable::Unknown);
         }
-        Ok(self.view.get(namespace, &self.resource.name))
+        match self.view.get(namespace, &self.resource.name).as_deref() {
+            None => Ok(None),
+            Some(Some(observed)) => Ok(Some(Arc::clone(observed))),
+            Some(None) => Err(Unavailable::Unknown),
+        }
     }
 
     /// How the dependent is addressed.
@@ -99,10 +119,17 @@ impl DependentView {
     /// # Errors
     /// When its kind is not known (yet).
     pub fn kind(&self) -> Result<&Kind, Unavailable> {
-        self.kind.get().ok_or_else(|| Unavailable::NoSuchKind {
-            kind: self.resource.kind.clone(),
-            api_version: self.resource.api_version.clone(),
+        let ResourceRef { kind, api_version, .. } = &self.resource;
+        self.kind.get().ok_or_else(|| match self.no_such_kind.load(Ordering::Relaxed) {
+            true => Unavailable::NoSuchKind { kind: kind.clone(), api_version: api_version.clone() },
+            false => Unavailable::Unknown,
         })
+    }
+
+    /// The namespaces in which it carries the meltdown marker.
+    pub fn held_down(&self) -> Vec<String> {
+        let marked = |state: &State| state.as_ref().is_some_and(|observed| observed.marks.held_down);
+        self.view.all().into_iter().filter(|(_, state)| marked(state)).map(|(key, _)| key.namespace).collect()
     }
 
     /// Waits until the view was filled once.
@@ -131,7 +158,7 @@ impl DependentView {
         let named = watcher::Config::default().fields(&format!("metadata.name={}", self.resource.name));
         let view = Arc::clone(&self.view);
         if kind.replicas_in_spec {
-            view.run(api, named, move |object| Some(kind.observe(&object, None)), None, cancelled).await;
+            view.run(api, named, move |object| Some(Some(Arc::new(kind.observe(&object, None)))), None, cancelled).await;
         } else {
             view.run(api, named, ByScale { client, kind }, None, cancelled).await;
         }
@@ -153,9 +180,15 @@ impl DependentView {
                     if scalable && capabilities.scope == Scope::Namespaced {
                         return Kind { api, replicas_in_spec: false };
                     }
+                    self.no_such_kind.store(true, Ordering::Relaxed);
                     tracing::error!(resource = %self.resource, "kind cannot be scaled: it is not namespaced or has no scale subresource");
                 }
-                Err(error) => tracing::error!(resource = %self.resource, error = %error, "kind cannot be found"),
+                Err(error) => {
+                    let answered = matches!(&error, kube::Error::Api(status) if status.code == 404)
+                        || matches!(error, kube::Error::Discovery(_));
+                    self.no_such_kind.store(answered, Ordering::Relaxed);
+                    tracing::error!(resource = %self.resource, error = %error, "kind cannot be found");
+                }
             }
             tokio::time::sleep(waits.next().unwrap_or(MAX_KIND_WAIT)).await;
         }
@@ -168,17 +201,28 @@ struct ByScale {
     kind: Kind,
 }
 
-impl Prune<DynamicObject, Observed> for ByScale {
-    async fn prune(&mut self, object: DynamicObject) -> Option<Observed> {
-        let api = self.kind.api(&self.client, &object.namespace().unwrap_or_default());
-        match api.get_scale(&object.name_any()).await {
-            Ok(scale) => {
-                let replicas = scale.spec.and_then(|spec| spec.replicas).unwrap_or(0);
-                Some(self.kind.observe(&object, Some(replicas)))
-            }
+impl ByScale {
+    /// The replicas of one object; none when it is gone.
+    async fn replicas(&self, namespace: &str, name: &str) -> Result<Option<i32>, String> {
+        let api = self.kind.api(&self.client, namespace);
+        match tokio::time::timeout(SCALE_TIMEOUT, api.get_scale(name)).await {
+            Ok(Ok(scale)) => Ok(Some(scale.spec.and_then(|spec| spec.replicas).unwrap_or(0))),
+            Ok(Err(kube::Error::Api(status))) if status.code == 404 => Ok(None),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(elapsed) => Err(elapsed.to_string()),
+        }
+    }
+}
+
+impl Prune<DynamicObject, State> for ByScale {
+    async fn prune(&mut self, object: DynamicObject) -> Option<State> {
+        let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
+        let waits = ExponentialBuilder::default().with_min_delay(SCALE_WAIT).with_max_times(SCALE_TRIES - 1).with_jitter();
+        match (|| self.replicas(&namespace, &name)).retry(waits).await {
+            Ok(replicas) => Some(Some(Arc::new(self.kind.observe(&object, Some(replicas?))))),
             Err(error) => {
-                tracing::warn!(namespace = object.namespace(), name = object.name_any(), error = %error, "scale cannot be read");
-                None
+                tracing::warn!(namespace, name, error, "scale cannot be read, the resource is unknown until it changes");
+                Some(None)
             }
         }
     }

@@ -74,6 +74,7 @@ fn a_stamp_that_cannot_be_believed_yet_brings_a_verdict_only_when_it_can() {
 
 const CALM: Outlook = Outlook {
     now: Moment::START,
+    judged_at: Moment::START,
     interval: TimeDelta::seconds(30),
     verdict_possible: None,
     doubt_from: None,
@@ -81,13 +82,13 @@ const CALM: Outlook = Outlook {
     failure: None,
 };
 
-const FAILED: Failure = Failure { in_a_row: 1, never_complete: false, stretch: 1.0, throttled_until: None };
+const FAILED: Failure = Failure { in_a_row: 1, urgent: false, stretch: 1.0, throttled_until: None };
 
 #[test]
 fn without_anything_to_wait_for_the_interval_counts_from_the_end_of_the_probe() {
     // PRB-34: what the probe took does not count; the jitter is in the interval already.
     assert_eq!(next_look(&CALM), at(30.0));
-    assert_eq!(next_look(&Outlook { now: at(100.0), interval: span(11.9), ..CALM }), at(111.9));
+    assert_eq!(next_look(&Outlook { now: at(100.0), judged_at: at(100.0), interval: span(11.9), ..CALM }), at(111.9));
 }
 
 #[test]
@@ -129,7 +130,7 @@ fn failures_near_or_past_a_verdict_are_repeated_after_1_2_and_4_s_up_to_the_inte
 
 #[test]
 fn failures_before_the_first_complete_probe_are_repeated_as_soon() {
-    let failure = Some(Failure { never_complete: true, ..FAILED });
+    let failure = Some(Failure { urgent: true, ..FAILED });
     assert_eq!(next_look(&Outlook { failure, ..CALM }), at(1.0));
 }
 
@@ -147,7 +148,7 @@ fn repetitions_are_stretched() {
 
 #[test]
 fn an_api_server_that_asks_for_time_gets_it_before_anything_else() {
-    let throttled = |until: f64| Some(Failure { throttled_until: Some(at(until)), never_complete: true, ..FAILED });
+    let throttled = |until: f64| Some(Failure { throttled_until: Some(at(until)), urgent: true, ..FAILED });
     let pressing = Outlook { verdict_possible: Some(at(2.0)), awaited: Some(at(3.0)), ..CALM };
     assert_eq!(next_look(&Outlook { failure: throttled(10.0), ..pressing }), at(10.0));
     assert_eq!(next_look(&Outlook { failure: throttled(45.0), ..pressing }), at(45.0), "also beyond the interval");
@@ -211,11 +212,12 @@ proptest! {
         awaited in prop::option::of(-100.0..100.0_f64),
         failure in prop::option::of((1_u32..40, any::<bool>(), 1.0..1.5_f64, prop::option::of(-10.0..60.0_f64))),
     ) {
-        let failure = failure.map(|(in_a_row, never_complete, stretch, throttled)| Failure {
-            in_a_row, never_complete, stretch, throttled_until: throttled.map(|wait| at(now + wait)),
+        let failure = failure.map(|(in_a_row, urgent, stretch, throttled)| Failure {
+            in_a_row, urgent, stretch, throttled_until: throttled.map(|wait| at(now + wait)),
         });
         let next = next_look(&Outlook { doubt_from: None,
             now: at(now),
+            judged_at: at(now),
             interval: span(interval),
             verdict_possible: possible.map(|ahead| at(now + ahead)),
             awaited: awaited.map(|ahead| at(now + ahead)),
