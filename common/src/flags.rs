@@ -130,6 +130,8 @@ pub struct AgentArgs {
     pub kube_api_burst: i64,
     /// `--metrics-bind-addr`, as Go writes addresses (`:9643`); "0" for none.
     pub metrics_bind_addr: String,
+    /// `--metrics-per-shoot`: whether metrics tell shoots apart.
+    pub metrics_per_shoot: bool,
     /// `--health-bind-addr`; "0" or empty for none.
     pub health_bind_addr: String,
     /// `--pprof-bind-addr`: accepted; nothing is served there.
@@ -169,6 +171,7 @@ impl Default for AgentArgs {
             kube_api_qps: DEFAULT_QPS,
             kube_api_burst: DEFAULT_BURST,
             metrics_bind_addr: ":9643".into(),
+            metrics_per_shoot: false,
             health_bind_addr: ":9644".into(),
             pprof_bind_addr: ":8081".into(),
             leader_election: LeaderElection::default(),

@@ -46,7 +46,7 @@ pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result
     file.report_to(&mut frame.registry, frame.events.clone(), frame.home.clone());
     let burst = NonZeroU32::new(u32::try_from(args.kube_api_burst).unwrap_or(u32::MAX)).unwrap_or(NonZeroU32::MIN);
     let metrics = Metrics::register(&mut frame.registry);
-    let board = Board::new(clock);
+    let board = Board::new(clock, args.metrics_per_shoot);
     frame.registry.register_collector(Box::new(board.clone()));
     let (config_sender, configs) = watch::channel(Arc::new(config));
     let seed = Arc::new(Seed::new(frame.client.clone(), &configs.borrow()));

@@ -18,6 +18,8 @@ use crate::core::verdict::Tally;
 #[derive(Clone)]
 pub struct Board {
     clock: Clock,
+    /// Whether metrics tell shoots apart.
+    per_shoot: bool,
     lines: Arc<Mutex<Lines>>,
 }
 
@@ -40,6 +42,8 @@ pub struct Line {
     pub excluded: BTreeMap<&'static str, usize>,
     /// How many leases are judged by clocks that differ from ours.
     pub skewed: usize,
+    /// Whether nothing is written because the shoot's operators say so.
+    pub paused: bool,
     /// What carries the meltdown marker, and since when this process has seen it.
     pub held_down: BTreeMap<ResourceRef, Moment>,
 }
@@ -51,9 +55,9 @@ pub struct Place {
 }
 
 impl Board {
-    /// An empty board.
-    pub fn new(clock: Clock) -> Self {
-        Self { clock, lines: Arc::default() }
+    /// An empty board. With `per_shoot` there are metrics that tell shoots apart, so that their number grows with the shoots'.
+    pub fn new(clock: Clock, per_shoot: bool) -> Self {
+        Self { clock, per_shoot, lines: Arc::default() }
     }
 
     /// Notes what a Cluster says of its shoot, in one word from a fixed set; none when the Cluster is gone.
@@ -73,6 +77,7 @@ impl Board {
             tally: Tally::default(),
             excluded: BTreeMap::new(),
             skewed: 0,
+            paused: false,
             held_down: BTreeMap::new(),
         };
         self.lock().probed.insert(namespace.clone(), line);
@@ -109,6 +114,12 @@ impl Drop for Place {
 }
 
 impl Line {
+    /// The leases of the last complete probe by their state.
+    fn leases(&self) -> [(&'static str, usize); 4] {
+        let Tally { candidates, expired, undecided } = self.tally;
+        [("candidate", candidates), ("expired", expired), ("undecided", undecided), ("skewed", self.skewed)]
+    }
+
     /// Notes what carries the marker now; what did before keeps its time.
     pub fn hold_down<'a>(&mut self, marked: impl IntoIterator<Item = &'a ResourceRef>, now: Moment) {
         let before = std::mem::take(&mut self.held_down);
@@ -132,15 +143,12 @@ impl Collector for Board {
         for state in lines.states.values() {
             *states.entry(state).or_default() += 1;
         }
-        let mut leases = BTreeMap::from([("candidate", 0), ("expired", 0), ("undecided", 0), ("skewed", 0)]);
+        let mut leases: BTreeMap<&str, i64> = BTreeMap::new();
         let mut excluded: BTreeMap<&str, i64> = BTreeMap::new();
         let mut held: BTreeMap<&ResourceRef, (i64, Moment)> = BTreeMap::new();
         let mut oldest = TimeDelta::zero();
         for line in lines.probed.values() {
-            let Tally { candidates, expired, undecided } = line.tally;
-            for (state, count) in
-                [("candidate", candidates), ("expired", expired), ("undecided", undecided), ("skewed", line.skewed)]
-            {
+            for (state, count) in line.leases() {
                 *leases.entry(state).or_default() += count as i64;
             }
             for (reason, count) in &line.excluded {
@@ -164,9 +172,29 @@ impl Collector for Board {
         gauges(&mut encoder, "dwd_excluded_nodes", "Nodes or leases that did not count, by reason.", &by("reason", excluded))?;
         gauges(&mut encoder, "dwd_held_down", "Shoots in which a resource is held down.", &counts)?;
         gauges(&mut encoder, "dwd_held_down_seconds", "For how long a resource has been held down, the longest.", &ages)?;
-        let age = [(vec![], seconds(oldest))];
-        gauges(&mut encoder, "dwd_oldest_complete_probe_seconds", "Time since the last complete probe, the longest.", &age)
+        let help = "Time since the last complete probe, the longest.";
+        gauge(&mut encoder, "dwd_oldest_complete_probe_seconds", help, seconds(oldest))?;
+        let paused = lines.probed.values().filter(|line| line.paused).count();
+        let help = "Shoots for which nothing is written, as their operators want it.";
+        gauge(&mut encoder, "dwd_paused_shoots", help, paused as f64)?;
+        if self.per_shoot { encode_shoots(&mut encoder, &lines.probed, now) } else { Ok(()) }
     }
+}
+
+/// The metrics that tell shoots apart.
+fn encode_shoots(encoder: &mut DescriptorEncoder<'_>, probed: &HashMap<String, Line>, now: Moment) -> std::fmt::Result {
+    let (mut leases, mut ages, mut held) = (Vec::new(), Vec::new(), Vec::new());
+    for (namespace, line) in probed {
+        let place = ("namespace", namespace.clone());
+        leases.extend(line.leases().map(|(state, count)| (vec![place.clone(), ("state", state.to_owned())], count as f64)));
+        ages.push((vec![place.clone()], seconds(now - line.complete)));
+        held.extend(line.held_down.iter().map(|(resource, since)| {
+            (vec![place.clone(), ("kind", resource.kind.clone()), ("name", resource.name.clone())], seconds(now - *since))
+        }));
+    }
+    gauges(encoder, "dwd_shoot_leases", "Leases of the last complete probe.", &leases)?;
+    gauges(encoder, "dwd_shoot_complete_probe_seconds", "Time since the last complete probe.", &ages)?;
+    gauges(encoder, "dwd_shoot_held_down_seconds", "For how long a resource has been held down.", &held)
 }
 
 fn seconds(span: TimeDelta) -> f64 {
@@ -184,4 +212,9 @@ fn gauges(
         ConstGauge::new(*value).encode(metric.encode_family(labels)?)?;
     }
     Ok(())
+}
+
+/// A gauge without labels.
+fn gauge(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: f64) -> std::fmt::Result {
+    ConstGauge::new(value).encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)
 }

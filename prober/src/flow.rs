@@ -334,12 +334,17 @@ impl Flow {
         }
         loop {
             self.seed.clusters.live().await;
-            if self.is_still_ours() {
+            if self.is_still_ours() && !self.is_paused() {
                 return;
             }
-            // The shoot's task is about to hear of it too, and ends this flow.
+            // The shoot's task is about to see it too, and ends this flow.
             sleep(LOOK_AT_MEMORY).await;
         }
+    }
+
+    /// Whether the shoot's operators want nothing written.
+    pub fn is_paused(&self) -> bool {
+        self.seed.is_paused(&self.namespace)
     }
 
     /// Whether the Cluster, as it is known now, still wants its shoot to be probed by this very task.

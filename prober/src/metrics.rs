@@ -87,7 +87,7 @@ impl Metrics {
         );
         registry.register(
             "dwd_abandoned_flows",
-            "Scale flows given up because the verdict turned",
+            "Scale flows given up because the verdict turned or the shoot was paused",
             metrics.abandoned_flows.clone(),
         );
         registry.register(

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use common::view::{Key, View};
+use k8s_openapi::api::core::v1::Namespace;
 use kube::core::DeserializeGuard;
 use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt};
@@ -18,6 +19,9 @@ use self::dependent::DependentView;
 use self::secret::SecretView;
 use crate::config::{Config, Dependent, ResourceRef};
 use crate::gardener::{Cluster, Machine, Shoot};
+
+/// The annotation on a shoot's namespace with which operators say: probe, but write nothing in either direction.
+const PAUSE: &str = "dependency-watchdog.gardener.cloud/pause";
 
 /// What is kept of a Cluster.
 #[derive(Debug)]
@@ -36,6 +40,8 @@ pub struct Seed {
     pub clusters: Arc<View<ClusterState>>,
     /// Per Machine that is neither Failed nor Terminating, the node that it backs.
     machines: Arc<View<String>>,
+    /// The namespaces whose shoots are paused.
+    paused: Arc<View<()>>,
     /// What the config names; it changes with the config.
     named: RwLock<Named>,
 }
@@ -54,6 +60,7 @@ impl Seed {
             client,
             clusters: View::new("clusters"),
             machines: View::new("machines"),
+            paused: View::new("namespaces"),
             named: RwLock::new(Named {
                 secrets: SecretView::new(&config.kubeconfig_secret_name),
                 dependents: config.dependents.iter().map(|dependent| DependentView::new(dependent.resource.clone())).collect(),
@@ -78,6 +85,10 @@ impl Seed {
         let machines: Api<DeserializeGuard<Machine>> = Api::all(client());
         let prune = |machine: Machine| machine.usable_node().map(str::to_owned);
         tasks.spawn(Arc::clone(&self.machines).run(machines, watcher::Config::default(), prune, None, cancelled.clone()));
+
+        let namespaces: Api<DeserializeGuard<Namespace>> = Api::all(client());
+        let prune = |namespace: Namespace| namespace.annotations().get(PAUSE).is_some_and(|value| value == "true").then_some(());
+        tasks.spawn(Arc::clone(&self.paused).run(namespaces, watcher::Config::default(), prune, None, cancelled.clone()));
 
         let named = self.named();
         tasks.spawn(named.secrets.run(client(), cancelled));
@@ -122,7 +133,7 @@ impl Seed {
     /// Waits until every view was filled once.
     pub async fn filled(&self) {
         let named = self.named();
-        futures::join!(self.clusters.live(), self.machines.live(), named.secrets.view.live());
+        futures::join!(self.clusters.live(), self.machines.live(), self.paused.live(), named.secrets.view.live());
         futures::future::join_all(named.dependents.iter().map(|dependent| dependent.filled())).await;
     }
 
@@ -139,6 +150,11 @@ impl Seed {
     /// The Secrets with the kubeconfigs of the shoots.
     pub fn secrets(&self) -> Arc<SecretView> {
         self.named().secrets
+    }
+
+    /// Whether the operators of a shoot want nothing written for it.
+    pub fn is_paused(&self, namespace: &str) -> bool {
+        self.paused.get("", namespace).is_some()
     }
 
     /// The nodes of a shoot that usable Machines back; none when the Machines are not known (D-27).

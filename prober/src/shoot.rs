@@ -87,6 +87,8 @@ struct Shoot {
     /// Until when the shoot's API server asked us to stay away (429).
     throttled_until: Option<Moment>,
     flow_failures: u32,
+    /// Whether nothing is written because the shoot's operators say so.
+    paused: bool,
     /// Whether the last finding could not be acted on and a new one is wanted at once.
     look_again: bool,
     last_category: Option<&'static str>,
@@ -146,6 +148,7 @@ pub async fn run(
         failures: 0,
         throttled_until: None,
         flow_failures: 0,
+        paused: false,
         look_again: false,
         last_category: None,
         last_verdict: None,
@@ -265,16 +268,22 @@ impl Shoot {
         let now = self.clock.now();
         let verdict = finding.verdict;
         self.up_since = verdict.is_up().then(|| self.up_since.unwrap_or(now));
+        let paused = self.flow.is_paused();
+        if paused != self.paused {
+            tracing::info!(paused, "pause annotation on the shoot's namespace");
+            self.paused = paused;
+        }
         let contradicts = match &self.running {
+            Some(_) if paused => true,
             Some((Direction::Down, _)) => verdict.is_up(),
             Some((Direction::Up, _)) => verdict == Verdict::ScaleDown,
             None => false,
         };
         if contradicts && let Some((direction, _)) = self.running.take() {
             self.metrics.flow_abandoned(direction);
-            tracing::info!(direction = direction.as_str(), verdict = verdict.as_str(), "verdict turned, flow abandoned");
+            tracing::info!(direction = direction.as_str(), verdict = verdict.as_str(), paused, "flow abandoned");
         }
-        if self.running.is_some() || now < self.writes_from {
+        if paused || self.running.is_some() || now < self.writes_from {
             return;
         }
         if now - finding.judged_at > span(self.config.probe_timeout) + STALL {
@@ -373,6 +382,7 @@ impl Shoot {
         let held_down = self.flow.held_down();
         self.place.update(|line| {
             line.due = next;
+            line.paused = self.paused;
             line.hold_down(held_down, self.clock.now());
         });
     }

@@ -90,6 +90,14 @@ pub(super) const FLAGS: &[Flag] = &[
         show: |args| args.metrics_bind_addr.clone(),
     },
     Flag {
+        name: "metrics-per-shoot",
+        alias: None,
+        takes: "",
+        help: "Show metrics that tell shoots apart, so that their number grows with that of the shoots. For the prober.",
+        set: |args, text| value::boolean(text).map(|per_shoot| args.metrics_per_shoot = per_shoot),
+        show: |args| args.metrics_per_shoot.to_string(),
+    },
+    Flag {
         name: "health-bind-addr",
         alias: Some("health-bind-address"),
         takes: "address",

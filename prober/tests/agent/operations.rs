@@ -20,6 +20,10 @@ struct Served {
 
 impl Served {
     async fn start() -> Self {
+        Self::start_with(&[]).await
+    }
+
+    async fn start_with(flags: &[&str]) -> Self {
         let mut world = World::new().await;
         let [metrics, health] = [free_port(), free_port()].map(|port| format!("127.0.0.1:{port}"));
         world.servers = vec![
@@ -27,6 +31,7 @@ impl Served {
             format!("--health-bind-addr={health}"),
             "--pprof-bind-addr=0".into(),
         ];
+        world.servers.extend(flags.iter().map(ToString::to_string));
         world.start(CONFIG);
         world.looks(3).await;
         Self { world, metrics: format!("http://{metrics}/metrics"), health: format!("http://{health}") }
@@ -81,11 +86,9 @@ async fn an_outage_shows_in_the_metrics_and_its_end_too() {
 
 #[tokio::test]
 async fn every_metric_is_documented_and_every_documented_metric_is_served() {
-    let served = Served::start().await;
+    let served = Served::start_with(&["--metrics-per-shoot"]).await;
     served.world.nodes.cut_all();
     served.world.until([held("1"), held("1"), held("1")]).await;
-    served.world.nodes.heal_all();
-    served.world.until([at(1), at(1), at(1)]).await;
     let (_, text) = served.get(&served.metrics, "text/plain").await;
     let names = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
     let shown: BTreeSet<&str> = names.collect();
@@ -108,6 +111,49 @@ async fn both_formats_are_served_and_a_shoot_is_no_label() {
     let (_, open) = served.get(&served.metrics, "application/openmetrics-text;version=1.0.0,text/plain;q=0.5").await;
     assert!(open.ends_with("# EOF\n"), "{open}");
     assert!(!text.contains(NAMESPACE) && !open.contains(NAMESPACE));
+    served.world.end().await;
+}
+
+#[tokio::test]
+async fn shoots_are_told_apart_only_where_that_is_asked_for() {
+    let served = Served::start_with(&["--metrics-per-shoot"]).await;
+    let own = format!("dwd_shoot_leases{{namespace=\"{NAMESPACE}\",state=\"candidate\"}}");
+    assert_eq!(served.metric(&own).await, 3.0);
+    served.world.end().await;
+}
+
+#[tokio::test]
+async fn a_paused_shoot_is_probed_and_nothing_is_written_for_it() {
+    let served = Served::start().await;
+    let pause = |value: &str| {
+        let annotations = serde_json::json!({ "dependency-watchdog.gardener.cloud/pause": value });
+        let metadata = serde_json::json!({ "name": NAMESPACE, "annotations": annotations });
+        served.world.apply(serde_json::json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": metadata }));
+    };
+    pause("true");
+    while served.metric("dwd_paused_shoots").await < 1.0 {
+        served.world.looks(1).await;
+    }
+    served.world.nodes.cut_all();
+    while served.metric("dwd_leases{state=\"expired\"}").await < 3.0 {
+        served.world.looks(1).await;
+    }
+    served.world.looks(2).await;
+    assert_eq!(served.world.written(), Vec::<String>::new());
+    pause("false");
+    served.world.until([held("1"), held("1"), held("1")]).await;
+    pause("true");
+    while served.metric("dwd_paused_shoots").await < 1.0 {
+        served.world.looks(1).await;
+    }
+    served.world.nodes.heal_all();
+    while served.metric("dwd_leases{state=\"expired\"}").await > 0.0 {
+        served.world.looks(1).await;
+    }
+    served.world.looks(2).await;
+    served.world.until([held("1"), held("1"), held("1")]).await;
+    pause("");
+    served.world.until([at(1), at(1), at(1)]).await;
     served.world.end().await;
 }
 
