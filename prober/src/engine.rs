@@ -27,7 +27,6 @@ use crate::clock::Clock;
 use crate::core::lease::LeaseRecord;
 use crate::core::moment::{Look, Moment};
 use crate::core::verdict::NodeRecord;
-use crate::seed::secret::KubeconfigSecret;
 
 /// A connection is replaced after this time, so that load balancers and rolled API servers get their share (D-17).
 const LINK_LIFE: Duration = Duration::from_secs(600);
@@ -38,6 +37,12 @@ const CONNECT: Duration = Duration::from_secs(3);
 const NODES_PER_PAGE: &str = "500";
 /// More pages than this are no honest list: Kubernetes supports 5,000 nodes.
 const MAX_PAGES: usize = 100;
+
+/// What is kept of the Secret with a kubeconfig. Has no `Debug`: it holds credentials.
+pub struct KubeconfigSecret {
+    /// The value of the key `kubeconfig`.
+    pub kubeconfig: Option<Vec<u8>>,
+}
 
 /// Where the kubeconfig comes from.
 pub trait Secrets {

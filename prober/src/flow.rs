@@ -5,13 +5,14 @@
 //! Up: strict order. A level starts when all of the one before it is written and ready, or 5 s after the write; what
 //! cannot be written holds back the later levels.
 
+mod tell;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use common::events::Events;
 use futures::future::join_all;
 use futures::stream::{FuturesUnordered, StreamExt};
-use k8s_openapi::api::core::v1::ObjectReference;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -272,29 +273,6 @@ impl Flow {
         Ok(if write.replicas.is_some() { Done::Scaled } else { Done::Unmarked })
     }
 
-    /// Tells operators at the resource itself, or at the agent's Lease where Events may not be written there.
-    fn tell_write(&self, resource: &ResourceRef, observed: &Observed, write: &Write) {
-        let about = about(resource, &self.namespace, &observed.uid);
-        let before = observed.replicas;
-        match write.replicas {
-            Some(0) => {
-                let message = format!("Scaled from {before} to 0: the nodes have lost the way to their API server");
-                self.events.warning(&about, "ScaledDown", message);
-            }
-            Some(replicas) => {
-                let message = format!("Scaled from {before} to {replicas}: the nodes reach their API server");
-                self.events.normal(&about, "ScaledUp", message);
-            }
-            None => self.events.normal(&about, "ProtectionRemoved", format!("Annotations removed, replicas stay at {before}")),
-        }
-    }
-
-    fn tell_failure(&self, resource: &ResourceRef, direction: Direction, error: &WriteError) {
-        let uid = self.seed.dependent(resource).and_then(|view| view.observed(&self.namespace).ok()?);
-        let about = about(resource, &self.namespace, uid.as_ref().map_or("", |observed| &observed.uid));
-        self.events.warning(&about, "ScalingFailed", format!("Cannot be scaled {}: {error}", direction.as_str()));
-    }
-
     /// What is to be written, and what that is based on.
     async fn decision(
         &self,
@@ -395,18 +373,6 @@ impl Flow {
 
     fn view(&self, dependent: &Dependent) -> Result<Arc<DependentView>, Unavailable> {
         self.seed.dependent(&dependent.resource).ok_or(Unavailable::Unknown)
-    }
-}
-
-/// What Events about a dependent refer to.
-fn about(resource: &ResourceRef, namespace: &str, uid: &str) -> ObjectReference {
-    ObjectReference {
-        api_version: Some(resource.api_version.clone()),
-        kind: Some(resource.kind.clone()),
-        namespace: Some(namespace.to_owned()),
-        name: Some(resource.name.clone()),
-        uid: (!uid.is_empty()).then(|| uid.to_owned()),
-        ..ObjectReference::default()
     }
 }
 

@@ -9,22 +9,15 @@ use kube::runtime::watcher;
 use kube::{Api, Client};
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::Secrets;
 use crate::engine::error::Cause;
+use crate::engine::{KubeconfigSecret, Secrets};
 use crate::seed::Seed;
 
 /// The key of the Secret's data that holds the kubeconfig (rule 41).
 const KUBECONFIG: &str = "kubeconfig";
 
-/// What is kept of a Secret. Has no `Debug`: it holds credentials.
-pub struct KubeconfigSecret {
-    /// The value of the key `kubeconfig`.
-    pub kubeconfig: Option<Vec<u8>>,
-}
-
-impl KubeconfigSecret {
-    /// Takes the kubeconfig out of a Secret.
-    pub fn of(secret: Secret) -> Self {
+impl From<Secret> for KubeconfigSecret {
+    fn from(secret: Secret) -> Self {
         Self { kubeconfig: secret.data.and_then(|mut data| data.remove(KUBECONFIG)).map(|bytes| bytes.0) }
     }
 }
@@ -48,7 +41,7 @@ impl SecretView {
     pub fn run(&self, client: Client, cancelled: &CancellationToken) -> impl Future<Output = ()> + Send + use<> {
         let api: Api<DeserializeGuard<Secret>> = Api::all(client);
         let named = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
-        let prune = |secret| Some(KubeconfigSecret::of(secret));
+        let prune = |secret| Some(KubeconfigSecret::from(secret));
         let work = Arc::clone(&self.view).run(api, named, prune, None, cancelled.clone());
         let ended = self.ended.clone();
         async move {
@@ -85,7 +78,7 @@ impl Secrets for ShootSecret {
         let name = &self.seed.secrets().name;
         let api: Api<Secret> = Api::namespaced(self.seed.client.clone(), &self.namespace);
         match api.get_opt(name).await {
-            Ok(Some(secret)) => Ok(Arc::new(KubeconfigSecret::of(secret))),
+            Ok(Some(secret)) => Ok(Arc::new(KubeconfigSecret::from(secret))),
             Ok(None) => Err(Cause::NoSecret),
             Err(error) => {
                 tracing::debug!(namespace = self.namespace, name, error = %error, "Secret cannot be read anew");

@@ -8,9 +8,9 @@ use memory_api::{Authority, MemoryApi, Options};
 use prober::clock::Clock;
 use prober::core::lease::LeaseRecord;
 use prober::core::verdict::NodeRecord;
+use prober::engine::KubeconfigSecret;
 use prober::engine::error::{Cause, ProbeError};
 use prober::engine::{Budget, Engine, Secrets, Seen};
-use prober::seed::secret::KubeconfigSecret;
 use serde_json::json;
 
 pub const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
