@@ -8,7 +8,7 @@ help: ## List the recipes
 
 .PHONY: demo
 demo: ## Show an outage and its rescue, in about two minutes; needs Rust only
-	@cargo build --quiet --release --package dependency-watchdog --package demo
+	cargo build --release --package dependency-watchdog --package demo
 	@target/release/demo target/release/dependency-watchdog
 
 .PHONY: build
