@@ -29,7 +29,7 @@ pub enum Answer {
     Refused(u16),
     /// No answer, or none that can be understood.
     NoAnswer,
-    /// This process does not lead at present: nothing was sent.
+    /// This process does not lead at present: nothing was sent, or nobody waits for the answer any more.
     NotLeading,
 }
 
@@ -80,20 +80,20 @@ impl Answer {
 
 /// Deletes a pod with its own grace period, if it is the one that was meant. Nothing is sent through a closed fence.
 pub async fn delete(client: Client, fence: &Fence, deletion: &Deletion) -> Answer {
-    if !fence.is_open() {
-        return Answer::NotLeading;
-    }
     let api: Api<Pod> = Api::namespaced(client, &deletion.pod.namespace);
     let preconditions = Preconditions { uid: Some(deletion.uid.clone()), resource_version: None };
     let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-    let answer = match tokio::time::timeout(TIMEOUT, api.delete(&deletion.pod.name, &params)).await {
-        Ok(Ok(_)) => Answer::Deleted,
-        Ok(Err(error)) => {
+    // A DELETE may wait for a connection first, and must not be sent when the fence has closed meanwhile.
+    let request = tokio::time::timeout(TIMEOUT, api.delete(&deletion.pod.name, &params));
+    let answer = match fence.while_open(request).await {
+        None => return Answer::NotLeading,
+        Some(Ok(Ok(_))) => Answer::Deleted,
+        Some(Ok(Err(error))) => {
             let answer = Answer::from(&error);
             log(deletion, answer, &error);
             return answer;
         }
-        Err(elapsed) => {
+        Some(Err(elapsed)) => {
             log(deletion, Answer::NoAnswer, &elapsed);
             return Answer::NoAnswer;
         }

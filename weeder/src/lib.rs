@@ -20,6 +20,7 @@ pub mod pod;
 pub mod pulse;
 pub mod slice;
 pub mod watch;
+pub mod watches;
 pub mod weeding;
 
 pub use agent::run;

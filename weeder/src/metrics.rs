@@ -57,7 +57,7 @@ impl Metrics {
         for cause in [Cause::Start, Cause::Recovery] {
             drop(self.opened.get_or_create(&Why { reason: cause.as_str() }));
         }
-        for end in [End::Over, End::NotReady, End::Renewed] {
+        for end in [End::Over, End::NotReady, End::Renewed, End::Dropped] {
             drop(self.closed.get_or_create(&Why { reason: end.as_str() }));
         }
         for result in Answer::WORDS {
@@ -72,15 +72,14 @@ impl Metrics {
     /// Something happened to a window.
     pub fn window(&self, event: Event) {
         match event {
-            Event::Opened(cause) => {
-                self.opened.get_or_create(&Why { reason: cause.as_str() }).inc();
-                self.open.inc();
-            }
-            Event::Closed(end) => {
-                self.closed.get_or_create(&Why { reason: end.as_str() }).inc();
-                self.open.dec();
-            }
-        }
+            Event::Opened(cause) => self.opened.get_or_create(&Why { reason: cause.as_str() }).inc(),
+            Event::Closed(end) => self.closed.get_or_create(&Why { reason: end.as_str() }).inc(),
+        };
+    }
+
+    /// So many windows are open.
+    pub fn windows_open(&self, count: usize) {
+        self.open.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
     /// A DELETE ended.

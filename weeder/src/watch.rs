@@ -20,12 +20,14 @@ pub struct Courier<V, P> {
     metrics: Metrics,
     objects: HashMap<Key, V>,
     unreadable: HashSet<Key>,
+    /// A place in the queue, so that the loss of the watch can be told at once, however full it is.
+    loss: Option<mpsc::OwnedPermit<Change<V>>>,
 }
 
 impl<V, P> Courier<V, P> {
     /// Sends to `changes` what `prune` leaves; `what` names the objects in logs.
     pub fn new(what: &'static str, prune: P, changes: mpsc::Sender<Change<V>>, metrics: Metrics) -> Self {
-        Self { what, prune, changes, metrics, objects: HashMap::new(), unreadable: HashSet::new() }
+        Self { what, prune, changes, metrics, objects: HashMap::new(), unreadable: HashSet::new(), loss: None }
     }
 }
 
@@ -56,6 +58,10 @@ where
             Event::Init => {
                 self.objects.clear();
                 self.unreadable.clear();
+                if self.loss.is_none() {
+                    // Fails only when nobody is left to be told.
+                    self.loss = self.changes.clone().reserve_owned().await.ok();
+                }
                 return false;
             }
             Event::InitApply(object) => {
@@ -86,6 +92,9 @@ where
     fn broke(&mut self, error: &str) {
         self.metrics.restart(self.what);
         tracing::warn!(what = self.what, error, "watch broke, it starts anew");
+        if let Some(loss) = self.loss.take() {
+            drop(loss.send(Change::Lost));
+        }
     }
 }
 

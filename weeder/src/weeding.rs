@@ -1,14 +1,11 @@
 //! The work: tells the core what the watches show, and does what is due.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use common::follow::follow;
 use common::leader_election::Fence;
-use kube::core::DeserializeGuard;
-use kube::runtime::watcher;
-use kube::{Api, Client};
-use tokio::sync::mpsc;
+use kube::Client;
+use tokio::sync::watch;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -16,18 +13,11 @@ use tokio_util::sync::CancellationToken;
 use crate::config::Config;
 use crate::core::deletion::Deletion;
 use crate::core::namespaces::Namespaces;
-use crate::core::news::{Change, Event, Report};
-use crate::core::readiness::Slice;
-use crate::core::verdict::{Weed, judge};
+use crate::core::news::{Event, Report};
 use crate::delete::{Answer, delete};
 use crate::metrics::Metrics;
-use crate::pod::Pod;
 use crate::pulse::{BEAT, Pulse};
-use crate::slice::{EndpointSlice, SERVICE_NAME};
-use crate::watch::Courier;
-
-/// Changes that may wait to be followed; more of them hold up the watch.
-const CHANGES: usize = 256;
+use crate::watches::Watches;
 
 /// By what the rest of the process sees how the work goes. Clones share what they show.
 #[derive(Clone, Debug, Default)]
@@ -38,64 +28,25 @@ pub struct Instruments {
     pub pulse: Pulse,
 }
 
-/// Weeds until cancelled. Nothing is deleted while `fence` is closed; what is watched is watched all the same.
-pub async fn weed(client: Client, config: Config, fence: Fence, instruments: Instruments, cancelled: CancellationToken) {
-    let config = Arc::new(config);
-    let (slices_in, slices) = mpsc::channel(CHANGES);
-    let (pods_in, pods) = mpsc::channel(CHANGES);
-    let mut watches = JoinSet::new();
-    let watch = Watch {
-        client: client.clone(),
-        config: Arc::clone(&config),
-        metrics: instruments.metrics.clone(),
-        cancelled: cancelled.clone(),
-    };
-    watches.spawn(watch.clone().slices(slices_in));
-    watches.spawn(watch.pods(pods_in));
-    let namespaces = Namespaces::new(Arc::clone(&config));
-    let Instruments { metrics, pulse } = instruments;
-    let weeding = Weeding { client, config, fence, metrics, pulse, namespaces, deletions: JoinSet::new(), sent: HashMap::new() };
-    weeding.run(slices, pods, cancelled).await;
-    while watches.join_next().await.is_some() {}
-}
-
-/// What both watches need.
-#[derive(Clone)]
-struct Watch {
+/// Weeds until cancelled. Nothing is deleted while `fence` is closed; what is watched is watched all the same. A change of the
+/// config is taken up without a new start: what is known stays known, and windows that are open go on.
+pub async fn weed(
     client: Client,
-    config: Arc<Config>,
-    metrics: Metrics,
+    mut configs: watch::Receiver<Arc<Config>>,
+    fence: Fence,
+    instruments: Instruments,
     cancelled: CancellationToken,
-}
-
-impl Watch {
-    async fn slices(self, changes: mpsc::Sender<Change<Slice>>) {
-        let Self { client, config, metrics, cancelled } = self;
-        let names: Vec<&str> = config.services.iter().map(|service| service.name.as_str()).collect();
-        let selected = watcher::Config::default().labels(&format!("{SERVICE_NAME} in ({})", names.join(",")));
-        let api: Api<DeserializeGuard<EndpointSlice>> = Api::all(client);
-        let prune = move |slice: EndpointSlice| slice.pruned(&config.services);
-        follow(api, selected, Courier::new("endpointslices", prune, changes, metrics), cancelled).await;
-    }
-
-    async fn pods(self, changes: mpsc::Sender<Change<Weed>>) {
-        let Self { client, config, metrics, cancelled } = self;
-        let selector = config.common_selector();
-        if selector.is_nothing() {
-            // No pod is of interest, and that is known without asking. Who receives this cannot have ended yet.
-            let _ = changes.send(Change::Listed { objects: HashMap::new(), unreadable: HashSet::new() }).await;
-            return cancelled.cancelled().await;
-        }
-        let selected = watcher::Config::default().labels(&selector.to_string());
-        let api: Api<DeserializeGuard<Pod>> = Api::all(client);
-        let prune = move |pod: Pod| judge(&pod, &config.services).ok();
-        follow(api, selected, Courier::new("pods", prune, changes, metrics), cancelled).await;
-    }
+) {
+    let config = Arc::clone(&configs.borrow_and_update());
+    let watches = Watches::start(&client, &config, &instruments.metrics);
+    let weeding = Weeding::new(client, config, watches, fence, instruments);
+    weeding.run(configs, cancelled).await;
 }
 
 struct Weeding {
     client: Client,
     config: Arc<Config>,
+    watches: Watches,
     fence: Fence,
     metrics: Metrics,
     pulse: Pulse,
@@ -106,16 +57,19 @@ struct Weeding {
 }
 
 impl Weeding {
-    async fn run(
-        mut self,
-        mut slices: mpsc::Receiver<Change<Slice>>,
-        mut pods: mpsc::Receiver<Change<Weed>>,
-        cancelled: CancellationToken,
-    ) {
+    fn new(client: Client, config: Arc<Config>, watches: Watches, fence: Fence, instruments: Instruments) -> Self {
+        let namespaces = Namespaces::new(Arc::clone(&config));
+        let Instruments { metrics, pulse } = instruments;
+        let (deletions, sent) = (JoinSet::new(), HashMap::new());
+        Self { client, config, watches, fence, metrics, pulse, namespaces, deletions, sent }
+    }
+
+    async fn run(mut self, mut configs: watch::Receiver<Arc<Config>>, cancelled: CancellationToken) {
         let mut leads = false;
         loop {
             self.pulse.beat(self.namespaces.is_filled());
             self.metrics.namespaces(self.namespaces.len());
+            self.metrics.windows_open(self.namespaces.open_windows());
             let beat = Instant::now() + BEAT;
             let next = self.namespaces.next().map_or(beat, |next| next.min(beat));
             tokio::select! {
@@ -124,8 +78,18 @@ impl Weeding {
                     leads = true;
                     self.namespaces.lead(Instant::now());
                 }
-                Some(change) = slices.recv() => self.namespaces.slices(change, Instant::now()),
-                Some(change) = pods.recv() => self.namespaces.pods(change),
+                Ok(()) = configs.changed() => {
+                    let config = Arc::clone(&configs.borrow_and_update());
+                    self.reconfigure(config).await;
+                }
+                Some(change) = self.watches.slices.recv() => self.namespaces.slices(change, Instant::now()),
+                Some(change) = self.watches.pods.recv() => self.namespaces.pods(change),
+                Some(Err(error)) = self.watches.tasks.join_next() => {
+                    // Without one of its watches the weeder is blind: the process ends, and another one begins.
+                    if let Ok(panic) = error.try_into_panic() {
+                        std::panic::resume_unwind(panic);
+                    }
+                }
                 Some(ended) = self.deletions.join_next_with_id(), if !self.deletions.is_empty() => self.ended(ended),
                 () = sleep_until(next) => {}
             }
@@ -134,13 +98,29 @@ impl Weeding {
                 let task = self.deletions.spawn(async move { delete(client, &fence, &sent).await });
                 self.sent.insert(task.id(), deletion);
             }
-            for report in self.namespaces.reports() {
-                self.metrics.window(report.event);
-                self.log(&report);
-            }
+            self.tell();
         }
         // A DELETE that is cut off may land or not; either is fine, and nobody waits 10 s for it.
         self.deletions.shutdown().await;
+        self.watches.end().await;
+    }
+
+    async fn reconfigure(&mut self, config: Arc<Config>) {
+        self.namespaces.reconfigure(Arc::clone(&config));
+        // Reports name Services by their places in the config before.
+        self.tell();
+        if config.services != self.config.services {
+            let anew = Watches::start(&self.client, &config, &self.metrics);
+            std::mem::replace(&mut self.watches, anew).end().await;
+        }
+        self.config = config;
+    }
+
+    fn tell(&mut self) {
+        for report in self.namespaces.reports() {
+            self.metrics.window(report.event);
+            self.log(&report);
+        }
     }
 
     fn ended(&mut self, ended: Result<(Id, Answer), JoinError>) {
@@ -173,3 +153,6 @@ impl Weeding {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

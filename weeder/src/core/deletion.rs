@@ -13,8 +13,8 @@ pub struct Deletion {
     pub uid: String,
     /// The UID of the pod's controller.
     pub owner: String,
-    /// The Services whose windows count it (D-46).
-    pub charged: Vec<usize>,
+    /// The serial numbers of the windows that count it (D-46).
+    pub charged: Vec<u64>,
 }
 
 /// How a DELETE ended.

@@ -10,8 +10,7 @@ use super::deletion::{Deletion, Outcome, wait};
 use super::news::{Cause, End, Event};
 use super::readiness::{Readiness, Turn};
 use super::verdict::Weed;
-use super::window::{Phase, Window, spread};
-use crate::config::Config;
+use super::window::{Opening, Phase, Window, spread};
 
 /// What happened to the window of a Service.
 pub type Told = (usize, Event);
@@ -48,14 +47,14 @@ enum Attempt {
 }
 
 impl Namespace {
-    /// Opens and closes windows as the Services turned.
-    pub fn follow(&mut self, turns: Vec<Turn>, cause: Cause, namespace: &str, config: &Config, now: Instant) -> Vec<Told> {
+    /// Opens and closes windows as the Services turned; `serial` is the last one given to a window.
+    pub fn follow(&mut self, turns: Vec<Turn>, namespace: &str, opening: Opening, serial: &mut u64) -> Vec<Told> {
         let mut told = Vec::new();
         for turn in turns {
             match turn {
                 Turn::Ready(service) => {
                     told.extend(self.close(service, End::Renewed));
-                    self.open(service, cause, namespace, config, now);
+                    self.open(service, namespace, opening, serial);
                 }
                 Turn::NotReady(service) => told.extend(self.close(service, End::NotReady)),
             }
@@ -64,10 +63,10 @@ impl Namespace {
     }
 
     /// Opens the first window of each ready Service.
-    pub fn lead(&mut self, namespace: &str, config: &Config, now: Instant) {
+    pub fn lead(&mut self, namespace: &str, opening: Opening, serial: &mut u64) {
         let ready: Vec<usize> = self.readiness.ready().collect();
         for service in ready {
-            self.open(service, Cause::Start, namespace, config, now);
+            self.open(service, namespace, opening, serial);
         }
     }
 
@@ -76,12 +75,14 @@ impl Namespace {
         window.is_open().then_some((service, Event::Closed(end)))
     }
 
-    fn open(&mut self, service: usize, cause: Cause, namespace: &str, config: &Config, now: Instant) {
+    fn open(&mut self, service: usize, namespace: &str, opening: Opening, serial: &mut u64) {
+        let Opening { cause, now, duration } = opening;
         let delay = match cause {
-            Cause::Start => spread(namespace, service, config.watch_duration),
+            Cause::Start => spread(namespace, service, duration),
             Cause::Recovery => Duration::ZERO,
         };
-        self.windows.insert(service, Window::new(cause, now + delay, config.watch_duration));
+        *serial += 1;
+        self.windows.insert(service, Window::new(*serial, cause, now + delay, duration));
         // Whatever held a pod back has to do with an earlier window.
         for tracked in self.pods.values_mut().filter(|tracked| tracked.weed.services.contains(&service)) {
             if matches!(tracked.attempt, Attempt::NotBefore(_) | Attempt::Refused) {
@@ -89,6 +90,23 @@ impl Namespace {
                 tracked.failures = 0;
             }
         }
+    }
+
+    /// Services have other places in the config now, or none any more; what happened to the windows of those.
+    pub fn relocate(&mut self, place: impl Fn(usize) -> Option<usize>) -> Vec<Told> {
+        let mut told = Vec::new();
+        self.readiness.relocate(&place);
+        for (service, window) in std::mem::take(&mut self.windows) {
+            match place(service) {
+                Some(place) => drop(self.windows.insert(place, window)),
+                None if window.is_open() => told.push((service, Event::Closed(End::Dropped))),
+                None => {}
+            }
+        }
+        for tracked in self.pods.values_mut() {
+            tracked.weed.services = tracked.weed.services.iter().filter_map(|&service| place(service)).collect();
+        }
+        told
     }
 
     /// A pod may be deleted, as far as it goes by itself.
@@ -133,8 +151,8 @@ impl Namespace {
         told
     }
 
-    /// Up to `room` deletions that are due, each marked as sent.
-    pub fn due(&mut self, namespace: &str, limit: Option<u32>, room: usize, now: Instant) -> Vec<Deletion> {
+    /// Up to `room` deletions that are due because of windows with this cause, each marked as sent.
+    pub fn due(&mut self, namespace: &str, cause: Cause, limit: Option<u32>, room: usize, now: Instant) -> Vec<Deletion> {
         let mut deletions = Vec::new();
         for (name, tracked) in &mut self.pods {
             if deletions.len() == room {
@@ -144,16 +162,16 @@ impl Namespace {
                 tracked.attempt = Attempt::Due;
             }
             let Weed { uid, owner, services } = &tracked.weed;
-            let has_room =
-                |service| self.windows.get(service).is_some_and(|window| window.is_open() && window.has_room(owner, limit));
-            if tracked.attempt != Attempt::Due || !services.iter().any(has_room) {
+            let has_room = |window: &Window| window.cause == cause && window.is_open() && window.has_room(owner, limit);
+            let mut windows = services.iter().filter_map(|service| self.windows.get(service));
+            if tracked.attempt != Attempt::Due || !windows.any(has_room) {
                 continue;
             }
             let open = self.windows.iter_mut().filter(|(service, window)| services.contains(service) && window.is_open());
             let charged = open
-                .map(|(&service, window)| {
+                .map(|(_, window)| {
                     window.charge(owner);
-                    service
+                    window.serial
                 })
                 .collect();
             tracked.attempt = Attempt::InFlight;
@@ -167,8 +185,8 @@ impl Namespace {
     pub fn ended(&mut self, deletion: &Deletion, outcome: Outcome, now: Instant) {
         let tracked = self.pods.get_mut(&deletion.pod.name).filter(|tracked| tracked.weed.uid == deletion.uid);
         if outcome != Outcome::Deleted {
-            let charged = self.windows.iter_mut().filter(|(service, _)| deletion.charged.contains(service));
-            charged.for_each(|(_, window)| window.refund(&deletion.owner));
+            let charged = self.windows.values_mut().filter(|window| deletion.charged.contains(&window.serial));
+            charged.for_each(|window| window.refund(&deletion.owner));
         }
         let Some(tracked) = tracked else { return };
         tracked.attempt = match outcome {
@@ -183,14 +201,23 @@ impl Namespace {
 
     /// When time changes something next; asked after [`Namespace::advance`] and [`Namespace::due`].
     pub fn next(&self) -> Option<Instant> {
-        let windows = self.windows.values().map(Window::next);
         let retries = self.pods.values().filter_map(|tracked| match tracked.attempt {
             Attempt::NotBefore(then) if tracked.weed.services.iter().any(|service| self.windows.contains_key(service)) => {
                 Some(then)
             }
             _ => None,
         });
-        windows.chain(retries).min()
+        retries.chain(self.next_phase()).min()
+    }
+
+    /// When time changes a window next.
+    pub fn next_phase(&self) -> Option<Instant> {
+        self.windows.values().map(Window::next).min()
+    }
+
+    /// How many windows are open.
+    pub fn open_windows(&self) -> usize {
+        self.windows.values().filter(|window| window.is_open()).count()
     }
 
     /// Whether there is nothing to remember.

@@ -11,6 +11,7 @@ use super::namespace::{Namespace, Told};
 use super::news::{Cause, Change, Report};
 use super::readiness::{Slice, Turn};
 use super::verdict::Weed;
+use super::window::Opening;
 use crate::config::Config;
 
 /// At most so many DELETEs are in flight at once, as the prober's protective writes.
@@ -18,6 +19,7 @@ pub const MAX_IN_FLIGHT: usize = 32;
 
 /// What is known, and what is to be done.
 ///
+/// Pods are deleted only while both EndpointSlices and pods are seen: what was true before a watch broke may not be any more.
 /// After each thing that it is told, and whenever [`Namespaces::next`] says so, it is asked what is [`Namespaces::due`].
 #[derive(Debug)]
 pub struct Namespaces {
@@ -28,36 +30,76 @@ pub struct Namespaces {
     in_flight: usize,
     /// Whether this process may write: before, it only learns what is ready.
     leads: bool,
-    /// Whether the slices were listed once.
-    listed: bool,
-    /// Whether the pods were.
-    pods_listed: bool,
+    slices: Sight,
+    pods: Sight,
+    /// Services that a change of the config has added, until they have been listed: those that are ready then may always have
+    /// been.
+    added: BTreeSet<usize>,
+    /// The number of the last window.
+    serial: u64,
     reports: Vec<Report>,
+}
+
+/// How well one kind of objects is known.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sight {
+    /// They have been listed once.
+    ever: bool,
+    /// They have been listed, and watched since.
+    now: bool,
+}
+
+impl Sight {
+    const LISTED: Self = Self { ever: true, now: true };
 }
 
 impl Namespaces {
     /// Nothing is known yet.
     pub fn new(config: Arc<Config>) -> Self {
-        let reports = Vec::new();
         Self {
             config,
             namespaces: HashMap::new(),
             touched: BTreeSet::new(),
             in_flight: 0,
             leads: false,
-            listed: false,
-            pods_listed: false,
-            reports,
+            slices: Sight::default(),
+            pods: Sight::default(),
+            added: BTreeSet::new(),
+            serial: 0,
+            reports: Vec::new(),
         }
     }
 
     /// From now on this process may write.
     pub fn lead(&mut self, now: Instant) {
         self.leads = true;
+        let opening = Opening { cause: Cause::Start, now, duration: self.config.watch_duration };
         for (namespace, state) in &mut self.namespaces {
-            state.lead(namespace, &self.config, now);
+            state.lead(namespace, opening, &mut self.serial);
             self.touched.insert(namespace.clone());
         }
+    }
+
+    /// From now on this config holds. Windows that are open keep their time. If the Services or their selectors are others, both
+    /// kinds of objects are to be listed anew under the new config; no Service counts as recovered because of that.
+    pub fn reconfigure(&mut self, config: Arc<Config>) {
+        if config.services != self.config.services {
+            let new_place = |name: &str| config.services.iter().position(|service| service.name == name);
+            let place = |place: usize| self.config.services.get(place).and_then(|service| new_place(&service.name));
+            for (namespace, state) in &mut self.namespaces {
+                let told = state.relocate(place);
+                self.reports.extend(told.into_iter().map(|told| report(namespace, told)));
+            }
+            if self.slices.ever {
+                let kept: BTreeSet<usize> =
+                    (0..self.config.services.len()).filter(|old| !self.added.contains(old)).filter_map(place).collect();
+                self.added = (0..config.services.len()).filter(|place| !kept.contains(place)).collect();
+            }
+            self.slices.now = false;
+            self.pods.now = false;
+        }
+        self.config = config;
+        self.touched.extend(self.namespaces.keys().cloned());
     }
 
     /// Takes in what the watch of EndpointSlices shows.
@@ -69,14 +111,20 @@ impl Namespaces {
             Change::Gone(key) if !self.namespaces.contains_key(&key.namespace) => {}
             Change::Gone(key) => self.turn(key.namespace, now, |state| (state.readiness.remove(&key.name), Cause::Recovery)),
             Change::Listed { objects, unreadable } => {
-                let cause = if self.listed { Cause::Recovery } else { Cause::Start };
-                self.listed = true;
+                let cause = if self.slices.ever { Cause::Recovery } else { Cause::Start };
+                self.slices = Sight::LISTED;
+                let added = std::mem::take(&mut self.added);
+                let is_news = |turn: &Turn| !matches!(turn, Turn::Ready(service) if added.contains(service));
                 for (namespace, slices) in self.by_namespace(objects) {
                     let is_unreadable =
                         |name: &str| unreadable.contains(&Key { namespace: namespace.clone(), name: name.to_owned() });
-                    self.turn(namespace.clone(), now, |state| (state.readiness.replace(slices, is_unreadable), cause));
+                    self.turn(namespace.clone(), now, |state| {
+                        let turns = state.readiness.replace(slices, is_unreadable);
+                        (turns.into_iter().filter(is_news).collect(), cause)
+                    });
                 }
             }
+            Change::Lost => self.slices.now = false,
         }
     }
 
@@ -91,13 +139,14 @@ impl Namespaces {
                 }
             }
             Change::Listed { objects, unreadable } => {
-                self.pods_listed = true;
+                self.pods = Sight::LISTED;
                 for (namespace, weeds) in self.by_namespace(objects) {
                     let is_unreadable =
                         |name: &str| unreadable.contains(&Key { namespace: namespace.clone(), name: name.to_owned() });
                     self.entry(namespace.clone()).replace_pods(weeds, is_unreadable);
                 }
             }
+            Change::Lost => self.pods.now = false,
         }
     }
 
@@ -114,30 +163,40 @@ impl Namespaces {
     pub fn due(&mut self, now: Instant) -> Vec<Deletion> {
         let awake = self.namespaces.iter().filter(|(_, state)| state.next().is_some_and(|next| next <= now));
         self.touched.extend(awake.map(|(namespace, _)| namespace.clone()));
-        let mut deletions = Vec::new();
-        let mut left = BTreeSet::new();
-        for namespace in std::mem::take(&mut self.touched) {
-            let Some(state) = self.namespaces.get_mut(&namespace) else { continue };
-            let told = state.advance(now);
-            let room = MAX_IN_FLIGHT.saturating_sub(self.in_flight);
-            let due = state.due(&namespace, self.config.max_deletions_per_owner, room, now);
-            self.in_flight += due.len();
-            if due.len() == room {
-                left.insert(namespace.clone());
+        let touched = std::mem::take(&mut self.touched);
+        for namespace in &touched {
+            if let Some(state) = self.namespaces.get_mut(namespace) {
+                self.reports.extend(state.advance(now).into_iter().map(|told| report(namespace, told)));
             }
-            if state.is_empty() {
+        }
+        let mut deletions = Vec::new();
+        // When there is not room for all: first windows are no emergency, recoveries are. While something is not seen, nothing is
+        // due; the list that ends that touches every namespace.
+        let causes: &[Cause] = if self.sees() { &[Cause::Recovery, Cause::Start] } else { &[] };
+        for &cause in causes {
+            for namespace in &touched {
+                let Some(state) = self.namespaces.get_mut(namespace) else { continue };
+                let room = MAX_IN_FLIGHT.saturating_sub(self.in_flight);
+                let due = state.due(namespace, cause, self.config.max_deletions_per_owner, room, now);
+                self.in_flight += due.len();
+                if due.len() == room {
+                    self.touched.insert(namespace.clone());
+                }
+                deletions.extend(due);
+            }
+        }
+        for namespace in touched {
+            if self.namespaces.get(&namespace).is_some_and(Namespace::is_empty) {
                 self.namespaces.remove(&namespace);
             }
-            deletions.extend(due);
-            self.report(&namespace, told);
         }
-        self.touched = left;
         deletions
     }
 
     /// When to ask again for what is due, if nothing happens before; none: never, or not before a deletion has ended.
     pub fn next(&self) -> Option<Instant> {
-        (self.in_flight < MAX_IN_FLIGHT).then(|| self.namespaces.values().filter_map(Namespace::next).min()).flatten()
+        let next = if self.sees() { Namespace::next } else { Namespace::next_phase };
+        (self.in_flight < MAX_IN_FLIGHT).then(|| self.namespaces.values().filter_map(next).min()).flatten()
     }
 
     /// What happened to windows since it was last asked.
@@ -147,7 +206,12 @@ impl Namespaces {
 
     /// Whether everything has been listed once.
     pub const fn is_filled(&self) -> bool {
-        self.listed && self.pods_listed
+        self.slices.ever && self.pods.ever
+    }
+
+    /// How many windows are open.
+    pub fn open_windows(&self) -> usize {
+        self.namespaces.values().map(Namespace::open_windows).sum()
     }
 
     /// In how many namespaces something is remembered.
@@ -160,6 +224,11 @@ impl Namespaces {
         self.namespaces.is_empty()
     }
 
+    /// Whether what is known is true now.
+    const fn sees(&self) -> bool {
+        self.slices.now && self.pods.now
+    }
+
     fn entry(&mut self, namespace: String) -> &mut Namespace {
         self.touched.insert(namespace.clone());
         self.namespaces.entry(namespace).or_default()
@@ -167,19 +236,14 @@ impl Namespaces {
 
     /// Lets a namespace's readiness change, and its windows with it.
     fn turn(&mut self, namespace: String, now: Instant, change: impl FnOnce(&mut Namespace) -> (Vec<Turn>, Cause)) {
-        let config = Arc::clone(&self.config);
-        let leads = self.leads;
-        let state = self.entry(namespace.clone());
+        self.touched.insert(namespace.clone());
+        let state = self.namespaces.entry(namespace.clone()).or_default();
         let (turns, cause) = change(state);
-        if leads {
-            let told = state.follow(turns, cause, &namespace, &config, now);
-            self.report(&namespace, told);
+        if self.leads {
+            let opening = Opening { cause, now, duration: self.config.watch_duration };
+            let told = state.follow(turns, &namespace, opening, &mut self.serial);
+            self.reports.extend(told.into_iter().map(|told| report(&namespace, told)));
         }
-    }
-
-    fn report(&mut self, namespace: &str, told: Vec<Told>) {
-        let report = |(service, event)| Report { namespace: namespace.to_owned(), service, event };
-        self.reports.extend(told.into_iter().map(report));
     }
 
     /// The objects of each namespace; also of those that had some before and have none now.
@@ -191,6 +255,10 @@ impl Namespaces {
         }
         namespaces
     }
+}
+
+fn report(namespace: &str, (service, event): Told) -> Report {
+    Report { namespace: namespace.to_owned(), service, event }
 }
 
 #[cfg(test)]

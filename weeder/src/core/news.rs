@@ -18,6 +18,8 @@ pub enum Change<V> {
     Applied(Key, V),
     /// An object is gone, or not of interest any more.
     Gone(Key),
+    /// The watch broke: what happens until the next list is not seen.
+    Lost,
 }
 
 /// Why a window opened.
@@ -38,6 +40,8 @@ pub enum End {
     NotReady,
     /// A new one takes its place.
     Renewed,
+    /// The config does not name the Service any more.
+    Dropped,
 }
 
 /// What happened to a window.
@@ -77,6 +81,7 @@ impl End {
             Self::Over => "over",
             Self::NotReady => "not_ready",
             Self::Renewed => "renewed",
+            Self::Dropped => "dropped",
         }
     }
 }

@@ -52,6 +52,17 @@ impl Readiness {
         self.settle(|before, after| before != after)
     }
 
+    /// Services have other places in the config now, or none any more.
+    pub fn relocate(&mut self, place: impl Fn(usize) -> Option<usize>) {
+        self.slices.retain(|_, slice| {
+            let place = place(slice.service);
+            slice.service = place.unwrap_or(slice.service);
+            place.is_some()
+        });
+        let ready = std::mem::take(&mut self.ready);
+        self.ready = ready.into_iter().filter_map(|(service, endpoints)| Some((place(service)?, endpoints))).collect();
+    }
+
     /// The Services that are ready.
     pub fn ready(&self) -> impl Iterator<Item = usize> {
         self.ready.keys().copied()

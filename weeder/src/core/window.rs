@@ -13,9 +13,22 @@ const MAX_SPREAD: Duration = Duration::from_secs(30);
 /// ... and within this part of watchDuration, so that short ones are still full.
 const SPREAD_PART: u32 = 10;
 
+/// How windows are made at one instant.
+#[derive(Clone, Copy, Debug)]
+pub struct Opening {
+    /// Why they open.
+    pub cause: Cause,
+    /// When they are made; those at the start open a little later.
+    pub now: Instant,
+    /// How long they stay open.
+    pub duration: Duration,
+}
+
 /// A window of one Service.
 #[derive(Debug)]
 pub struct Window {
+    /// Its number, which no other window has or had.
+    pub serial: u64,
     /// Why it opens.
     pub cause: Cause,
     opens: Instant,
@@ -40,8 +53,8 @@ pub enum Phase {
 
 impl Window {
     /// A window that opens at this instant, for this long.
-    pub fn new(cause: Cause, opens: Instant, duration: Duration) -> Self {
-        Self { cause, opens, closes: opens + duration, is_open: false, deletions: HashMap::new() }
+    pub fn new(serial: u64, cause: Cause, opens: Instant, duration: Duration) -> Self {
+        Self { serial, cause, opens, closes: opens + duration, is_open: false, deletions: HashMap::new() }
     }
 
     /// Lets time go on.
@@ -103,7 +116,7 @@ mod tests {
     #[test]
     fn a_window_is_ahead_then_opens_once_and_is_over_after_its_duration() {
         let start = Instant::now();
-        let mut window = Window::new(Cause::Start, start + MINUTE, 5 * MINUTE);
+        let mut window = Window::new(1, Cause::Start, start + MINUTE, 5 * MINUTE);
         assert_eq!((window.advance(start), window.next()), (Phase::Ahead, start + MINUTE));
         assert!(!window.is_open());
         assert_eq!((window.advance(start + MINUTE), window.next()), (Phase::Opened, start + 6 * MINUTE));
@@ -115,14 +128,14 @@ mod tests {
     #[test]
     fn a_window_that_nobody_looked_at_in_its_time_is_over() {
         let start = Instant::now();
-        let mut window = Window::new(Cause::Recovery, start, MINUTE);
+        let mut window = Window::new(1, Cause::Recovery, start, MINUTE);
         assert_eq!(window.advance(start + 2 * MINUTE), Phase::Over);
         assert!(!window.is_open());
     }
 
     #[test]
     fn each_owner_has_a_limit_of_its_own() {
-        let mut window = Window::new(Cause::Recovery, Instant::now(), MINUTE);
+        let mut window = Window::new(1, Cause::Recovery, Instant::now(), MINUTE);
         window.charge("a");
         window.charge("a");
         window.charge("b");

@@ -81,6 +81,7 @@ async fn a_list_that_broke_off_leaves_nothing_behind() {
     watch.tells(Event::InitApply(pod("a", "1"))).await;
     watch.tells(Event::InitApply(unreadable("b"))).await;
     Follower::<Pod>::broke(&mut watch.courier, "cut");
+    assert_eq!(watch.changes.try_recv(), Ok(Change::Lost));
     assert_eq!(watch.lists(vec![pod("c", "3")]).await, listed(&[("c", "3")], &[]));
 }
 
@@ -100,4 +101,22 @@ async fn an_object_that_cannot_be_understood_changes_nothing() {
     assert_eq!(watch.lists(vec![pod("a", "1"), unreadable("b")]).await, listed(&[("a", "1")], &["b"]));
     assert_eq!(watch.tells(Event::Apply(unreadable("a"))).await, None);
     assert_eq!(watch.tells(Event::Delete(unreadable("a"))).await, Some(Change::Gone(key("a"))), "gone is gone");
+}
+
+#[tokio::test]
+async fn a_loss_is_told_at_once_and_in_order_however_many_changes_wait() {
+    let mut watch = Watch::new();
+    watch.lists(vec![]).await;
+    let waiting = watch.changes.max_capacity() - 1;
+    for _ in 0..waiting {
+        watch.courier.take(Event::Apply(pod("a", "1"))).await;
+    }
+    Follower::<Pod>::broke(&mut watch.courier, "cut");
+    for _ in 0..waiting {
+        assert_eq!(watch.changes.try_recv(), Ok(Change::Applied(key("a"), "1".to_owned())));
+    }
+    assert_eq!(watch.changes.try_recv(), Ok(Change::Lost));
+    watch.lists(vec![]).await;
+    Follower::<Pod>::broke(&mut watch.courier, "cut again");
+    assert_eq!(watch.changes.try_recv(), Ok(Change::Lost));
 }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use common::leader_election::Fence;
+use common::flags::LeaderElection;
+use common::leader_election::{Elector, Fence};
 use common::view::Key;
 use memory_api::{Fault, When};
 use weeder::core::deletion::Deletion;
@@ -60,5 +61,24 @@ async fn each_answer_has_its_word() {
         let given = delete(seed.client().await, &Fence::always_open(), &deletion(&uid)).await;
         assert_eq!((given, given.as_str()), (answer, word));
     }
+    assert!(seed.has("a", "p"));
+}
+
+#[tokio::test]
+async fn a_delete_ends_with_the_fence() {
+    let (seed, uid) = seed().await;
+    let (keeper, fence) = Fence::closed();
+    // One that nobody renews: the fence closes after the renew deadline.
+    let settings = LeaderElection {
+        enabled: true,
+        namespace: "garden".to_owned(),
+        lease_duration: Duration::from_secs(3),
+        renew_deadline: Duration::from_secs(2),
+        retry_period: Duration::from_secs(1),
+    };
+    let mut elector = Elector::new(seed.client().await, settings, "dwd-weeder-leader-election", "me".to_owned(), keeper);
+    elector.acquire().await;
+    seed.server.faults().add(When::verb("delete", "pods"), Fault::Stall);
+    assert_eq!(delete(seed.client().await, &fence, &deletion(&uid)).await, Answer::NotLeading);
     assert!(seed.has("a", "p"));
 }

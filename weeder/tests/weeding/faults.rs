@@ -1,12 +1,10 @@
 //! What an API server does wrong, and what must happen all the same.
 
-use std::time::Duration;
-
 use common::leader_election::Fence;
 use memory_api::{Fault, Network, When};
 use serde_json::json;
 
-use crate::seed::{ETCD, SLICES, Seed, pod, soon};
+use crate::seed::{ETCD, SLICES, Seed, healthy, pod, soon};
 
 #[tokio::test]
 async fn a_watch_that_ends_is_begun_again() {
@@ -149,21 +147,71 @@ async fn an_object_that_cannot_be_understood_harms_no_other() {
 #[tokio::test]
 async fn an_outage_longer_than_the_window_ends_quietly_and_the_next_recovery_works() {
     let seed = Seed::start().await;
-    let weeder = seed.weed_with("watchDuration: 1s", Fence::always_open()).await;
+    let weeder = seed.weed_with("watchDuration: 5s", Fence::always_open()).await;
     seed.watched(1).await;
-    seed.server.faults().add(When::verb("delete", "pods").times(1), Fault::status(503));
+    let of_p = When::matches(|record| record.verb == "delete" && record.name == "p");
+    let failing = seed.server.faults().add(of_p, Fault::status(503));
     seed.apply(pod("a", "p", "apiserver"));
     seed.recover("a", ETCD);
     seed.answered("p", 503).await;
     seed.server.set_network(Network::Refused);
-    // The outage lasts until the window is over, which nothing but the clock can tell.
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    weeder.counts(r#"dwd_weeder_windows_closed_total{reason="over"}"#, 1).await;
     assert!(weeder.is_running());
     seed.server.set_network(Network::Up);
+    seed.server.faults().remove(failing);
     seed.watched(2).await;
     seed.settle().await;
     assert!(seed.has("a", "p"));
     seed.recover("a", ETCD);
     seed.gone("a", "p").await;
+    weeder.end().await;
+}
+
+#[tokio::test]
+async fn a_pod_that_got_well_during_an_outage_is_not_deleted_when_its_service_is_seen_first() {
+    let seed = Seed::start().await;
+    let weeder = seed.weed().await;
+    seed.apply(pod("a", "p", "apiserver"));
+    seed.slice("a", ETCD, &[("endpoint", false)]);
+    seed.settle().await;
+    let faults = seed.server.faults();
+    let unlisted = faults.add(When::verb("list", "pods"), Fault::status(503));
+    seed.server.set_network(Network::Refused);
+    seed.slice("a", ETCD, &[("endpoint", true)]);
+    seed.apply(healthy("a", "p", "apiserver"));
+    seed.server.store().compact();
+    seed.server.set_network(Network::Up);
+    // One for the barrier above, one for the Service.
+    weeder.counts(r#"dwd_weeder_windows_opened_total{reason="recovery"}"#, 2).await;
+    faults.remove(unlisted);
+    seed.settle().await;
+    assert!(seed.deletes("a").is_empty());
+    seed.apply(pod("a", "p", "apiserver"));
+    seed.gone("a", "p").await;
+    weeder.end().await;
+}
+
+#[tokio::test]
+async fn an_open_window_deletes_nothing_while_its_service_is_not_seen() {
+    let seed = Seed::start().await;
+    let weeder = seed.weed().await;
+    seed.recover("a", ETCD);
+    seed.settle().await;
+    let faults = seed.server.faults();
+    let unlisted = faults.add(When::verb("list", SLICES), Fault::status(503));
+    faults.add(When::verb("watch", SLICES).once(), Fault::status(410));
+    seed.server.store().break_watches();
+    weeder.counts(r#"dwd_weeder_watch_restarts_total{resource="endpointslices"}"#, 2).await;
+    seed.slice("a", ETCD, &[("endpoint", false)]);
+    seed.apply(pod("a", "p", "apiserver"));
+    // The watch of the pods works: this one shows that it has got so far.
+    let mut unreadable = pod("a", "unreadable", "apiserver");
+    unreadable["status"] = json!(8);
+    seed.apply(unreadable);
+    weeder.counts(r#"dwd_weeder_unreadable_objects_total{resource="pods"}"#, 1).await;
+    faults.remove(unlisted);
+    weeder.counts(r#"dwd_weeder_windows_closed_total{reason="not_ready"}"#, 1).await;
+    seed.settle().await;
+    assert!(seed.deletes("a").is_empty());
     weeder.end().await;
 }

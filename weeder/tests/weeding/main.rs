@@ -11,6 +11,10 @@ mod leadership;
 #[cfg(test)]
 mod pods;
 #[cfg(test)]
+mod process;
+#[cfg(test)]
+mod reload;
+#[cfg(test)]
 mod seed;
 #[cfg(test)]
 mod services;

@@ -7,6 +7,9 @@ use serde_json::json;
 
 use crate::seed::{ETCD, Seed, healthy, pod, soon};
 
+/// How long a DELETE is held up for something to happen meanwhile: well below the weeder's patience of 10 s.
+const MEANWHILE: Duration = Duration::from_secs(5);
+
 #[tokio::test]
 async fn only_crash_looping_pods_are_deleted_also_when_they_begin_to_crash_later() {
     let seed = Seed::start().await;
@@ -61,7 +64,7 @@ async fn pods_that_nobody_makes_anew_or_that_end_already_are_left_alone() {
 async fn a_new_pod_of_the_same_name_survives_a_delete_that_was_meant_for_the_old_one() {
     let seed = Seed::start().await;
     let weeder = seed.weed().await;
-    seed.server.faults().add(When::verb("delete", "pods").once(), Fault::Delay(Duration::from_millis(500)));
+    seed.server.faults().add(When::verb("delete", "pods").once(), Fault::Delay(MEANWHILE));
     seed.apply(pod("a", "p", "apiserver"));
     seed.recover("a", ETCD);
     let sent = seed.server.requests().wait_for(|records| records.iter().any(|record| record.verb == "delete").then_some(()));
@@ -79,7 +82,7 @@ async fn a_new_pod_of_the_same_name_survives_a_delete_that_was_meant_for_the_old
 async fn a_pod_that_somebody_else_has_deleted_is_done_with() {
     let seed = Seed::start().await;
     let weeder = seed.weed().await;
-    seed.server.faults().add(When::verb("delete", "pods").once(), Fault::Delay(Duration::from_millis(500)));
+    seed.server.faults().add(When::verb("delete", "pods").once(), Fault::Delay(MEANWHILE));
     seed.apply(pod("a", "p", "apiserver"));
     seed.recover("a", ETCD);
     let sent = seed.server.requests().wait_for(|records| records.iter().any(|record| record.verb == "delete").then_some(()));

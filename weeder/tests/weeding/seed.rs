@@ -1,12 +1,15 @@
 //! A seed with Gardener's rights for the weeder, and the words to fill it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use common::leader_election::Fence;
+use common::metrics::Registry;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use memory_api::{Authority, MemoryApi, Options, Record, gardener};
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use weeder::weeding::{Instruments, weed};
@@ -24,6 +27,7 @@ pub struct Seed {
 pub struct Weeder {
     task: JoinHandle<()>,
     cancel: CancellationToken,
+    configs: watch::Sender<Arc<weeder::config::Config>>,
     pub instruments: Instruments,
 }
 
@@ -34,9 +38,49 @@ impl Weeder {
         soon("the end of the weeder", self.task).await.expect("no panic");
     }
 
+    /// The config changes to Gardener's with these lines.
+    pub fn reconfigure(&self, lines: &str) {
+        self.configs.send_replace(config(&gardeners(lines)));
+    }
+
+    /// ... or to another one.
+    pub fn reconfigure_to(&self, text: &str) {
+        self.configs.send_replace(config(text));
+    }
+
+    /// The lines of its metrics that are not 0.
+    pub fn shown(&self) -> Vec<String> {
+        let mut registry = Registry::default();
+        self.instruments.metrics.register(&mut registry);
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+        text.lines().filter(|line| line.starts_with("dwd_weeder_") && !line.ends_with(" 0")).map(str::to_owned).collect()
+    }
+
+    /// Waits until a metric has at least this value.
+    pub async fn counts(&self, metric: &str, least: u64) {
+        let value = |line: &String| line.strip_prefix(metric)?.strip_prefix(' ')?.parse::<u64>().ok();
+        let counted = async {
+            while !self.shown().iter().filter_map(value).any(|value| value >= least) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        soon(metric, counted).await;
+    }
+
     pub fn is_running(&self) -> bool {
         !self.task.is_finished()
     }
+}
+
+/// Gardener's config with the default watchDuration, and these lines.
+pub fn gardeners(lines: &str) -> String {
+    let gardeners = include_str!("../../../config/weeder.yaml").replace("watchDuration: 5m0s", "");
+    format!("{gardeners}\n{lines}")
+}
+
+fn config(text: &str) -> Arc<weeder::config::Config> {
+    Arc::new(weeder::config::Config::parse(text).unwrap().config)
 }
 
 pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
@@ -60,11 +104,10 @@ impl Seed {
 
     /// Gardener's config with another watchDuration, and these lines.
     pub async fn weed_with(&self, lines: &str, fence: Fence) -> Weeder {
-        let gardeners = include_str!("../../../config/weeder.yaml").replace("watchDuration: 5m0s", "");
-        let config = weeder::config::Config::parse(&format!("{gardeners}\n{lines}")).unwrap().config;
+        let (configs, receiver) = watch::channel(config(&gardeners(lines)));
         let (cancel, instruments) = (CancellationToken::new(), Instruments::default());
-        let task = tokio::spawn(weed(self.client().await, config, fence, instruments.clone(), cancel.clone()));
-        Weeder { task, cancel, instruments }
+        let task = tokio::spawn(weed(self.client().await, receiver, fence, instruments.clone(), cancel.clone()));
+        Weeder { task, cancel, configs, instruments }
     }
 
     /// A weeder that has begun to watch.

@@ -58,13 +58,14 @@ async fn a_recovery_is_acted_upon_at_once_while_the_first_windows_of_a_large_see
     for shoot in 0..SHOOTS {
         seed.apply(pod(&format!("shoot--garden--{shoot}"), "crashing", "scheduler"));
     }
+    let start = Instant::now();
     let weeder = seed.weed_with("watchDuration: 1m", common::leader_election::Fence::always_open()).await;
     seed.watched(1).await;
-    let start = Instant::now();
+    let recovery = Instant::now();
     seed.apply(pod("recovering", "p", "apiserver"));
     seed.recover("recovering", ETCD);
     seed.gone("recovering", "p").await;
-    assert!(start.elapsed().as_secs() < 5, "{:?}", start.elapsed());
+    assert!(recovery.elapsed().as_secs() < 5, "{:?}", recovery.elapsed());
     let all = seed.server.store().wait_for(|store| {
         let crashing = store.list("pods", None).iter().any(|pod| pod["metadata"]["name"] == "crashing");
         (!crashing).then_some(())

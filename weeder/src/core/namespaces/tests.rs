@@ -1,5 +1,7 @@
 mod deletions;
 mod model;
+mod reconfigure;
+mod sight;
 mod windows;
 
 use std::collections::HashSet;
@@ -25,15 +27,14 @@ impl Seed {
         let mut seed = Self::waiting(limit);
         seed.namespaces.lead(seed.now);
         seed.list_slices(&[]);
+        seed.list_pods(&[]);
         seed
     }
 
     fn waiting(limit: &str) -> Self {
-        let selectors = "{podSelectors: [{}]}";
-        let text = format!("servicesAndDependantSelectors: {{etcd: {selectors}, api: {selectors}}}\n{limit}");
-        let config = Config::parse(&text).expect("a config").config;
+        let config = config(&["etcd", "api"], limit);
         assert_eq!(config.watch_duration, WATCH_DURATION);
-        Self { namespaces: Namespaces::new(Arc::new(config)), now: Instant::now() }
+        Self { namespaces: Namespaces::new(config), now: Instant::now() }
     }
 
     fn pass(&mut self, time: Duration) {
@@ -47,6 +48,11 @@ impl Seed {
     fn list_slices(&mut self, slices: &[(&str, Slice)]) {
         let objects = slices.iter().map(|(name, slice)| (key(name), slice.clone())).collect();
         self.namespaces.slices(Change::Listed { objects, unreadable: HashSet::new() }, self.now);
+    }
+
+    fn list_pods(&mut self, pods: &[(&str, Weed)]) {
+        let objects = pods.iter().map(|(name, weed)| (key(name), weed.clone())).collect();
+        self.namespaces.pods(Change::Listed { objects, unreadable: HashSet::new() });
     }
 
     /// A pod crash-loops that waits for these Services.
@@ -88,6 +94,13 @@ impl Seed {
         self.now = next;
         waited
     }
+}
+
+/// A config with these Services, whose selectors match any pod, and these lines.
+fn config(services: &[&str], lines: &str) -> Arc<Config> {
+    let services: Vec<String> = services.iter().map(|service| format!("{service}: {{podSelectors: [{{}}]}}")).collect();
+    let text = format!("servicesAndDependantSelectors: {{{}}}\n{lines}", services.join(", "));
+    Arc::new(Config::parse(&text).expect("a config").config)
 }
 
 fn key(name: &str) -> Key {

@@ -180,3 +180,52 @@ fn pods_are_known_anew_after_a_list_and_those_that_cannot_be_read_stay() {
     seed.slice("s", ETCD, &["e"]);
     assert_eq!(seed.deleted(), ["1", "2", "4"]);
 }
+
+#[test]
+fn a_deletion_that_did_not_happen_makes_no_room_in_a_later_window() {
+    let mut seed = Seed::leading("maxDeletionsPerOwner: 1");
+    seed.slice("s", ETCD, &["e"]);
+    seed.pod("a", "1", &[ETCD]);
+    let first = seed.due();
+    seed.slice("s", ETCD, &[]);
+    seed.slice("s", ETCD, &["e"]);
+    seed.pod("b", "2", &[ETCD]);
+    assert_eq!(seed.deleted(), ["2"]);
+    seed.namespaces.ended(&first[0], Outcome::Gone, seed.now);
+    seed.pod("c", "3", &[ETCD]);
+    assert!(seed.deleted().is_empty());
+}
+
+#[test]
+fn recoveries_go_before_first_windows_when_there_is_not_room_for_all() {
+    let mut seed = Seed::waiting("");
+    seed.namespaces.lead(seed.now);
+    seed.list_slices(&[("first/s", slice(ETCD, &["e"]))]);
+    seed.list_pods(&[]);
+    for number in 0..=MAX_IN_FLIGHT {
+        seed.pod(&format!("first/{number:03}"), &format!("first-{number:03}"), &[ETCD]);
+    }
+    seed.pass(30 * SECOND);
+    seed.slice("recovered/s", ETCD, &["e"]);
+    seed.pod("recovered/a", "recovered", &[ETCD]);
+    let mut deleted = seed.deleted();
+    assert_eq!(deleted.len(), MAX_IN_FLIGHT);
+    assert_eq!(deleted.remove(0), "recovered");
+    deleted.extend(seed.deleted());
+    assert_eq!(deleted.len(), MAX_IN_FLIGHT + 1, "and the rest follows");
+}
+
+#[test]
+fn open_windows_are_counted() {
+    let mut seed = Seed::leading("");
+    seed.slice("one/s", ETCD, &["e"]);
+    seed.slice("two/s", ETCD, &["e"]);
+    assert_eq!(seed.namespaces.open_windows(), 0, "no time has passed for them");
+    seed.due();
+    assert_eq!(seed.namespaces.open_windows(), 2);
+    seed.slice("one/s", ETCD, &[]);
+    assert_eq!(seed.namespaces.open_windows(), 1);
+    seed.pass(WATCH_DURATION);
+    seed.due();
+    assert_eq!(seed.namespaces.open_windows(), 0);
+}

@@ -15,6 +15,8 @@ enum Step {
     /// A pod of a namespace crash-loops; each time it is another one.
     Pod(usize, usize, Vec<usize>),
     PodGone(usize, usize),
+    /// The watch of the slices breaks.
+    Lost,
     /// All slices are listed again, unchanged.
     Relist,
     /// So many tenths of watchDuration pass.
@@ -28,7 +30,8 @@ fn any_step() -> impl Strategy<Value = Step> {
         1 => (0..2usize, 0..2usize, 0..2usize).prop_map(|(n, s, i)| Step::SliceGone(n, s, i)),
         3 => (0..2usize, 0..3usize, services).prop_map(|(n, p, services)| Step::Pod(n, p, services)),
         1 => (0..2usize, 0..3usize).prop_map(|(n, p)| Step::PodGone(n, p)),
-        1 => Just(Step::Relist),
+        1 => Just(Step::Lost),
+        2 => Just(Step::Relist),
         2 => (1..12u32).prop_map(Step::Pass),
     ]
 }
@@ -40,6 +43,8 @@ struct Model {
     ready: BTreeMap<(usize, usize), Instant>,
     pods: BTreeMap<(usize, usize), (String, Vec<usize>)>,
     sent: HashSet<String>,
+    /// What is known may not be true any more.
+    lost: bool,
 }
 
 impl Model {
@@ -61,7 +66,7 @@ impl Model {
         let is_open =
             |namespace, service| self.ready.get(&(namespace, service)).is_some_and(|since| now - *since < WATCH_DURATION);
         let is_due = |((namespace, _), (uid, services)): &(&(usize, usize), &(String, Vec<usize>))| {
-            !self.sent.contains(uid) && services.iter().any(|&service| is_open(*namespace, service))
+            !self.lost && !self.sent.contains(uid) && services.iter().any(|&service| is_open(*namespace, service))
         };
         let due: Vec<String> = self.pods.iter().filter(is_due).map(|(_, (uid, _))| uid.clone()).collect();
         self.sent.extend(due.iter().cloned());
@@ -106,7 +111,12 @@ proptest! {
                     seed.pod_is_fine(&format!("n{namespace}/{pod}"));
                     model.pods.remove(&(namespace, pod));
                 }
+                Step::Lost => {
+                    seed.namespaces.slices(Change::Lost, seed.now);
+                    model.lost = true;
+                }
                 Step::Relist => {
+                    model.lost = false;
                     let slices = model.slices.iter().map(|(key, ready)| (slice_name(*key), slice_of(key.1, *ready)));
                     let objects = slices.map(|(name, slice)| (key(&name), slice)).collect();
                     seed.namespaces.slices(Change::Listed { objects, unreadable: HashSet::new() }, seed.now);

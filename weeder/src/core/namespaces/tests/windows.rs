@@ -68,6 +68,7 @@ fn a_ready_service_opens_one_window_soon_after_the_start() {
     let mut seed = Seed::waiting("");
     seed.namespaces.lead(seed.now);
     seed.list_slices(&[("s", slice(ETCD, &["e"])), ("t", slice(API, &[]))]);
+    seed.list_pods(&[]);
     seed.pod("a", "1", &[ETCD, API]);
     assert!(seed.deleted().is_empty(), "the first windows are spread");
     let spread = seed.skip();
@@ -96,6 +97,7 @@ fn a_service_that_fails_and_recovers_before_its_first_window_opens_is_not_kept_w
 fn without_leadership_nothing_opens_and_with_it_each_ready_service_opens_once() {
     let mut seed = Seed::waiting("");
     seed.list_slices(&[("s", slice(ETCD, &[]))]);
+    seed.list_pods(&[]);
     seed.pod("a", "1", &[ETCD]);
     seed.slice("s", ETCD, &["e"]);
     assert!(seed.deleted().is_empty());

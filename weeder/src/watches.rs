@@ -1,0 +1,89 @@
+//! The two watches, of EndpointSlices and of pods, each in a task of its own.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use common::follow::follow;
+use kube::core::DeserializeGuard;
+use kube::runtime::watcher;
+use kube::{Api, Client};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Config;
+use crate::core::news::Change;
+use crate::core::readiness::Slice;
+use crate::core::verdict::{Weed, judge};
+use crate::metrics::Metrics;
+use crate::pod::Pod;
+use crate::slice::{EndpointSlice, SERVICE_NAME};
+use crate::watch::Courier;
+
+/// Changes that may wait to be followed; more of them hold up the watch.
+const CHANGES: usize = 256;
+
+/// Both watches, for as long as one config asks for the same Services and pods.
+pub struct Watches {
+    /// What becomes of the EndpointSlices of the config's Services.
+    pub slices: mpsc::Receiver<Change<Slice>>,
+    /// What becomes of the pods that may be deleted.
+    pub pods: mpsc::Receiver<Change<Weed>>,
+    /// One for each; both run until [`Watches::end`].
+    pub tasks: JoinSet<()>,
+    ended: CancellationToken,
+}
+
+impl Watches {
+    /// Begins to watch what `config` asks for.
+    pub fn start(client: &Client, config: &Arc<Config>, metrics: &Metrics) -> Self {
+        let (slices_in, slices) = mpsc::channel(CHANGES);
+        let (pods_in, pods) = mpsc::channel(CHANGES);
+        let ended = CancellationToken::new();
+        let watch = Watch { client: client.clone(), config: Arc::clone(config), metrics: metrics.clone(), ended: ended.clone() };
+        let mut tasks = JoinSet::new();
+        tasks.spawn(watch.clone().slices(slices_in));
+        tasks.spawn(watch.pods(pods_in));
+        Self { slices, pods, tasks, ended }
+    }
+
+    /// Ends both.
+    pub async fn end(mut self) {
+        self.ended.cancel();
+        while self.tasks.join_next().await.is_some() {}
+    }
+}
+
+/// What both watches need.
+#[derive(Clone)]
+struct Watch {
+    client: Client,
+    config: Arc<Config>,
+    metrics: Metrics,
+    ended: CancellationToken,
+}
+
+impl Watch {
+    async fn slices(self, changes: mpsc::Sender<Change<Slice>>) {
+        let Self { client, config, metrics, ended } = self;
+        let names: Vec<&str> = config.services.iter().map(|service| service.name.as_str()).collect();
+        let selected = watcher::Config::default().labels(&format!("{SERVICE_NAME} in ({})", names.join(",")));
+        let api: Api<DeserializeGuard<EndpointSlice>> = Api::all(client);
+        let prune = move |slice: EndpointSlice| slice.pruned(&config.services);
+        follow(api, selected, Courier::new("endpointslices", prune, changes, metrics), ended).await;
+    }
+
+    async fn pods(self, changes: mpsc::Sender<Change<Weed>>) {
+        let Self { client, config, metrics, ended } = self;
+        let selector = config.common_selector();
+        if selector.is_nothing() {
+            // No pod is of interest, and that is known without asking. Who receives this cannot have ended yet.
+            let _ = changes.send(Change::Listed { objects: HashMap::new(), unreadable: HashSet::new() }).await;
+            return ended.cancelled().await;
+        }
+        let selected = watcher::Config::default().labels(&selector.to_string());
+        let api: Api<DeserializeGuard<Pod>> = Api::all(client);
+        let prune = move |pod: Pod| judge(&pod, &config.services).ok();
+        follow(api, selected, Courier::new("pods", prune, changes, metrics), ended).await;
+    }
+}

@@ -1,0 +1,120 @@
+//! The weeder as a process: what it serves, and how it meets a changed config file.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::net::TcpListener;
+use std::time::Duration;
+
+use common::flags::{Command, parse};
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::seed::{ETCD, Seed, gardeners, pod, soon};
+
+struct Process {
+    task: JoinHandle<anyhow::Result<()>>,
+    stop: CancellationToken,
+    files: TempDir,
+    metrics: String,
+    health: String,
+}
+
+/// A port that was free a moment ago.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+impl Process {
+    fn start(seed: &Seed) -> Self {
+        let files = tempfile::tempdir().unwrap();
+        let path = |name: &str| files.path().join(name);
+        std::fs::write(path("config.yaml"), gardeners("")).unwrap();
+        std::fs::write(path("kubeconfig"), seed.server.kubeconfig("weeder")).unwrap();
+        let [metrics, health] = [free_port(), free_port()].map(|port| format!("127.0.0.1:{port}"));
+        let words = [
+            "weeder".to_owned(),
+            format!("--config-file={}", path("config.yaml").display()),
+            format!("--kubeconfig={}", path("kubeconfig").display()),
+            format!("--metrics-bind-addr={metrics}"),
+            format!("--health-bind-addr={health}"),
+            "--enable-leader-election=true".to_owned(),
+            "--leader-election-namespace=garden".to_owned(),
+        ];
+        let Ok(Command::Run(_, args)) = parse(words.map(OsString::from)) else { panic!("these flags exist") };
+        let stop = CancellationToken::new();
+        let task = tokio::spawn(weeder::run(args, stop.clone()));
+        Self { task, stop, files, metrics: format!("http://{metrics}/metrics"), health: format!("http://{health}") }
+    }
+
+    async fn get(&self, url: &str) -> (u16, String) {
+        let answer = reqwest::get(url).await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    }
+
+    /// Waits until a line is served at `/metrics`.
+    async fn shows(&self, line: &str) {
+        let shown = async {
+            while !self.get(&self.metrics).await.1.lines().any(|found| found == line) {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        soon(line, shown).await;
+    }
+
+    async fn end(self) {
+        self.stop.cancel();
+        soon("the end of the process", self.task).await.expect("no panic").expect("no error");
+    }
+}
+
+/// A process that leads and knows all.
+async fn started() -> (Seed, Process) {
+    let seed = Seed::start().await;
+    let process = Process::start(&seed);
+    seed.watched(1).await;
+    process.shows(r#"leader_election_master_status{name="dwd-weeder-leader-election"} 1"#).await;
+    (seed, process)
+}
+
+#[tokio::test]
+async fn metrics_health_and_readiness_are_served() {
+    let (seed, process) = started().await;
+    for (path, line) in [("healthz", "[+]weeding ok"), ("readyz", "[+]watches ok")] {
+        let (status, body) = process.get(&format!("{}/{path}", process.health)).await;
+        assert_eq!(status, 200, "{body}");
+        assert!(body.contains(line), "{body}");
+    }
+    seed.apply(pod("a", "p", "apiserver"));
+    seed.recover("a", ETCD);
+    process.shows(r#"dwd_weeder_deletions_total{result="deleted"} 1"#).await;
+    process.shows("dwd_weeder_windows_open 1").await;
+    process.end().await;
+}
+
+#[tokio::test]
+async fn every_metric_is_documented_and_every_documented_metric_is_served() {
+    let (_seed, process) = started().await;
+    let (_, text) = process.get(&process.metrics).await;
+    let shown: BTreeSet<&str> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
+    let document = include_str!("../../../docs/metrics.md");
+    let section = |title: &str| document.split("\n## ").find(|section| section.starts_with(title)).unwrap();
+    let rows = section("Weeder").lines().chain(section("Both agents").lines());
+    let documented: BTreeSet<&str> = rows.filter_map(|line| line.strip_prefix("| `")?.split(['`', '{']).next()).collect();
+    assert_eq!(shown, documented);
+    process.end().await;
+}
+
+#[tokio::test]
+async fn a_config_file_that_says_the_same_in_other_words_changes_nothing() {
+    let (seed, process) = started().await;
+    seed.recover("a", ETCD);
+    process.shows("dwd_weeder_windows_open 1").await;
+    std::fs::write(process.files.path().join("config.yaml"), gardeners("# a comment")).unwrap();
+    process.shows(r#"dwd_config_reloads_total{result="taken"} 1"#).await;
+    seed.settle().await;
+    process.shows(r#"dwd_weeder_windows_opened_total{reason="start"} 0"#).await;
+    process.shows(r#"dwd_weeder_windows_opened_total{reason="recovery"} 2"#).await;
+    assert_eq!(seed.server.requests().count(|record| record.verb == "list"), 2);
+    process.end().await;
+}
