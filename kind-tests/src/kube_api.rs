@@ -12,6 +12,9 @@ use kube::core::WatchEvent;
 use kube::{Client, Config};
 use serde_json::{Value, json};
 
+/// How long an answer may take. An API server gives up after 60 s; on loopback it has answered long before this.
+const ANSWER: Duration = Duration::from_secs(30);
+
 /// A client for one API server with one user's credentials.
 #[derive(Clone)]
 pub struct KubeApi {
@@ -52,13 +55,21 @@ users:
     )
 }
 
+/// What a request is answered; an error when it takes too long.
+async fn answered<T>(answer: impl Future<Output = Result<T, kube::Error>>) -> Result<T, kube::Error> {
+    match tokio::time::timeout(ANSWER, answer).await {
+        Ok(answer) => answer,
+        Err(_) => Err(kube::Error::Service(format!("no answer within {ANSWER:?}").into())),
+    }
+}
+
 impl KubeApi {
     /// A client for this kubeconfig's current context.
     pub async fn connect(kubeconfig: &str) -> Result<Self> {
         let kubeconfig = Kubeconfig::from_yaml(kubeconfig)?;
         let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
         config.connect_timeout = Some(Duration::from_secs(5));
-        // Watches of the test bed end when the test does.
+        // Watches of the test bed end when the test does; requests have a deadline of their own.
         config.read_timeout = None;
         Ok(Self { client: Client::try_from(config)? })
     }
@@ -66,12 +77,12 @@ impl KubeApi {
     async fn send(&self, method: Method, path: &str, kind: &str, body: Option<&Value>) -> Result<Value, kube::Error> {
         let bytes = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
         let request = Request::builder().method(method).uri(path).header(http::header::CONTENT_TYPE, kind).body(bytes);
-        self.client.request(request.map_err(kube::Error::HttpError)?).await
+        answered(self.client.request(request.map_err(kube::Error::HttpError)?)).await
     }
 
     /// The body of an answer that is no JSON.
     pub async fn text(&self, path: &str) -> Result<String> {
-        Ok(self.client.request_text(Request::get(path).body(Vec::new())?).await?)
+        Ok(answered(self.client.request_text(Request::get(path).body(Vec::new())?)).await?)
     }
 
     /// An object or a list.
@@ -142,7 +153,7 @@ impl KubeApi {
         }
         loop {
             let uri = format!("{path}?watch=true&allowWatchBookmarks=true&resourceVersion={version}");
-            let stream = self.client.request_events::<Value>(Request::get(uri).body(Vec::new())?).await?;
+            let stream = answered(self.client.request_events::<Value>(Request::get(uri).body(Vec::new())?)).await?;
             let mut stream = stream.boxed();
             while let Some(event) = stream.next().await {
                 let object = match event? {

@@ -22,6 +22,7 @@ pub mod control_plane;
 pub mod kube_api;
 pub mod leash;
 pub mod manifests;
+pub mod page;
 pub mod prober;
 pub mod process;
 pub mod relay;

@@ -10,7 +10,7 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::manifests::SECRET;
-use crate::process::{Process, tail};
+use crate::process::{Process, lines, tail};
 use crate::seed::Seed;
 
 static SERIAL: AtomicUsize = AtomicUsize::new(0);
@@ -164,7 +164,12 @@ impl Prober {
 
     /// Its log lines that are JSON and speak of `needle`.
     pub fn log(&self, needle: &str) -> Vec<Value> {
-        tail(&self.log, usize::MAX, needle).lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+        lines(&self.log, needle)
+    }
+
+    /// The file that it writes its log to.
+    pub fn log_file(&self) -> &Path {
+        &self.log
     }
 
     /// The last lines of its log.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
+use serde_json::Value;
 use tokio::process::{Child, Command};
 
 use crate::leash;
@@ -77,6 +78,11 @@ impl Drop for Process {
         }
         leash::free(self.pid.as_raw());
     }
+}
+
+/// The lines of a log that are JSON and contain `needle`.
+pub fn lines(path: &Path, needle: &str) -> Vec<Value> {
+    tail(path, usize::MAX, needle).lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
 /// The last lines of a file that contain `needle`.

@@ -3,21 +3,27 @@
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout_at};
 
 /// How often a condition is looked at. Short against the seconds that scenarios take, long against a request on loopback.
 const PAUSE: Duration = Duration::from_millis(50);
+/// How much longer than the deadline a look that has begun may take. Requests on a busy machine take a second at times.
+const LAST_LOOK: Duration = Duration::from_secs(5);
 
 /// Looks again and again until `look` succeeds; after `deadline` fails with what was awaited and what was last seen instead.
+/// A look that never ends is dropped a little later.
 pub async fn eventually<T>(what: &str, deadline: Duration, mut look: impl AsyncFnMut() -> Result<T>) -> Result<T> {
     let end = Instant::now() + deadline;
+    let mut seen = anyhow!("nothing");
     loop {
-        match look().await {
-            Ok(value) => return Ok(value),
-            Err(error) if Instant::now() >= end => {
-                return Err(anyhow!("not within {deadline:?}: {what}; last seen: {error:#}"));
-            }
-            Err(_) => sleep(PAUSE).await,
+        match timeout_at(end + LAST_LOOK, look()).await {
+            Ok(Ok(value)) => return Ok(value),
+            Ok(Err(error)) => seen = error,
+            Err(_) => seen = seen.context("the last look did not end; before that"),
         }
+        if Instant::now() >= end {
+            return Err(anyhow!("not within {deadline:?}: {what}; last seen: {seen:#}"));
+        }
+        sleep(PAUSE).await;
     }
 }

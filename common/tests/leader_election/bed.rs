@@ -21,12 +21,12 @@ const TOKEN: &str = "prober";
 /// No step of a test takes this long, on however busy a machine.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// The shortest times that make sense with a Lease's whole seconds.
+/// Short times, with room between the deadline and the end of the Lease for a machine that is busy.
 pub fn quick() -> LeaderElection {
     LeaderElection {
         enabled: true,
         namespace: GARDEN.into(),
-        lease_duration: Duration::from_secs(2),
+        lease_duration: Duration::from_secs(3),
         renew_deadline: Duration::from_millis(1500),
         retry_period: Duration::from_millis(100),
     }

@@ -134,5 +134,5 @@ async fn the_end_does_not_wait_for_long_for_an_api_server_that_does_not_answer()
     let begin = tokio::time::Instant::now();
     replica.stop.cancel();
     soon(replica.task).await.unwrap().unwrap();
-    assert!(begin.elapsed() < Duration::from_secs(4), "{:?}", begin.elapsed());
+    assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
 }

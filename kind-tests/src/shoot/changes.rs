@@ -22,7 +22,7 @@ impl Shoot {
     pub async fn create_workload(&self, api: &str, plural: &str, kind: &str, name: &str, replicas: i64) -> Result<()> {
         let labels = json!({"app": name});
         let pod = json!({"metadata": {"labels": labels}, "spec": {
-            "containers": [{"name": "pause", "image": "registry.k8s.io/pause:3.10"}],
+            "containers": [{"name": "pause", "image": "example.org/pause"}],
         }});
         let mut object = json!({
             "apiVersion": api.trim_start_matches("/apis/"), "kind": kind,

@@ -8,7 +8,7 @@ use crate::{DOWN, UP};
 
 fn config() -> ProberConfig {
     // A killed prober's leadership ends soon.
-    let args = ["--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=500ms"];
+    let args = ["--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=1s"];
     ProberConfig { args: args.map(Into::into).into(), ..ProberConfig::default() }
 }
 

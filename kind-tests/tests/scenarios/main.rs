@@ -14,6 +14,8 @@ mod credentials;
 mod dependents;
 mod election;
 mod frugality;
+mod given;
+mod instruments;
 mod kinds;
 mod lifecycle;
 mod outage;

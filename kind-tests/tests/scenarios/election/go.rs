@@ -28,9 +28,9 @@ impl Go {
             format!("-kubeconfig={}", kubeconfig.display()),
             format!("-name={LEASE}"),
             format!("-identity={identity}"),
-            "-lease-duration=3s".into(),
-            "-renew-deadline=2s".into(),
-            "-retry-period=500ms".into(),
+            "-lease-duration=6s".into(),
+            "-renew-deadline=4s".into(),
+            "-retry-period=1s".into(),
         ];
         Ok(Self { process: Process::start(identity, &program, &args, &log)?, log })
     }

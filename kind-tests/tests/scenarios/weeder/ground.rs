@@ -1,15 +1,20 @@
 //! A seed with a weeder at work, and Kubernetes' own controllers for ReplicaSets and EndpointSlices.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use kind_tests::audit::Asked;
 use kind_tests::manifests::{GARDEN, Manifest};
-use kind_tests::process::Process;
+use kind_tests::page::{SERVED, metrics};
+use kind_tests::process::{Process, lines, tail};
 use kind_tests::shoot::PATIENCE;
 use kind_tests::{Bed, Seed, eventually, prober};
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
@@ -19,21 +24,31 @@ const LEASE: &str = "dwd-weeder-leader-election";
 /// The node of all pods: without one none becomes an endpoint.
 pub const NODE: &str = "weeder";
 
-/// What all scenarios here share.
+/// A seed whose controllers run, and the weeders on it.
 pub struct Ground {
     pub seed: Arc<Seed>,
-    pub weeder: Process,
+    weeders: AtomicUsize,
     _controllers: Process,
 }
 
-static GROUND: OnceCell<Ground> = OnceCell::const_new();
+/// What ordinary scenarios share.
+static SHARED: OnceCell<(Arc<Ground>, Weeder)> = OnceCell::const_new();
 
 impl Ground {
-    pub async fn of(bed: &'static Bed) -> Result<&'static Self> {
-        GROUND.get_or_try_init(async || Self::prepare(bed).await).await
+    /// The ground with one weeder that ordinary scenarios share.
+    pub async fn shared(bed: &'static Bed) -> Result<Arc<Self>> {
+        let begin = async || {
+            let ground = Self::own(bed).await?;
+            let weeder = ground.weeder(&[]).await?;
+            weeder.leads().await?;
+            ground.watched().await?;
+            anyhow::Ok((ground, weeder))
+        };
+        Ok(SHARED.get_or_try_init(begin).await?.0.clone())
     }
 
-    pub async fn prepare(bed: &'static Bed) -> Result<Self> {
+    /// A ground for one scenario, with no weeder yet.
+    pub async fn own(bed: &'static Bed) -> Result<Arc<Self>> {
         let seed = bed.own_seed().await?;
         seed.apply(access()).await?;
         let node = json!({"metadata": {"name": NODE, "labels": {"bed": "weeder"}}});
@@ -48,45 +63,125 @@ impl Ground {
         ];
         let program = bed.programs().await?.join("kube-controller-manager");
         let controllers = Process::start("kube-controller-manager", &program, &args, &file("controllers-log"))?;
+        Ok(Arc::new(Self { seed, weeders: AtomicUsize::new(0), _controllers: controllers }))
+    }
 
-        let token = seed.api().token(GARDEN, ACCOUNT).await?;
-        std::fs::write(file("weeder-kubeconfig"), seed.plane().kubeconfig(&seed.plane().url(), &token))?;
+    /// Starts a weeder with Gardener's arguments and these.
+    pub async fn weeder(&self, args: &[&str]) -> Result<Weeder> {
+        let serial = self.weeders.fetch_add(1, Ordering::Relaxed);
+        let (kubeconfig, log) = (self.seed.folder().join(format!("weeder-kubeconfig-{serial}")), self.log(serial));
+        let token = self.seed.api().token(GARDEN, ACCOUNT).await?;
+        std::fs::write(&kubeconfig, self.seed.plane().kubeconfig(&self.seed.plane().url(), &token))?;
         let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/weeder.yaml");
-        let args = [
+        let mut all = vec![
             "weeder".into(),
             format!("--config-file={}", config.display()),
             "--enable-leader-election=true".into(),
             // Gardener's arguments end here.
-            format!("--kubeconfig={}", file("weeder-kubeconfig").display()),
-            "--metrics-bind-addr=0".into(),
-            "--health-bind-addr=0".into(),
+            format!("--kubeconfig={}", kubeconfig.display()),
             "--pprof-bind-addr=0".into(),
         ];
-        let weeder = Process::start("weeder", &prober::binary()?, &args, &file("weeder-log"))?;
-        let ground = Self { seed, weeder, _controllers: controllers };
-        eventually("the weeder leads and watches", PATIENCE, async || {
-            let lease =
-                ground.seed.api().get(&format!("/apis/coordination.k8s.io/v1/namespaces/{GARDEN}/leases/{LEASE}")).await?;
-            ensure!(lease["spec"]["holderIdentity"].as_str().is_some_and(|holder| !holder.is_empty()), "{lease}");
-            let watches = ground.asked().into_iter().filter(|asked| asked.verb == "watch" && asked.code == 200);
+        all.extend(SERVED.map(Into::into));
+        all.extend(args.iter().map(ToString::to_string));
+        Ok(Weeder { process: Process::start("weeder", &prober::binary()?, &all, &log)?, log })
+    }
+
+    fn log(&self, serial: usize) -> PathBuf {
+        self.seed.folder().join(format!("weeder-log-{serial}"))
+    }
+
+    /// What the weeders have told lately of a namespace.
+    pub fn told(&self, namespace: &str) -> String {
+        let weeders = 0..self.weeders.load(Ordering::Relaxed);
+        weeders.map(|serial| format!("weeder {serial}:\n{}\n", tail(&self.log(serial), 20, namespace))).collect()
+    }
+
+    /// Waits until some weeder has watched both kinds of objects.
+    pub async fn watched(&self) -> Result<()> {
+        eventually("a weeder watches", PATIENCE, async || {
+            let watches = self.asked().into_iter().filter(|asked| asked.verb == "watch" && asked.code == 200);
             let watched: BTreeSet<String> = watches.map(|asked| asked.resource).collect();
-            ensure!(watched.contains("pods") && watched.contains("endpointslices"), "{watched:?}");
+            ensure!(watched.contains("pods") && watched.contains("endpointslices"), "{watched:?}\n{}", self.told(""));
             Ok(())
         })
         .await
-        .with_context(|| ground.weeder.tail(20))?;
-        Ok(ground)
     }
 
-    /// What the weeder has asked for.
+    /// What weeders have asked for.
     pub fn asked(&self) -> Vec<Asked> {
         self.seed.plane().asked(&Default::default()).into_iter().filter(|asked| asked.user == USER).collect()
     }
 
-    /// The statuses of the weeder's DELETEs in a namespace, by pod.
-    pub fn deletes(&self, namespace: &str) -> Vec<(String, u64)> {
-        let all = self.asked().into_iter();
-        all.filter(|asked| asked.verb == "delete" && asked.namespace == namespace).map(|asked| (asked.name, asked.code)).collect()
+    /// The weeders' DELETEs in a namespace.
+    pub fn deletes(&self, namespace: &str) -> Vec<Asked> {
+        self.asked().into_iter().filter(|asked| asked.verb == "delete" && asked.namespace == namespace).collect()
+    }
+
+    /// Nothing was forbidden to any weeder.
+    pub fn lawful(&self) -> Result<()> {
+        let forbidden: Vec<Asked> = self.asked().into_iter().filter(|asked| matches!(asked.code, 401 | 403)).collect();
+        ensure!(forbidden.is_empty(), "{forbidden:#?}");
+        Ok(())
+    }
+}
+
+/// A running weeder. Dropping it kills it.
+pub struct Weeder {
+    process: Process,
+    pub log: PathBuf,
+}
+
+impl Weeder {
+    /// By which name it leads; none while it does not.
+    pub fn identity(&self) -> Option<String> {
+        let told = lines(&self.log, "\"leading\"");
+        told.iter().find(|line| line["msg"] == "leading").and_then(|line| line["identity"].as_str()).map(Into::into)
+    }
+
+    /// Waits until it says that it leads; by which name.
+    pub async fn leads(&self) -> Result<String> {
+        eventually("the weeder leads", PATIENCE, async || {
+            self.identity().with_context(|| format!("it does not say so:\n{}", tail(&self.log, 5, "")))
+        })
+        .await
+    }
+
+    /// Waits until it knows of the outage: no window is open.
+    pub async fn rests(&self) -> Result<()> {
+        eventually("no open window", PATIENCE, async || {
+            let open = metrics(&self.log).await?.value("dwd_weeder_windows_open")?;
+            ensure!(open == 0.0, "{open}");
+            Ok(())
+        })
+        .await
+    }
+
+    /// Holds it up until what is returned is dropped.
+    pub fn paused(&self) -> Result<Paused<'_>> {
+        self.process.signal(Signal::SIGSTOP)?;
+        Ok(Paused(&self.process))
+    }
+
+    /// Kills it, as the kernel does when memory is short.
+    pub async fn kill(mut self) -> Result<()> {
+        self.process.signal(Signal::SIGKILL)?;
+        self.process.end(Duration::from_secs(5)).await.map(drop)
+    }
+
+    /// Asks it to end, as a kubelet does; Gardener grants 5 s.
+    pub async fn terminate(mut self) -> Result<ExitStatus> {
+        self.process.signal(Signal::SIGTERM)?;
+        self.process.end(Duration::from_secs(5)).await
+    }
+}
+
+/// A weeder that does nothing.
+pub struct Paused<'a>(&'a Process);
+
+impl Drop for Paused<'_> {
+    fn drop(&mut self) {
+        // When it has ended meanwhile, the scenario notices that by itself.
+        let _ = self.0.signal(Signal::SIGCONT);
     }
 }
 

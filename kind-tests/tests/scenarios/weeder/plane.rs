@@ -1,11 +1,10 @@
 //! The control plane of a shoot, as far as the weeder sees it: two Services and three kinds of pods.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context, Result, ensure};
-use kind_tests::audit::Asked;
 use kind_tests::kube_api::KubeApi;
-use kind_tests::process::tail;
 use kind_tests::shoot::PATIENCE;
 use kind_tests::{Bed, eventually};
 use serde_json::{Value, json};
@@ -27,15 +26,19 @@ pub enum State {
 
 /// A control plane in a namespace of its own.
 pub struct Plane {
-    pub ground: &'static Ground,
+    pub ground: Arc<Ground>,
     pub namespace: String,
 }
 
 impl Plane {
-    /// A control plane with its Services and so many pods of etcd, kube-apiserver and kube-controller-manager each, none ready.
+    /// A control plane on the shared ground.
     pub async fn create(bed: &'static Bed, name: &str, etcd: usize) -> Result<Self> {
-        let ground = Ground::of(bed).await?;
-        let plane = Self { ground, namespace: format!("weeder-{name}") };
+        Self::on(&Ground::shared(bed).await?, name, etcd).await
+    }
+
+    /// A control plane with its Services and so many pods of etcd, kube-apiserver and kube-controller-manager each, none ready.
+    pub async fn on(ground: &Arc<Ground>, name: &str, etcd: usize) -> Result<Self> {
+        let plane = Self { ground: ground.clone(), namespace: format!("weeder-{name}") };
         let api = plane.api();
         api.create("/api/v1/namespaces", &json!({"metadata": {"name": plane.namespace}})).await?;
         for (service, role) in [(ETCD, "main"), (API, "apiserver")] {
@@ -115,6 +118,31 @@ impl Plane {
         .await
     }
 
+    /// Waits until the Service has an endpoint that is not ready: that it becomes ready is seen from now on.
+    pub async fn unready(&self, service: &str) -> Result<()> {
+        let path = self.path("/apis/discovery.k8s.io/v1", "endpointslices");
+        let path = format!("{path}?labelSelector=kubernetes.io/service-name={service}");
+        eventually(&format!("an endpoint of {service}"), PATIENCE, async || {
+            let slices = self.api().get(&path).await?;
+            let ready = slices.pointer("/items/0/endpoints/0/conditions/ready");
+            ensure!(ready == Some(&json!(false)), "{slices}");
+            Ok(())
+        })
+        .await
+    }
+
+    /// Waits until a weeder says that it knows of the Service's outage.
+    pub async fn left_alone(&self, service: &str) -> Result<()> {
+        eventually(&format!("the dependants of {service} are left alone"), PATIENCE, async || {
+            let told = self.ground.told(&self.namespace);
+            let lines = told.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+            let mut ends = lines.filter(|line| line["end"].is_string() && line["service"] == service);
+            ensure!(ends.next().is_some(), "{told}");
+            Ok(())
+        })
+        .await
+    }
+
     /// Waits until the only pod of a role is another one than this.
     pub async fn replaced(&self, role: &str, before: &[(String, String)]) -> Result<Vec<(String, String)>> {
         eventually(&format!("new pods of {role}"), PATIENCE, async || {
@@ -123,15 +151,14 @@ impl Plane {
             Ok(pods)
         })
         .await
-        .with_context(|| tail(&self.ground.seed.folder().join("weeder-log"), 20, &self.namespace))
+        .with_context(|| self.ground.told(&self.namespace))
     }
 
     /// Nothing but what was expected has been deleted by the weeder, and nothing was forbidden to it.
     pub async fn end(self, deleted: usize) -> Result<()> {
         let deletes = self.ground.deletes(&self.namespace);
         ensure!(deletes.len() == deleted, "expected {deleted} deletions: {deletes:?}");
-        let forbidden: Vec<Asked> = self.ground.asked().into_iter().filter(|asked| asked.code == 403).collect();
-        ensure!(forbidden.is_empty(), "{forbidden:#?}");
+        self.ground.lawful()?;
         for collection in
             [self.path("/apis/apps/v1", "replicasets"), self.path("/api/v1", "services"), self.path("/api/v1", "pods")]
         {
@@ -140,6 +167,11 @@ impl Plane {
             }
         }
         Ok(())
+    }
+
+    /// The names and statuses of the weeders' DELETEs.
+    pub fn answers(&self) -> Vec<(String, u64)> {
+        self.ground.deletes(&self.namespace).into_iter().map(|asked| (asked.name, asked.code)).collect()
     }
 
     /// Waits until a pod that begins to crash now has been deleted: what happened before has been acted upon.

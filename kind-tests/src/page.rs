@@ -1,0 +1,99 @@
+//! What the watchdog itself serves: `/metrics`, `/healthz`, `/readyz`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::process::lines;
+
+/// Lets a process serve on ports that it chooses and tells in its log. An address that is given twice counts as given last.
+pub const SERVED: [&str; 2] = ["--metrics-bind-addr=127.0.0.1:0", "--health-bind-addr=127.0.0.1:0"];
+
+/// The pages are made from memory, at once.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// A page of the process that writes this log.
+///
+/// # Errors
+/// When it does not serve it (yet), or does not answer.
+pub async fn page(log: &Path, path: &str) -> Result<(u16, String)> {
+    let what = if path == "/metrics" { "serving metrics" } else { "serving health" };
+    let told = lines(log, what);
+    let address = told.last().and_then(|line| line["address"].as_str()).with_context(|| format!("not yet {what}"))?;
+    let exchange = async {
+        let mut stream = TcpStream::connect(address).await?;
+        stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").as_bytes()).await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        anyhow::Ok(answer)
+    };
+    let answer = timeout(ANSWER, exchange).await.with_context(|| format!("{path}: no answer within {ANSWER:?}"))??;
+    let (head, body) = answer.split_once("\r\n\r\n").context("no HTTP")?;
+    let status = head.split(' ').nth(1).context("no status")?.parse()?;
+    Ok((status, body.into()))
+}
+
+/// `/metrics`, read.
+#[derive(Debug, Default, PartialEq)]
+pub struct Metrics {
+    /// Types by name.
+    pub types: BTreeMap<String, String>,
+    /// Label names by metric, of those that have a sample.
+    pub labels: BTreeMap<String, BTreeSet<String>>,
+    /// Values by series, as they are written.
+    pub values: BTreeMap<String, f64>,
+}
+
+impl Metrics {
+    /// Reads Prometheus' text format.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn read(text: &str) -> Result<Self> {
+        let mut metrics = Self::default();
+        for line in text.lines() {
+            if let Some(described) = line.strip_prefix("# TYPE ") {
+                let (name, kind) = described.split_once(' ').with_context(|| line.to_owned())?;
+                metrics.types.insert(name.into(), kind.into());
+            } else if !line.starts_with('#') {
+                let (series, value) = line.rsplit_once(' ').with_context(|| line.to_owned())?;
+                metrics.values.insert(series.into(), value.parse().with_context(|| line.to_owned())?);
+                let (name, labels) = series.split_once('{').unwrap_or((series, ""));
+                let names =
+                    labels.trim_end_matches('}').split("\",").filter_map(|label| label.split_once('=')).map(|(name, _)| name);
+                let labels = metrics.labels.entry(metrics_name(&metrics.types, name)).or_default();
+                labels.extend(names.filter(|name| *name != "le").map(Into::into));
+            }
+        }
+        Ok(metrics)
+    }
+
+    /// The value of a series.
+    ///
+    /// # Errors
+    /// When there is no such series.
+    pub fn value(&self, series: &str) -> Result<f64> {
+        self.values.get(series).copied().with_context(|| format!("no {series} among {:#?}", self.values.keys()))
+    }
+}
+
+/// What the series of a histogram belong to.
+fn metrics_name(types: &BTreeMap<String, String>, series: &str) -> String {
+    let base = ["_bucket", "_sum", "_count"].iter().find_map(|suffix| series.strip_suffix(suffix));
+    base.filter(|base| types.get(*base).is_some_and(|kind| kind == "histogram")).unwrap_or(series).into()
+}
+
+/// The metrics of the process that writes this log.
+///
+/// # Errors
+/// When it serves none (yet).
+pub async fn metrics(log: &Path) -> Result<Metrics> {
+    let (status, body) = page(log, "/metrics").await?;
+    anyhow::ensure!(status == 200, "{status}: {body}");
+    Metrics::read(&body)
+}
