@@ -14,14 +14,14 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use tokio::time::sleep;
 
-use crate::document::{ConfigError, MAX_BYTES};
+use crate::document::{ConfigError, Loaded, MAX_BYTES};
 use crate::events::Events;
 
 /// How often the file is looked at. A kubelet takes up to a minute to bring a changed ConfigMap to the file.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// Reads a config and what its author should hear about it.
-pub type Load<T> = fn(&Path) -> Result<(T, Vec<String>), ConfigError>;
+/// Reads a config.
+pub type Load<T> = fn(&Path) -> Result<Loaded<T>, ConfigError>;
 
 /// Follows one config file.
 pub struct ConfigFile<T> {
@@ -46,7 +46,7 @@ impl<T> ConfigFile<T> {
     /// When it cannot be read or is wrong; then every wrong field is named.
     pub fn open(path: &Path, load: Load<T>) -> Result<(T, Self), ConfigError> {
         let read = bytes(path);
-        let (config, warnings) = load(path)?;
+        let Loaded { config, warnings } = load(path)?;
         let (reloads, refused, teller) = (Family::default(), Gauge::default(), None);
         let file = Self { path: path.to_owned(), load, read, reloads, refused, teller };
         file.warn(warnings);
@@ -74,7 +74,7 @@ impl<T> ConfigFile<T> {
             }
             self.read = read;
             match (self.load)(&self.path) {
-                Ok((config, warnings)) => {
+                Ok(Loaded { config, warnings }) => {
                     self.reloads.get_or_create(&Labels { result: "taken" }).inc();
                     self.refused.set(0);
                     tracing::info!(file = %self.path.display(), "config file changed and is taken up");
@@ -117,8 +117,8 @@ mod tests {
     use super::*;
     use crate::document;
 
-    fn number(path: &Path) -> Result<(i32, Vec<String>), ConfigError> {
-        document::load(path, |root, _| root.field("number").required("a number").integer())
+    fn number(path: &Path) -> Result<Loaded<i32>, ConfigError> {
+        document::load(path, |root, _| root.field("number").required("a number").integer()).map(Loaded::from)
     }
 
     /// A folder as a kubelet lays it out: the file is a link through `..data`, which is turned.

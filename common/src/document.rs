@@ -42,6 +42,21 @@ impl Problems {
     }
 }
 
+/// A config and what its author should hear about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Loaded<T> {
+    /// The config, complete and in range.
+    pub config: T,
+    /// One sentence each on what loads but will surprise.
+    pub warnings: Vec<String>,
+}
+
+impl<T> From<(T, Vec<String>)> for Loaded<T> {
+    fn from((config, warnings): (T, Vec<String>)) -> Self {
+        Self { config, warnings }
+    }
+}
+
 /// Reads the file at `path` as [`parse`] reads text.
 ///
 /// # Errors

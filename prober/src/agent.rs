@@ -1,7 +1,6 @@
 //! The prober as a process: config, client, views, manager.
 
 use std::num::NonZeroU32;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::board::Board;
 use crate::clock::Clock;
-use crate::config::{Config, Loaded};
+use crate::config::Config;
 use crate::manager::Manager;
 use crate::metrics::Metrics;
 use crate::seed::Seed;
@@ -40,8 +39,7 @@ const STALLED: Duration = Duration::from_secs(60);
 /// When it cannot start (config file, kubeconfig, ports), or when leadership is lost.
 pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result<()> {
     let clock = Clock::start();
-    let load = |path: &Path| Config::load(path).map(|Loaded { config, warnings }| (config, warnings));
-    let (config, mut file) = ConfigFile::open(&args.config_file, load)?;
+    let (config, mut file) = ConfigFile::open(&args.config_file, Config::load)?;
     let mut frame = Frame::open(&args, LEASE).await?;
     file.report_to(&mut frame.registry, frame.events.clone(), frame.home.clone());
     let burst = NonZeroU32::new(u32::try_from(args.kube_api_burst).unwrap_or(u32::MAX)).unwrap_or(NonZeroU32::MIN);

@@ -84,13 +84,7 @@ pub struct ScaleInfo {
 }
 
 /// A config and what its author should hear about it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Loaded {
-    /// The config, complete and in range.
-    pub config: Config,
-    /// One sentence each on what loads but will surprise.
-    pub warnings: Vec<String>,
-}
+pub type Loaded = document::Loaded<Config>;
 
 impl Config {
     /// Reads the file at `path`.
@@ -113,12 +107,6 @@ impl Config {
         let config = read::config(root)?;
         warnings::warn(&config, problems);
         Some(config)
-    }
-}
-
-impl From<(Config, Vec<String>)> for Loaded {
-    fn from((config, warnings): (Config, Vec<String>)) -> Self {
-        Self { config, warnings }
     }
 }
 

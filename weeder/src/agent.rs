@@ -1,6 +1,5 @@
 //! The weeder as a process: config, frame, work.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use common::config_file::ConfigFile;
@@ -9,7 +8,7 @@ use common::frame::{Checks, Frame};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{Config, Loaded};
+use crate::config::Config;
 use crate::weeding::{Instruments, weed};
 
 /// The Lease that replicas of the weeder elect their leader by (rule 79).
@@ -21,8 +20,7 @@ const LEASE: &str = "dwd-weeder-leader-election";
 /// # Errors
 /// When it cannot start (config file, kubeconfig, ports), or when leadership is lost.
 pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result<()> {
-    let load = |path: &Path| Config::load(path).map(|Loaded { config, warnings }| (config, warnings));
-    let (config, mut file) = ConfigFile::open(&args.config_file, load)?;
+    let (config, mut file) = ConfigFile::open(&args.config_file, Config::load)?;
     let mut frame = Frame::open(&args, LEASE).await?;
     file.report_to(&mut frame.registry, frame.events.clone(), frame.home.clone());
     let instruments = Instruments::default();

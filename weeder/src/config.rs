@@ -31,13 +31,7 @@ pub struct Service {
 }
 
 /// A config and what its author should hear about it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Loaded {
-    /// The config, complete and in range.
-    pub config: Config,
-    /// One sentence each on what loads but will surprise.
-    pub warnings: Vec<String>,
-}
+pub type Loaded = document::Loaded<Config>;
 
 impl Config {
     /// Reads the file at `path`.
@@ -70,12 +64,6 @@ impl Config {
             }
         }
         Some(config)
-    }
-}
-
-impl From<(Config, Vec<String>)> for Loaded {
-    fn from((config, warnings): (Config, Vec<String>)) -> Self {
-        Self { config, warnings }
     }
 }
 
