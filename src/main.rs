@@ -1,5 +1,6 @@
-//! `dependency-watchdog prober | weeder`: which agent to be is the first word of the command line.
+//! `dependency-watchdog prober | weeder | ...`: the first word of the command line says which agent to be, or what is asked.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use common::flags::Agent;
@@ -7,7 +8,10 @@ use common::flags::Agent;
 fn main() -> ExitCode {
     // An error says that a provider is installed already, and there is only this one.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let words = std::env::args_os().skip(1);
+    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if let Some(code) = inspect::run(&words) {
+        return code;
+    }
     common::process::run(words, |agent, args, shutdown| async move {
         match agent {
             Agent::Prober => prober::run(args, shutdown).await,

@@ -64,6 +64,12 @@ impl<T> ConfigFile<T> {
         self.teller = Some((events, home));
     }
 
+    /// Says whether the file as it is now is refused, so that an older one is in force.
+    pub fn refused(&self) -> impl Fn() -> bool + Clone + Send + Sync + 'static {
+        let refused = self.refused.clone();
+        move || refused.get() != 0
+    }
+
     /// Waits for the next valid change. What is not valid is refused, and told. Can be cancelled at any time.
     pub async fn next(&mut self) -> T {
         loop {

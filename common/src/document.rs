@@ -10,6 +10,7 @@
 //! bombs; the rest is done here on a small tree, because serde's derived types stop at the first error and match keys exactly.
 
 mod error;
+mod key;
 mod value;
 mod yaml;
 
@@ -17,7 +18,8 @@ use std::cell::RefCell;
 use std::io::Read;
 use std::path::Path;
 
-pub use error::{ConfigError, FieldError};
+pub use error::{ConfigError, FieldError, Place};
+pub use key::Key;
 pub use value::{Object, Value};
 
 /// The largest config file read, in bytes: Kubernetes' limit for all data of a ConfigMap.

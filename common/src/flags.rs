@@ -16,6 +16,7 @@ mod value;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use help::QUESTIONS;
 pub use parse::parse;
 
 use crate::go_duration::GoDuration;
@@ -34,6 +35,11 @@ impl Agent {
     /// Both, in the order the usage lists them.
     pub const ALL: [Self; 2] = [Self::Prober, Self::Weeder];
 
+    /// What it is for, in a line.
+    pub const fn purpose(self) -> &'static str {
+        help::purpose(self)
+    }
+
     /// The subcommand.
     pub const fn name(self) -> &'static str {
         match self {
@@ -41,6 +47,30 @@ impl Agent {
             Self::Weeder => "weeder",
         }
     }
+}
+
+/// One flag, for who describes the command line elsewhere.
+#[derive(Clone, Debug)]
+pub struct Described {
+    /// Without its dashes.
+    pub name: &'static str,
+    /// What the help calls the value; empty for a switch.
+    pub takes: &'static str,
+    /// One or two sentences.
+    pub help: &'static str,
+    /// Another name for it.
+    pub alias: Option<&'static str>,
+    /// What holds when it is not given.
+    pub default: String,
+}
+
+/// All flags of an agent; both have the same.
+pub fn described() -> impl Iterator<Item = Described> {
+    let defaults = AgentArgs::default();
+    table::FLAGS.iter().map(move |&table::Flag { name, alias, takes, help, show, .. }| {
+        let default = show(&defaults);
+        Described { name, takes, help, alias, default }
+    })
 }
 
 /// What the command line asks for.
@@ -138,6 +168,8 @@ pub struct AgentArgs {
     pub pprof_bind_addr: String,
     /// The `--leader-elect...` flags.
     pub leader_election: LeaderElection,
+    /// `--dry-run`: whether to say what would be written and write nothing.
+    pub dry_run: bool,
     /// `--kubeconfig`, when given and not empty.
     pub kubeconfig: Option<PathBuf>,
     /// The `--zap-...` flags.
@@ -175,6 +207,7 @@ impl Default for AgentArgs {
             health_bind_addr: ":9644".into(),
             pprof_bind_addr: ":8081".into(),
             leader_election: LeaderElection::default(),
+            dry_run: false,
             kubeconfig: None,
             zap: ZapOptions::default(),
         }

@@ -15,10 +15,11 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::events::{COMPONENT, Events, Recorder};
-use crate::flags::AgentArgs;
+use crate::flags::{Agent, AgentArgs};
 use crate::health::{self, Check};
-use crate::leader_election::{Elector, Fence, campaign, identity, reference};
+use crate::leader_election::{Elector, Fence, Role, campaign, identity, reference};
 use crate::metrics::{self, LeaderStatus, Registry, RequestCounter};
+use crate::status::{self, About, Status};
 use crate::{http, seed_client};
 
 /// Where controller-runtime serves metrics when the address is empty.
@@ -26,6 +27,8 @@ const DEFAULT_METRICS_ADDRESS: &str = ":8080";
 
 /// What an agent's work stands in.
 pub struct Frame {
+    /// Which agent it is.
+    pub agent: Agent,
     /// The seed.
     pub client: Client,
     /// Open while this process may write.
@@ -36,6 +39,10 @@ pub struct Frame {
     pub home: ObjectReference,
     /// What is shown at `/metrics`.
     pub registry: Registry,
+    /// What part this process plays among its replicas.
+    pub role: Role,
+    /// Whether nothing is to be written: the work only says what it would write.
+    pub dry_run: bool,
     candidate: Candidate,
     metrics: Option<TcpListener>,
     health: Option<TcpListener>,
@@ -47,14 +54,18 @@ enum Candidate {
     Elector(Box<Elector>),
     /// It always does.
     Alone(Box<Recorder>),
+    /// It does not need to: it writes nothing, not even Events.
+    Spectator,
 }
 
-/// What `/healthz` and `/readyz` ask.
-pub struct Checks {
+/// What `/healthz`, `/readyz` and `/statusz` show.
+pub struct Shown<S> {
     /// Does the work go on?
     pub live: Vec<Check>,
     /// Is enough known to do it?
     pub ready: Vec<Check>,
+    /// How is it?
+    pub status: S,
 }
 
 impl Frame {
@@ -62,7 +73,7 @@ impl Frame {
     ///
     /// # Errors
     /// When there is no access to the seed, or an address is taken.
-    pub async fn open(args: &AgentArgs, lease: &'static str) -> anyhow::Result<Self> {
+    pub async fn open(agent: Agent, args: &AgentArgs, lease: &'static str) -> anyhow::Result<Self> {
         let mut registry = metrics::registry();
         let requests = RequestCounter::register(&mut registry);
         let client = seed_client::connect(args.kubeconfig.as_deref(), &requests).await.context("no access to the seed")?;
@@ -77,25 +88,34 @@ impl Frame {
         }
         let election = args.leader_election.clone();
         let home = reference(&election.namespace, lease);
-        let (fence, candidate, events) = if election.enabled {
+        let (fence, candidate, events, role) = if args.dry_run {
+            tracing::info!("dry run: nothing is written, no part is taken in leader election");
+            (Fence::always_open(), Candidate::Spectator, Events::none(), Role::DryRun)
+        } else if election.enabled {
             let (keeper, fence) = Fence::closed();
             registry.register_collector(Box::new(LeaderStatus { name: lease, fence: fence.clone() }));
-            let elector = Elector::new(client.clone(), election, lease, identity(), keeper);
+            let identity = identity();
+            let elector = Elector::new(client.clone(), election, lease, identity.clone(), keeper);
+            let role = Role::Candidate { identity, holder: elector.holder(), fence: fence.clone() };
             let events = elector.events();
-            (fence, Candidate::Elector(Box::new(elector)), events)
+            (fence, Candidate::Elector(Box::new(elector)), events, role)
         } else {
             let (events, recorder) = Recorder::new(client.clone(), COMPONENT, home.clone());
-            (Fence::always_open(), Candidate::Alone(Box::new(recorder)), events)
+            (Fence::always_open(), Candidate::Alone(Box::new(recorder)), events, Role::Alone)
         };
         registry.register_collector(Box::new(events.clone()));
-        Ok(Self { client, fence, events, home, registry, candidate, metrics, health })
+        Ok(Self { agent, client, fence, events, home, registry, role, dry_run: args.dry_run, candidate, metrics, health })
     }
 
     /// Does the work, which ends by itself when the process is to end and writes only through the fence.
     ///
     /// # Errors
     /// When leadership is lost; the work is then dropped.
-    pub async fn run(self, checks: Checks, work: impl Future<Output = ()>) -> anyhow::Result<()> {
+    pub async fn run<S: Status>(
+        self,
+        shown: Shown<impl Fn() -> S + Send + Sync + 'static>,
+        work: impl Future<Output = ()>,
+    ) -> anyhow::Result<()> {
         let ended = CancellationToken::new();
         let mut servers = JoinSet::new();
         let mut serve = |what: &str, listener: Option<TcpListener>, router: Router| {
@@ -106,11 +126,16 @@ impl Frame {
             }
         };
         serve("metrics", self.metrics, metrics::router(self.registry));
-        serve("health", self.health, health::router(checks.live, checks.ready));
+        let about = About::new(self.agent.name(), self.role);
+        serve("health", self.health, health::router(shown.live, shown.ready).merge(status::router(about, shown.status)));
         let result = match self.candidate {
             Candidate::Elector(elector) => campaign(*elector, work).await.map_err(anyhow::Error::from),
             Candidate::Alone(recorder) => {
                 recorder.beside(work).await;
+                Ok(())
+            }
+            Candidate::Spectator => {
+                work.await;
                 Ok(())
             }
         };

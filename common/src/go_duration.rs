@@ -23,7 +23,7 @@ pub enum GoDurationError {
     /// A number without a unit.
     #[error("a number has no unit (ns, us, ms, s, m, h)")]
     NoUnit,
-    /// A unit Go does not know.
+    /// A unit Go does not know, shortened when long.
     #[error("unknown unit {0:?} (ns, us, ms, s, m, h)")]
     UnknownUnit(String),
     /// More than 2^63 - 1 nanoseconds.
@@ -36,6 +36,9 @@ const MILLISECOND: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
 const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
+
+/// The most letters of an unknown unit that are repeated in its error.
+const SHOWN: usize = 20;
 
 /// The largest magnitude: only a negative duration may reach it.
 const LIMIT: u64 = 1 << 63;
@@ -152,7 +155,7 @@ fn unit_nanos(name: &str) -> Result<u64, GoDurationError> {
         "s" => SECOND,
         "m" => MINUTE,
         "h" => HOUR,
-        other => return Err(GoDurationError::UnknownUnit(other.to_owned())),
+        other => return Err(GoDurationError::UnknownUnit(other.chars().take(SHOWN).collect())),
     })
 }
 

@@ -13,7 +13,10 @@
 //! Requests are those that Gardener's role grants: create; get, update and watch of the one Lease by its name.
 
 mod fence;
+#[cfg(test)]
+mod model;
 mod record;
+mod role;
 
 use std::time::Duration;
 
@@ -24,10 +27,12 @@ use kube::api::{ApiResource, DynamicObject, PostParams, WatchEvent, WatchParams}
 use kube::core::GroupVersionKind;
 use kube::{Api, Client};
 use serde_json::json;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
 pub use self::fence::{Fence, FenceKeeper};
 use self::record::{Observation, Record, Step};
+pub use self::role::{Role, Standing};
 use crate::events::{COMPONENT, Events, Recorder};
 use crate::flags::LeaderElection;
 
@@ -96,10 +101,12 @@ pub struct Elector {
     reference: ObjectReference,
     /// Whether anything was written, so that the Lease may be ours even if no answer said so.
     wrote: bool,
+    /// Shows who holds the Lease.
+    holder: watch::Sender<String>,
 }
 
 /// Whose the Lease is.
-enum Standing {
+enum Tenure {
     Ours,
     /// Another one's, at least until then.
     Theirs(Instant),
@@ -135,7 +142,13 @@ impl Elector {
             lease: None,
             reference,
             wrote: false,
+            holder: watch::Sender::default(),
         }
+    }
+
+    /// Shows the holder of the Lease, as last seen; empty when nobody holds it.
+    pub fn holder(&self) -> watch::Receiver<String> {
+        self.holder.subscribe()
     }
 
     /// Takes Events of the agent; they are written while it campaigns, about the Lease where they may not stand elsewhere.
@@ -148,8 +161,8 @@ impl Elector {
     pub async fn acquire(&mut self) {
         loop {
             match self.try_acquire().await {
-                Ok(Standing::Ours) => break,
-                Ok(Standing::Theirs(until)) => self.await_change(until).await,
+                Ok(Tenure::Ours) => break,
+                Ok(Tenure::Theirs(until)) => self.await_change(until).await,
                 Err(error) => {
                     tracing::warn!(lease = self.name, error = %error, "Lease cannot be read or written, trying again");
                     sleep(self.settings.retry_period).await;
@@ -170,8 +183,8 @@ impl Elector {
                 break Lost::Expired(self.settings.renew_deadline);
             }
             match timeout_at(until, self.try_acquire()).await {
-                Ok(Ok(Standing::Ours)) => {}
-                Ok(Ok(Standing::Theirs(_))) => break Lost::Taken(self.observation.holder().to_owned()),
+                Ok(Ok(Tenure::Ours)) => {}
+                Ok(Ok(Tenure::Theirs(_))) => break Lost::Taken(self.observation.holder().to_owned()),
                 Ok(Err(error)) => tracing::warn!(lease = self.name, error = %error, "Lease could not be renewed, trying again"),
                 // The next round finds the fence closed.
                 Err(_) => {}
@@ -220,7 +233,7 @@ impl Elector {
     }
 
     /// Tries once to get or to renew the Lease.
-    async fn try_acquire(&mut self) -> Result<Standing, TryError> {
+    async fn try_acquire(&mut self) -> Result<Tenure, TryError> {
         // First on the assumption that it is as last seen. After a failure self.lease stays empty: it is read anew.
         if let Some(lease) = self.lease.take() {
             match self.attempt(Some(lease)).await {
@@ -233,13 +246,13 @@ impl Elector {
     }
 
     /// Writes the Lease unless another one holds it; `known` is how it is, none when it does not exist.
-    async fn attempt(&mut self, known: Option<DynamicObject>) -> Result<Standing, TryError> {
+    async fn attempt(&mut self, known: Option<DynamicObject>) -> Result<Tenure, TryError> {
         if let Some(lease) = &known {
             self.note(lease);
         }
         if let Step::WaitUntil(until) = self.observation.step(Instant::now()) {
             self.lease = known;
-            return Ok(Standing::Theirs(until));
+            return Ok(Tenure::Theirs(until));
         }
         let sent = Instant::now();
         self.wrote = true;
@@ -255,7 +268,7 @@ impl Elector {
         self.note(&lease);
         self.lease = Some(lease);
         self.fence.open_until(sent + self.settings.renew_deadline);
-        Ok(Standing::Ours)
+        Ok(Tenure::Ours)
     }
 
     async fn put(&self, mut lease: DynamicObject, record: Record) -> Result<DynamicObject, TryError> {
@@ -330,6 +343,13 @@ impl Elector {
         }
         self.reference.uid.clone_from(&lease.metadata.uid);
         self.reference.resource_version.clone_from(&lease.metadata.resource_version);
+        self.holder.send_if_modified(|shown| {
+            let changed = shown != holder;
+            if changed {
+                holder.clone_into(shown);
+            }
+            changed
+        });
         self.observation.note(&record, Instant::now());
     }
 

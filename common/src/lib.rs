@@ -4,7 +4,7 @@
 //! args -> flags::parse -> AgentArgs -> process::run --starts--> an agent
 //! file -> document::load -> Object -> (the agent's own config) | ConfigError with every error in it
 //! tracing -> logging -> zap's JSON lines on stderr
-//! frame: /metrics, /healthz, /readyz, and
+//! frame: /metrics, /healthz, /readyz, /statusz, and
 //! seed_client -> Client -> follow, view: what is known of the seed
 //!                      '-> leader_election -> Fence: whether this replica may write
 //!                      '-> events -> what people read in `kubectl describe`
@@ -26,4 +26,5 @@ pub mod logging;
 pub mod metrics;
 pub mod process;
 pub mod seed_client;
+pub mod status;
 pub mod view;

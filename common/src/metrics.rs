@@ -6,6 +6,7 @@
 mod leader;
 mod process;
 mod requests;
+mod runtime;
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -25,10 +26,11 @@ pub use self::requests::RequestCounter;
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// A registry with what every process shows of itself: `process_*` and `dwd_build_info`.
+/// A registry with what every process shows of itself: `process_*`, `dwd_tasks` and `dwd_build_info`.
 pub fn registry() -> Registry {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(process::ProcessCollector::new()));
+    registry.register_collector(Box::new(runtime::RuntimeCollector));
     let build = Family::<Vec<(&str, String)>, Gauge>::default();
     build.get_or_create(&vec![("version", env!("CARGO_PKG_VERSION").to_owned())]).set(1);
     registry.register("dwd_build_info", "The version of this program, always 1", build);

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use common::config_file::ConfigFile;
-use common::flags::AgentArgs;
-use common::frame::{Checks, Frame};
+use common::flags::{Agent, AgentArgs};
+use common::frame::{Frame, Shown};
 use common::health::Check;
 use common::leader_election::Fence;
 use tokio::sync::{SetOnce, mpsc, watch};
@@ -20,7 +20,10 @@ use crate::manager::Manager;
 use crate::metrics::Metrics;
 use crate::seed::Seed;
 use crate::seed::dependent::DependentView;
+use crate::seed::reach::Reach;
 use crate::shoot::Shared;
+use crate::standstill::Standstill;
+use crate::status::ProberStatus;
 use crate::write::Writer;
 
 /// The Lease that replicas of the prober elect their leader by (rule 79).
@@ -40,17 +43,21 @@ const STALLED: Duration = Duration::from_secs(60);
 pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result<()> {
     let clock = Clock::start();
     let (config, mut file) = ConfigFile::open(&args.config_file, Config::load)?;
-    let mut frame = Frame::open(&args, LEASE).await?;
+    let mut frame = Frame::open(Agent::Prober, &args, LEASE).await?;
     file.report_to(&mut frame.registry, frame.events.clone(), frame.home.clone());
     let burst = NonZeroU32::new(u32::try_from(args.kube_api_burst).unwrap_or(u32::MAX)).unwrap_or(NonZeroU32::MIN);
     let metrics = Metrics::register(&mut frame.registry);
     let board = Board::new(clock, args.metrics_per_shoot);
     frame.registry.register_collector(Box::new(board.clone()));
     let (config_sender, configs) = watch::channel(Arc::new(config));
-    let seed = Arc::new(Seed::new(frame.client.clone(), &configs.borrow()));
+    let seed = Arc::new(Seed::new(frame.client.clone(), &configs.borrow(), Reach::Seed));
+    let write_fence = if frame.dry_run { Fence::always_closed() } else { frame.fence.clone() };
+    let standstill = Standstill::new(clock);
     let shared = Shared {
         clock,
-        writer: Arc::new(Writer::new(frame.client.clone(), args.kube_api_qps, burst, frame.fence.clone())),
+        writer: Arc::new(Writer::new(frame.client.clone(), args.kube_api_qps, burst, write_fence, standstill.clone())),
+        standstill,
+        dry_run: frame.dry_run,
         seed,
         config: configs,
         metrics,
@@ -58,9 +65,9 @@ pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result
         events: frame.events.clone(),
         leading: Arc::new(SetOnce::new()),
     };
-    let checks = checks(&shared);
+    let shown = shown(&shared, file.refused());
     let work = work(shared, file, config_sender, frame.fence.clone(), shutdown);
-    frame.run(checks, work).await
+    frame.run(shown, work).await
 }
 
 /// As the reference: what the config names no more is not restored, but nobody has to discover it (D-49).
@@ -72,7 +79,10 @@ fn tell_dropped(dropped: &DependentView, metrics: &Metrics) {
 }
 
 /// Live: no shoot's look is long overdue. Ready: the seed's objects are known.
-fn checks(shared: &Shared) -> Checks {
+fn shown<R>(shared: &Shared, refused: R) -> Shown<impl Fn() -> ProberStatus + Send + Sync + use<R>>
+where
+    R: Fn() -> bool + Send + Sync + 'static,
+{
     let (board, config) = (shared.board.clone(), shared.config.clone());
     let probes = Check::new("probes", move || {
         let limit = TimeDelta::from_std(config.borrow().probe_timeout + STALLED).unwrap_or(TimeDelta::MAX);
@@ -83,7 +93,12 @@ fn checks(shared: &Shared) -> Checks {
     });
     let seed = Arc::clone(&shared.seed);
     let views = Check::new("seed", move || seed.unknown().map_or(Ok(()), |what| Err(format!("{what} are not known"))));
-    Checks { live: vec![probes], ready: vec![views] }
+    let (board, clock, config, seed) = (shared.board.clone(), shared.clock, shared.config.clone(), Arc::clone(&shared.seed));
+    let status = move || {
+        let config = config.borrow().to_json();
+        ProberStatus::new(&board, clock, seed.unknown(), config, refused())
+    };
+    Shown { live: vec![probes], ready: vec![views], status }
 }
 
 /// Follows the seed, and probes once this process leads, until `shutdown`.
@@ -96,6 +111,7 @@ async fn work(
 ) {
     let seed = Arc::clone(&shared.seed);
     let leading = Arc::clone(&shared.leading);
+    let standstill = shared.standstill.clone();
     let metrics = shared.metrics.clone();
     let (changes, receiver) = mpsc::channel(CHANGES);
     // The views outlive the probes: a flow that is ending still reads them.
@@ -132,7 +148,12 @@ async fn work(
             }
         }
     };
-    tokio::join!(manager, shutdown.run_until_cancelled(lead), shutdown.run_until_cancelled(follow));
+    tokio::join!(
+        manager,
+        shutdown.run_until_cancelled(lead),
+        shutdown.run_until_cancelled(follow),
+        shutdown.run_until_cancelled(standstill.beat())
+    );
     views_end.cancel();
     while views.join_next().await.is_some() {}
 }

@@ -8,11 +8,18 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
+use serde::Serialize;
 
 use crate::clock::Clock;
 use crate::config::ResourceRef;
+use crate::core::lease::{Grace, LeaseState};
 use crate::core::moment::Moment;
-use crate::core::verdict::Tally;
+use crate::core::plan::Direction;
+use crate::core::verdict::{Tally, Verdict};
+use crate::status::Failure;
+
+/// What is said of a shoot whose last probe was not complete, in the place of a verdict.
+const UNKNOWN: &str = "unknown";
 
 /// Holds a line for each shoot. Cheap to clone; all clones show the same.
 #[derive(Clone)]
@@ -46,6 +53,53 @@ pub struct Line {
     pub paused: bool,
     /// What carries the meltdown marker, and since when this process has seen it.
     pub held_down: BTreeMap<ResourceRef, Moment>,
+    /// What followed from the last complete probe, and by what; none before the first.
+    pub judged: Option<Judged>,
+    /// The oldest leases that counted in it, while that matters.
+    pub leases: Vec<SeenLease>,
+    /// Why the last probe was not complete; none when it was.
+    pub failure: Option<Failure>,
+    /// Which way a flow is scaling.
+    pub scaling: Option<Direction>,
+    /// In a dry run: what would be written.
+    pub intended: Vec<Intended>,
+}
+
+/// A write that a dry run would make.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Intended {
+    /// The resource's kind.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// Its replicas now.
+    pub before: i32,
+    /// Its replicas then; the same when only annotations would be removed.
+    pub after: i32,
+}
+
+/// What followed from a complete probe, and by what.
+#[derive(Clone, Copy, Debug)]
+pub struct Judged {
+    /// What followed.
+    pub verdict: Verdict,
+    /// From which share of expired leases on there is an outage.
+    pub fraction: f64,
+    /// When leases expire.
+    pub grace: Grace,
+}
+
+/// A lease that counted.
+#[derive(Clone, Debug)]
+pub struct SeenLease {
+    /// The node's name.
+    pub node: String,
+    /// When it was renewed last, on our clock.
+    pub renewed: Moment,
+    /// What it was.
+    pub state: LeaseState,
+    /// How far the node's clock is behind ours.
+    pub skew: TimeDelta,
 }
 
 /// A shoot's place on the board; the line goes with it.
@@ -79,6 +133,11 @@ impl Board {
             skewed: 0,
             paused: false,
             held_down: BTreeMap::new(),
+            judged: None,
+            leases: Vec::new(),
+            failure: None,
+            scaling: None,
+            intended: Vec::new(),
         };
         self.lock().probed.insert(namespace.clone(), line);
         Place { board: self.clone(), namespace }
@@ -91,6 +150,12 @@ impl Board {
         let (namespace, line) = lines.probed.iter().min_by_key(|(_, line)| line.due)?;
         let late = now - line.due;
         (late > limit).then(|| (namespace.clone(), late))
+    }
+
+    /// All shoots: namespace, state, and the line of those that are probed.
+    pub fn shoots(&self) -> Vec<(String, &'static str, Option<Line>)> {
+        let lines = self.lock();
+        lines.states.iter().map(|(namespace, state)| (namespace.clone(), *state, lines.probed.get(namespace).cloned())).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Lines> {
@@ -114,6 +179,11 @@ impl Drop for Place {
 }
 
 impl Line {
+    /// What the last probe concluded; none if it was not complete.
+    pub fn verdict(&self) -> Option<Verdict> {
+        self.judged.filter(|_| self.failure.is_none()).map(|judged| judged.verdict)
+    }
+
     /// The leases of the last complete probe by their state.
     fn leases(&self) -> [(&'static str, usize); 4] {
         let Tally { candidates, expired, undecided } = self.tally;
@@ -146,6 +216,9 @@ impl Collector for Board {
         let mut leases: BTreeMap<&str, i64> = BTreeMap::new();
         let mut excluded: BTreeMap<&str, i64> = BTreeMap::new();
         let mut held: BTreeMap<&ResourceRef, (i64, Moment)> = BTreeMap::new();
+        // All series are there from the beginning, so that an alert on one of them can be seen to look at something.
+        let verdicts = Verdict::ALL.map(Verdict::as_str).into_iter().chain([UNKNOWN]);
+        let mut held_shoots: BTreeMap<&str, i64> = verdicts.map(|verdict| (verdict, 0)).collect();
         let mut oldest = TimeDelta::zero();
         for line in lines.probed.values() {
             for (state, count) in line.leases() {
@@ -158,6 +231,9 @@ impl Collector for Board {
                 let (count, first) = held.entry(resource).or_insert((0, *since));
                 *count += 1;
                 *first = (*first).min(*since);
+            }
+            if !line.held_down.is_empty() {
+                *held_shoots.entry(line.verdict().map_or(UNKNOWN, Verdict::as_str)).or_default() += 1;
             }
             oldest = oldest.max(now - line.complete);
         }
@@ -172,6 +248,8 @@ impl Collector for Board {
         gauges(&mut encoder, "dwd_excluded_nodes", "Nodes or leases that did not count, by reason.", &by("reason", excluded))?;
         gauges(&mut encoder, "dwd_held_down", "Shoots in which a resource is held down.", &counts)?;
         gauges(&mut encoder, "dwd_held_down_seconds", "For how long a resource has been held down, the longest.", &ages)?;
+        let help = "Shoots in which anything is held down, by what their last probes concluded.";
+        gauges(&mut encoder, "dwd_held_down_shoots", help, &by("verdict", held_shoots))?;
         let help = "Time since the last complete probe, the longest.";
         gauge(&mut encoder, "dwd_oldest_complete_probe_seconds", help, seconds(oldest))?;
         let paused = lines.probed.values().filter(|line| line.paused).count();
@@ -217,4 +295,51 @@ fn gauges(
 /// A gauge without labels.
 fn gauge(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: f64) -> std::fmt::Result {
     ConstGauge::new(value).encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus_client::encoding::text::encode;
+    use prometheus_client::registry::Registry;
+
+    use super::*;
+    use crate::core::verdict::{HoldReason, Scope};
+
+    fn shown(board: &Board) -> String {
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(board.clone()));
+        let mut text = String::new();
+        encode(&mut text, &registry).unwrap();
+        text
+    }
+
+    fn kcm() -> ResourceRef {
+        ResourceRef { api_version: "apps/v1".into(), kind: "Deployment".into(), name: "kube-controller-manager".into() }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn shoots_that_are_held_down_are_counted_by_what_their_last_probes_concluded() {
+        let clock = Clock::start();
+        let board = Board::new(clock, false);
+        let expect = |verdict: &str, count: u32| {
+            let text = shown(&board);
+            let line = format!("dwd_held_down_shoots{{verdict=\"{verdict}\"}} {count}.0");
+            assert!(text.lines().any(|shown| shown == line), "{line} is missing in {text}");
+        };
+        for verdict in Verdict::ALL.map(Verdict::as_str).into_iter().chain([UNKNOWN]) {
+            expect(verdict, 0);
+        }
+        let free = board.place("shoot--a--free".into(), clock.now());
+        let judged = |verdict| Some(Judged { verdict, fraction: 0.6, grace: Grace::new(TimeDelta::seconds(40)) });
+        free.update(|line| line.judged = judged(Verdict::ScaleUp(Scope::All)));
+        let held = board.place("shoot--a--held".into(), clock.now());
+        held.update(|line| line.hold_down([&kcm()], clock.now()));
+        expect("scale_up", 0);
+        expect(UNKNOWN, 1);
+        held.update(|line| line.judged = judged(Verdict::Hold(HoldReason::SingleCandidate)));
+        expect("hold_single_candidate", 1);
+        expect(UNKNOWN, 0);
+        drop(held);
+        expect("hold_single_candidate", 0);
+    }
 }

@@ -3,7 +3,9 @@
 //! Field names and defaults are the reference's (rule 22); ranges are checked here at load (rule 23 and D-7, D-9),
 //! because a wrong number would otherwise show only in an outage, when protection is needed.
 
+pub mod keys;
 mod read;
+mod show;
 mod warnings;
 
 use std::fmt;

@@ -9,6 +9,8 @@ pub mod schedule;
 pub mod verdict;
 
 #[cfg(test)]
-mod scene;
+mod model;
+#[cfg(test)]
+pub(crate) mod scene;
 #[cfg(test)]
 mod simulation;

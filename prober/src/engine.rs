@@ -11,20 +11,19 @@
 pub mod error;
 pub mod kubeconfig;
 mod link;
-mod wire;
+pub mod wire;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use tokio::time::{Instant, timeout_at};
 
 use self::error::{Cause, ProbeError, Stage};
 use self::kubeconfig::{Access, KubeconfigError};
 use self::link::{Answer, Link};
-use self::wire::{DecodeError, Page};
+use self::wire::{DecodeError, Next};
 use crate::clock::Clock;
-use crate::core::lease::LeaseRecord;
+use crate::core::lease::LeaseList;
 use crate::core::moment::{Look, Moment};
 use crate::core::verdict::NodeRecord;
 
@@ -87,8 +86,11 @@ pub struct Seen<T> {
     /// When.
     pub look: Look,
     /// What.
-    pub items: Vec<T>,
+    pub items: T,
 }
+
+/// Adds what a page holds; see [`wire`].
+type Decode<T> = fn(&str, &[u8], &mut T) -> Result<Next, DecodeError>;
 
 /// Probes one shoot's API server.
 pub struct Engine<S> {
@@ -111,7 +113,7 @@ impl<S: Secrets + Sync> Engine<S> {
     ///
     /// # Errors
     /// Anything but a complete, well-formed answer.
-    pub async fn leases(&mut self, budget: Budget) -> Result<Seen<LeaseRecord>, ProbeError> {
+    pub async fn leases(&mut self, budget: Budget) -> Result<Seen<LeaseList>, ProbeError> {
         self.follow_secret().map_err(|cause| self.failed(Stage::Kubeconfig, cause))?;
         self.retire_link();
         if self.ask_version {
@@ -128,7 +130,7 @@ impl<S: Secrets + Sync> Engine<S> {
     ///
     /// # Errors
     /// Anything but a complete, well-formed answer.
-    pub async fn nodes(&mut self, budget: Budget) -> Result<Seen<NodeRecord>, ProbeError> {
+    pub async fn nodes(&mut self, budget: Budget) -> Result<Seen<Vec<NodeRecord>>, ProbeError> {
         let nodes = self.list("/api/v1/nodes", &[("limit", NODES_PER_PAGE)], wire::nodes, budget).await;
         nodes.map_err(|cause| self.failed(Stage::Nodes, cause))
     }
@@ -161,11 +163,11 @@ impl<S: Secrets + Sync> Engine<S> {
     }
 
     /// Lists all pages of one snapshot; begins anew once when the snapshot is gone in between.
-    async fn list<T>(
+    async fn list<T: Default>(
         &mut self,
         path: &str,
         query: &[(&str, &str)],
-        decode: fn(&str, Bytes) -> Result<Page<T>, DecodeError>,
+        decode: Decode<T>,
         budget: Budget,
     ) -> Result<Seen<T>, Cause> {
         match self.pages(path, query, decode, budget).await {
@@ -174,23 +176,22 @@ impl<S: Secrets + Sync> Engine<S> {
         }
     }
 
-    async fn pages<T>(
+    async fn pages<T: Default>(
         &mut self,
         path: &str,
         query: &[(&str, &str)],
-        decode: fn(&str, Bytes) -> Result<Page<T>, DecodeError>,
+        decode: Decode<T>,
         budget: Budget,
     ) -> Result<Seen<T>, Cause> {
+        let mut items = T::default();
         let (sent, answer) = self.get(path, query, budget).await?;
-        let Page { mut items, mut next } = decode(&answer.content_type, answer.body)?;
+        let mut next = decode(answer.content_type(), &answer.body, &mut items)?;
         for _ in 1..MAX_PAGES {
             let Some(token) = next else {
                 return Ok(Seen { look: self.clock.look(sent), items });
             };
             let (_, answer) = self.get(path, &[query, &[("continue", token.as_str())]].concat(), budget).await?;
-            let page = decode(&answer.content_type, answer.body)?;
-            items.extend(page.items);
-            next = page.next;
+            next = decode(answer.content_type(), &answer.body, &mut items)?;
         }
         Err(Cause::TooManyPages(MAX_PAGES))
     }

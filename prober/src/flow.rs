@@ -13,17 +13,19 @@ use std::time::Duration;
 use common::events::Events;
 use futures::future::join_all;
 use futures::stream::{FuturesUnordered, StreamExt};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::config::{Config, Dependent, ResourceRef, ScaleInfo};
 use crate::core::lifecycle::{Lifecycle, lifecycle};
 use crate::core::memory::{self, Observed, Write};
+use crate::core::moment::Moment;
 use crate::core::plan::{Direction, levels};
 use crate::core::verdict::{Scope, Verdict};
 use crate::metrics::Metrics;
 use crate::seed::Seed;
 use crate::seed::dependent::{DependentView, Unavailable};
+use crate::standstill::Standstill;
 use crate::write::{WriteError, Writer};
 
 /// How long a level waits at most for the pods of the one before it (rule 69).
@@ -38,18 +40,21 @@ const CONFLICTS: u32 = 10;
 /// The longest that a Retry-After of the seed holds up protection: its deadline is kube-controller-manager's grace.
 const MAX_THROTTLE: Duration = Duration::from_secs(1);
 
-/// What the last probe said.
+/// What the probes said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stand {
-    /// The last probe was not complete, or there was none.
-    Unknown,
-    /// The last probe was complete.
-    Says(Verdict),
+pub struct Stand {
+    /// What the last one said; none when it was not complete, or there was none.
+    pub verdict: Option<Verdict>,
+    /// The moment that the last complete one judged.
+    pub judged_at: Moment,
 }
 
 impl Stand {
+    /// Before the first probe.
+    pub const UNKNOWN: Self = Self { verdict: None, judged_at: Moment::START };
+
     fn is_up(&self) -> bool {
-        matches!(self, Self::Says(verdict) if verdict.is_up())
+        self.verdict.is_some_and(Verdict::is_up)
     }
 }
 
@@ -66,8 +71,12 @@ pub struct Flow {
     pub seed: Arc<Seed>,
     /// The way to write.
     pub writer: Arc<Writer>,
-    /// What the last probe said.
+    /// What the probes said.
     pub stand: watch::Receiver<Stand>,
+    /// When this process stood still.
+    pub standstill: Standstill,
+    /// Asks for a probe, since what the last one said is out of date.
+    pub look_wanted: Arc<Notify>,
     /// What is counted.
     pub metrics: Metrics,
     /// Tells operators.
@@ -118,10 +127,12 @@ impl Flow {
         self.config.dependents.iter().filter(marked).map(|dependent| &dependent.resource).collect()
     }
 
-    /// Whether a flow in this direction would write anything.
-    pub fn has_work(&self, direction: Direction, scope: Scope) -> bool {
-        self.config.dependents.iter().any(|dependent| {
-            matches!(self.observed(dependent), Ok(Some(observed)) if self.decide(direction, scope, &observed).is_some())
+    /// What a flow in this direction would write, as far as is known at present.
+    pub fn intended(&self, direction: Direction, scope: Scope) -> impl Iterator<Item = (&ResourceRef, Arc<Observed>, Write)> {
+        self.config.dependents.iter().filter_map(move |dependent| {
+            let observed = self.observed(dependent).ok()??;
+            let write = self.decide(direction, scope, &observed)?;
+            Some((&dependent.resource, observed, write))
         })
     }
 
@@ -194,7 +205,7 @@ impl Flow {
                 Err(error) => error,
             };
             let pause = match error {
-                WriteError::Conflict if conflicts < CONFLICTS => {
+                WriteError::Conflict | WriteError::StoodStill if conflicts < CONFLICTS => {
                     conflicts += 1;
                     PAUSE
                 }
@@ -237,22 +248,22 @@ impl Flow {
             return Ok(Done::NothingToDo);
         }
         let _permit = self.writer.turn(direction).await;
-        loop {
-            self.may_write(direction).await;
-            if decided.is_none() || direction == Direction::Up {
+        let judged_at = loop {
+            let (judged_at, waited) = self.may_write(direction).await;
+            if decided.is_none() || waited || direction == Direction::Up {
                 // Time may have passed: what was decided before the wait is decided anew.
                 decided = self.decision(&view, dependent, direction, live).await?;
             }
             if direction == Direction::Down || self.says_up() {
-                break;
+                break judged_at;
             }
-        }
+        };
         let Some((observed, write)) = decided else { return Ok(Done::NothingToDo) };
         if write.fell_back {
             tracing::warn!(resource = %dependent.resource, memory = observed.marks.replicas, "remembered replicas cannot be used, scaling to 1");
         }
         let began = Instant::now();
-        match within(info, self.writer.write(&view, &self.namespace, &observed, &write)).await {
+        match within(info, self.writer.write(&view, &self.namespace, (&observed, &write), judged_at)).await {
             // It went away in the meantime; what follows under its name is another resource.
             Err(WriteError::Missing) => return Ok(Done::NothingToDo),
             result => result?,
@@ -303,20 +314,29 @@ impl Flow {
         }
     }
 
-    /// Waits until a write in this direction is allowed: a Cluster that was read anew after any interruption, and for
-    /// the way up a last probe that was complete and says so (D-23).
-    async fn may_write(&self, direction: Direction) {
-        if direction == Direction::Up {
-            // Fails only when the shoot's task has ended, and with it this flow.
-            let _ = self.stand.clone().wait_for(Stand::is_up).await;
-        }
+    /// Waits until a write in this direction is allowed: a Cluster that was read anew after any interruption, a complete
+    /// probe since this process last stood still, and for the way up a last probe that was complete and says so (D-23).
+    /// Returns the moment that the last complete probe judged, and whether that was waited for.
+    async fn may_write(&self, direction: Direction) -> (Moment, bool) {
+        let mut waited = false;
         loop {
-            self.seed.clusters.live().await;
-            if self.is_still_ours() && !self.is_paused() {
-                return;
+            // Fails, here and below, only when the shoot's task has ended, and with it this flow.
+            if direction == Direction::Up {
+                let _ = self.stand.clone().wait_for(Stand::is_up).await;
             }
-            // The shoot's task is about to see it too, and ends this flow.
-            sleep(LOOK_AT_MEMORY).await;
+            self.seed.clusters.live().await;
+            let resumed = self.standstill.resumed();
+            let judged_at = self.stand.borrow().judged_at;
+            if judged_at < resumed {
+                waited = true;
+                self.look_wanted.notify_one();
+                let _ = self.stand.clone().wait_for(|stand| stand.judged_at >= resumed).await;
+            } else if self.is_still_ours() && !self.is_paused() {
+                return (judged_at, waited);
+            } else {
+                // The shoot's task is about to see it too, and ends this flow.
+                sleep(LOOK_AT_MEMORY).await;
+            }
         }
     }
 
@@ -337,8 +357,8 @@ impl Flow {
     }
 
     fn scope(&self) -> Scope {
-        match *self.stand.borrow() {
-            Stand::Says(Verdict::ScaleUp(scope)) => scope,
+        match self.stand.borrow().verdict {
+            Some(Verdict::ScaleUp(scope)) => scope,
             _ => Scope::HeldDown,
         }
     }

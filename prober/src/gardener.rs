@@ -1,5 +1,7 @@
 //! Gardener's types, pruned to what is read here. Unknown fields are skipped; a wrong type is an error for that object alone.
 
+pub(crate) mod object;
+
 use std::borrow::Cow;
 
 use chrono::TimeDelta;
@@ -7,6 +9,8 @@ use common::go_duration::{GoDuration, GoDurationError};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use serde::{Deserialize, Deserializer};
+
+pub(crate) use self::object::Object;
 
 /// `extensions.gardener.cloud/v1alpha1` Cluster: one per shoot; its name is the shoot's namespace on the seed.
 #[derive(Clone, Debug, Deserialize)]
@@ -28,7 +32,13 @@ pub struct ClusterSpec {
 
 fn embedded_shoot<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Result<Shoot, String>>, D::Error> {
     let raw = Option::<serde_json::Value>::deserialize(deserializer)?;
-    Ok(raw.map(|raw| Shoot::deserialize(raw).map_err(|error| error.to_string())))
+    Ok(raw.map(|raw| Object::deserialize(raw).map(|Object(shoot)| shoot).map_err(|error| shortened(&error.to_string()))))
+}
+
+/// An error's first words: serde repeats a value of the wrong type in full, whatever its length.
+fn shortened(error: &str) -> String {
+    const SHOWN: usize = 200;
+    error.chars().take(SHOWN).collect()
 }
 
 /// `core.gardener.cloud/v1beta1` Shoot.
@@ -37,14 +47,16 @@ fn embedded_shoot<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<R
 pub struct Shoot {
     #[serde(rename = "apiVersion", deserialize_with = "null_as_default")]
     _api_version: String,
+    #[serde(rename = "kind", deserialize_with = "null_as_default")]
+    _kind: String,
     /// Of the shoot's metadata, what matters.
-    #[serde(deserialize_with = "null_as_default")]
+    #[serde(deserialize_with = "object_or_default")]
     pub metadata: ShootMetadata,
     /// What the owner wants.
-    #[serde(deserialize_with = "null_as_default")]
+    #[serde(deserialize_with = "object_or_default")]
     pub spec: ShootSpec,
     /// What Gardener last did.
-    #[serde(deserialize_with = "null_as_default")]
+    #[serde(deserialize_with = "object_or_default")]
     pub status: ShootStatus,
 }
 
@@ -60,10 +72,12 @@ pub struct ShootMetadata {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ShootSpec {
+    #[serde(deserialize_with = "object")]
     hibernation: Option<Hibernation>,
+    #[serde(deserialize_with = "object")]
     kubernetes: Option<Kubernetes>,
     /// The infrastructure, with the worker pools.
-    #[serde(deserialize_with = "null_as_default")]
+    #[serde(deserialize_with = "object_or_default")]
     pub provider: Provider,
 }
 
@@ -76,6 +90,7 @@ struct Hibernation {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Kubernetes {
+    #[serde(deserialize_with = "object")]
     kube_controller_manager: Option<KubeControllerManager>,
 }
 
@@ -103,7 +118,7 @@ impl ShootSpec {
 #[serde(default)]
 pub struct Provider {
     /// The worker pools.
-    #[serde(deserialize_with = "null_as_default")]
+    #[serde(deserialize_with = "objects")]
     pub workers: Vec<Worker>,
 }
 
@@ -115,6 +130,7 @@ pub struct Worker {
     #[serde(deserialize_with = "null_as_default")]
     pub name: String,
     /// Settings for machine-controller-manager.
+    #[serde(deserialize_with = "object")]
     pub machine_controller_manager: Option<MachineControllerManager>,
 }
 
@@ -123,7 +139,7 @@ pub struct Worker {
 #[serde(default, rename_all = "camelCase")]
 pub struct MachineControllerManager {
     /// The condition types that make a node unhealthy.
-    #[serde(deserialize_with = "null_as_default")]
+    #[serde(deserialize_with = "texts")]
     pub node_conditions: Vec<String>,
 }
 
@@ -135,6 +151,7 @@ pub struct ShootStatus {
     #[serde(rename = "hibernated", deserialize_with = "null_as_default")]
     pub is_hibernated: bool,
     /// The last thing Gardener did.
+    #[serde(deserialize_with = "object")]
     pub last_operation: Option<LastOperation>,
 }
 
@@ -178,7 +195,7 @@ pub struct Machine {
     /// Standard metadata.
     pub metadata: ObjectMeta,
     /// What machine-controller-manager says of it.
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(default, deserialize_with = "object_or_default")]
     pub status: MachineStatus,
 }
 
@@ -186,7 +203,7 @@ pub struct Machine {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct MachineStatus {
-    #[serde(deserialize_with = "null_as_default")]
+    #[serde(deserialize_with = "object_or_default")]
     current_status: CurrentStatus,
 }
 
@@ -206,6 +223,26 @@ impl Machine {
 
 fn null_as_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    Ok(Option::deserialize(deserializer)?.map(|Object(object)| object))
+}
+
+fn object_or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
+    Ok(object(deserializer)?.unwrap_or_default())
+}
+
+/// Go takes a null among objects for one with nothing set.
+fn objects<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+    let objects: Option<Vec<Option<Object<T>>>> = Option::deserialize(deserializer)?;
+    Ok(objects.into_iter().flatten().map(|object| object.map(|Object(object)| object).unwrap_or_default()).collect())
+}
+
+/// Go takes a null among texts for an empty one.
+fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let texts: Option<Vec<Option<String>>> = Option::deserialize(deserializer)?;
+    Ok(texts.into_iter().flatten().map(Option::unwrap_or_default).collect())
 }
 
 fn positive_go_duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<TimeDelta>, D::Error> {

@@ -28,6 +28,9 @@ pub mod metrics;
 pub mod probe;
 pub mod seed;
 pub mod shoot;
+pub mod spectator;
+pub mod standstill;
+pub mod status;
 pub mod write;
 
 pub use agent::run;

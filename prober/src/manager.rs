@@ -167,3 +167,6 @@ impl Running {
         });
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -19,6 +19,7 @@ pub struct Metrics {
     probe_duration: Histogram,
     throttles: Counter,
     scale_operations: Family<ScaleLabels, Counter>,
+    rehearsed_writes: Family<RehearsalLabels, Counter>,
     decision_to_write: Family<DirectionLabels, Histogram>,
     memory_fallbacks: Counter,
     not_ready: Counter,
@@ -42,6 +43,13 @@ struct ScaleLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RehearsalLabels {
+    direction: &'static str,
+    kind: String,
+    name: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct DirectionLabels {
     direction: &'static str,
 }
@@ -59,6 +67,7 @@ impl Metrics {
             probe_duration: seconds(),
             throttles: Counter::default(),
             scale_operations: Family::default(),
+            rehearsed_writes: Family::default(),
             decision_to_write: Family::new_with_constructor(seconds),
             memory_fallbacks: Counter::default(),
             not_ready: Counter::default(),
@@ -70,6 +79,8 @@ impl Metrics {
         registry.register("dwd_probe_duration_seconds", "How long complete probes took", metrics.probe_duration.clone());
         registry.register("dwd_throttles", "Probes that an API server answered with 429", metrics.throttles.clone());
         registry.register("dwd_scale_operations", "Attempts to scale a resource, by result", metrics.scale_operations.clone());
+        let help = "Writes that a dry run would have made";
+        registry.register("dwd_dry_run_writes", help, metrics.rehearsed_writes.clone());
         registry.register(
             "dwd_decision_to_write_seconds",
             "From the turn of a resource in a flow to the answer to its write, configured delays included",
@@ -124,6 +135,12 @@ impl Metrics {
     pub fn scaled(&self, direction: Direction, resource: &ResourceRef, result: &'static str) {
         let (kind, name) = (resource.kind.clone(), resource.name.clone());
         self.scale_operations.get_or_create(&ScaleLabels { direction: direction.as_str(), kind, name, result }).inc();
+    }
+
+    /// A dry run would have written a resource.
+    pub fn rehearsed(&self, direction: Direction, resource: &ResourceRef) {
+        let (kind, name) = (resource.kind.clone(), resource.name.clone());
+        self.rehearsed_writes.get_or_create(&RehearsalLabels { direction: direction.as_str(), kind, name }).inc();
     }
 
     /// A write was answered this long after its resource's turn in the flow began.

@@ -6,18 +6,21 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 
+use crate::board::SeenLease;
 use crate::clock::Clock;
-use crate::core::lease::{Grace, LeaseBook};
+use crate::core::lease::{Grace, LeaseBook, LeaseClock};
 use crate::core::lifecycle::ShootSettings;
 use crate::core::moment::Moment;
 use crate::core::plan::neat_until;
 use crate::core::schedule::verdict_possible;
 use crate::core::verdict::{Candidates, Tally, Verdict, nodes_matter};
 use crate::engine::error::{Cause, ProbeError, Stage};
-use crate::engine::{Budget, Engine};
+use crate::engine::{Budget, Engine, Seen};
 use crate::seed::Seed;
 use crate::seed::secret::ShootSecret;
 
+/// So many leases are shown to people: more would be read by nobody, and thousands of shoots may be down at once.
+const SHOWN_LEASES: usize = 20;
 /// However short a grace a shoot asks for, doubt brings no look sooner than this.
 const SHORTEST_GAP: TimeDelta = TimeDelta::seconds(1);
 
@@ -41,6 +44,8 @@ pub struct Finding {
     pub verdict: Verdict,
     /// The moment that was judged: when the leases were asked for.
     pub judged_at: Moment,
+    /// By which grace.
+    pub grace: Grace,
     /// The numbers behind it.
     pub tally: Tally,
     /// Whether nodes had to be listed, so that the candidates are known and not just an upper bound.
@@ -49,6 +54,8 @@ pub struct Finding {
     pub excluded: BTreeMap<&'static str, usize>,
     /// How many leases are judged by clocks that differ from ours.
     pub skewed: usize,
+    /// The oldest leases that counted, oldest first; none while nodes do not matter.
+    pub leases: Vec<SeenLease>,
     /// When the verdict could fall if nothing were renewed from now on.
     pub verdict_possible: Option<Moment>,
     /// See [`Outlook::doubt_from`](crate::core::schedule::Outlook::doubt_from).
@@ -79,12 +86,13 @@ impl Probe {
     /// When there is no complete, most-recent answer to everything that matters; that is never evidence of anything.
     pub async fn look(&mut self, rules: &Rules, at_rest: bool) -> Result<Finding, ProbeError> {
         let budget = Budget::starting_now(rules.timeout);
-        let seen = self.engine.leases(budget).await?;
-        self.leases.observe(&seen.look, seen.items, rules.grace);
+        let Seen { look, items } = self.engine.leases(budget).await?;
+        self.leases.observe(&look, items.iter(), rules.grace);
+        drop(items);
         let unknown = ProbeError { stage: Stage::Machines, cause: Cause::SeedUnknown("Machines") };
         let backed = self.seed.backed_nodes(&self.namespace).ok_or(unknown)?;
-        let backed: HashSet<&str> = backed.iter().map(String::as_str).collect();
-        let now = seen.look.sent;
+        let backed: HashSet<&str> = backed.iter().map(|node| node.as_str()).collect();
+        let now = look.sent;
 
         let allowed = Candidates::by_machines(&self.leases, &backed);
         let nodes_listed = nodes_matter(allowed.tally(now, rules.grace), at_rest);
@@ -96,17 +104,19 @@ impl Probe {
         };
 
         let tally = candidates.tally(now, rules.grace);
-        let leases = candidates.leases.iter().copied();
+        let clocks = candidates.clocks();
         Ok(Finding {
             verdict: tally.verdict(rules.fraction),
             judged_at: now,
+            grace: rules.grace,
             tally,
             nodes_listed,
             excluded: self.excluded(&candidates),
-            skewed: leases.clone().filter(|clock| !clock.skew(rules.grace).is_zero()).count(),
-            verdict_possible: verdict_possible(leases.clone(), nodes_listed, rules.fraction, rules.grace),
+            skewed: clocks.clone().filter(|clock| !clock.skew(rules.grace).is_zero()).count(),
+            verdict_possible: verdict_possible(clocks.clone(), nodes_listed, rules.fraction, rules.grace),
             doubt_from: now + rules.grace.longest_gap().max(SHORTEST_GAP),
-            neat_until: neat_until(leases, self.clock.now(), rules.grace),
+            leases: if nodes_listed { oldest(&candidates, now, rules.grace) } else { Vec::new() },
+            neat_until: neat_until(clocks, self.clock.now(), rules.grace),
         })
     }
 
@@ -117,4 +127,18 @@ impl Probe {
         }
         excluded
     }
+}
+
+/// What people are shown of the leases.
+fn oldest(candidates: &Candidates<'_>, now: Moment, grace: Grace) -> Vec<SeenLease> {
+    let mut leases: Vec<_> = candidates.leases.iter().map(|&(node, clock)| (clock.renewed(grace), node, clock)).collect();
+    leases.sort_unstable_by_key(|&(renewed, node, _)| (renewed, node));
+    leases.truncate(SHOWN_LEASES);
+    let seen = |(renewed, node, clock): (Moment, &str, &LeaseClock)| SeenLease {
+        node: node.to_owned(),
+        renewed,
+        state: clock.state(now, grace),
+        skew: clock.skew(grace),
+    };
+    leases.into_iter().map(seen).collect()
 }

@@ -1,27 +1,31 @@
 //! What is known of the seed: a handful of watches, each narrowed by a field selector and pruned, for all shoots together.
 
 pub mod dependent;
+pub mod reach;
 pub mod secret;
 
-use std::collections::HashSet;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use common::view::{Key, View};
 use k8s_openapi::api::core::v1::Namespace;
-use kube::core::DeserializeGuard;
 use kube::runtime::watcher;
-use kube::{Api, Client, ResourceExt};
+use kube::{Client, ResourceExt};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use self::dependent::DependentView;
+use self::reach::Reach;
 use self::secret::SecretView;
 use crate::config::{Config, Dependent, ResourceRef};
 use crate::gardener::{Cluster, Machine, Shoot};
 
 /// The annotation on a shoot's namespace with which operators say: probe, but write nothing in either direction.
 const PAUSE: &str = "dependency-watchdog.gardener.cloud/pause";
+
+/// A Cluster carries the CloudProfile and the Seed of its shoot, some 100 kB: 500 to a page, the size for all else, would come to
+/// 50 MB.
+const CLUSTERS_PER_PAGE: u32 = 50;
 
 /// What is kept of a Cluster.
 #[derive(Debug)]
@@ -44,6 +48,7 @@ pub struct Seed {
     paused: Arc<View<()>>,
     /// What the config names; it changes with the config.
     named: RwLock<Named>,
+    reach: Reach,
 }
 
 /// The views of what the config names.
@@ -55,7 +60,7 @@ struct Named {
 
 impl Seed {
     /// Views that still have to run.
-    pub fn new(client: Client, config: &Config) -> Self {
+    pub fn new(client: Client, config: &Config, reach: Reach) -> Self {
         Self {
             client,
             clusters: View::new("clusters"),
@@ -65,6 +70,7 @@ impl Seed {
                 secrets: SecretView::new(&config.kubeconfig_secret_name),
                 dependents: config.dependents.iter().map(|dependent| DependentView::new(dependent.resource.clone())).collect(),
             }),
+            reach,
         }
     }
 
@@ -72,28 +78,28 @@ impl Seed {
     pub fn watch(&self, changes: mpsc::Sender<Key>, cancelled: &CancellationToken) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
         let client = || self.client.clone();
-        let clusters: Api<DeserializeGuard<Cluster>> = Api::all(client());
+        let (clusters, named) = self.reach.clusterwide::<Cluster>(client());
         let prune = |cluster: Cluster| Some(ClusterState { uid: cluster.uid().unwrap_or_default(), shoot: cluster.spec.shoot });
         tasks.spawn(Arc::clone(&self.clusters).run(
             clusters,
-            watcher::Config::default(),
+            named.page_size(CLUSTERS_PER_PAGE),
             prune,
             Some(changes),
             cancelled.clone(),
         ));
 
-        let machines: Api<DeserializeGuard<Machine>> = Api::all(client());
+        let machines = self.reach.namespaced::<Machine>(client());
         let prune = |machine: Machine| machine.usable_node().map(str::to_owned);
         tasks.spawn(Arc::clone(&self.machines).run(machines, watcher::Config::default(), prune, None, cancelled.clone()));
 
-        let namespaces: Api<DeserializeGuard<Namespace>> = Api::all(client());
+        let (namespaces, named) = self.reach.clusterwide::<Namespace>(client());
         let prune = |namespace: Namespace| namespace.annotations().get(PAUSE).is_some_and(|value| value == "true").then_some(());
-        tasks.spawn(Arc::clone(&self.paused).run(namespaces, watcher::Config::default(), prune, None, cancelled.clone()));
+        tasks.spawn(Arc::clone(&self.paused).run(namespaces, named, prune, None, cancelled.clone()));
 
         let named = self.named();
-        tasks.spawn(named.secrets.run(client(), cancelled));
+        tasks.spawn(named.secrets.run(client(), &self.reach, cancelled));
         for dependent in named.dependents {
-            tasks.spawn(dependent.run(client(), cancelled));
+            tasks.spawn(dependent.run(client(), &self.reach, cancelled));
         }
         tasks
     }
@@ -109,7 +115,7 @@ impl Seed {
         if named.secrets.name != config.kubeconfig_secret_name {
             named.secrets.end();
             named.secrets = SecretView::new(&config.kubeconfig_secret_name);
-            tasks.spawn(named.secrets.run(self.client.clone(), cancelled));
+            tasks.spawn(named.secrets.run(self.client.clone(), &self.reach, cancelled));
         }
         let (kept, dropped): (Vec<_>, Vec<_>) =
             named.dependents.into_iter().partition(|view| config.dependents.iter().any(|d| d.resource == view.resource));
@@ -118,7 +124,7 @@ impl Seed {
         for Dependent { resource, .. } in &config.dependents {
             if !named.dependents.iter().any(|view| view.resource == *resource) {
                 let view = DependentView::new(resource.clone());
-                tasks.spawn(view.run(self.client.clone(), cancelled));
+                tasks.spawn(view.run(self.client.clone(), &self.reach, cancelled));
                 named.dependents.push(view);
             }
         }
@@ -127,7 +133,11 @@ impl Seed {
     }
 
     fn named(&self) -> Named {
-        self.named.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.named_now().clone()
+    }
+
+    fn named_now(&self) -> RwLockReadGuard<'_, Named> {
+        self.named.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until every view was filled once.
@@ -142,14 +152,14 @@ impl Seed {
         let views = [
             (self.clusters.is_known(), "Clusters"),
             (self.machines.is_known(), "Machines"),
-            (self.named().secrets.view.is_known(), "Secrets"),
+            (self.named_now().secrets.view.is_known(), "Secrets"),
         ];
         views.into_iter().find(|(known, _)| !known).map(|(_, what)| what)
     }
 
     /// The Secrets with the kubeconfigs of the shoots.
     pub fn secrets(&self) -> Arc<SecretView> {
-        self.named().secrets
+        Arc::clone(&self.named_now().secrets)
     }
 
     /// Whether the operators of a shoot want nothing written for it.
@@ -158,12 +168,12 @@ impl Seed {
     }
 
     /// The nodes of a shoot that usable Machines back; none when the Machines are not known (D-27).
-    pub fn backed_nodes(&self, namespace: &str) -> Option<HashSet<String>> {
-        self.machines.is_known().then(|| self.machines.all_in(namespace).iter().map(|node| node.as_ref().clone()).collect())
+    pub fn backed_nodes(&self, namespace: &str) -> Option<Vec<Arc<String>>> {
+        self.machines.is_known().then(|| self.machines.all_in(namespace))
     }
 
     /// The view of a configured dependent.
     pub fn dependent(&self, resource: &ResourceRef) -> Option<Arc<DependentView>> {
-        self.named().dependents.into_iter().find(|dependent| dependent.resource == *resource)
+        self.named_now().dependents.iter().find(|dependent| dependent.resource == *resource).cloned()
     }
 }

@@ -6,6 +6,7 @@
 //!   '---- schedule <----'
 //! ```
 
+mod rehearsal;
 mod report;
 
 use std::pin::Pin;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 use common::events::Events;
 use rand::RngExt;
-use tokio::sync::{SetOnce, watch};
+use tokio::sync::{Notify, SetOnce, watch};
 use tokio::time::sleep_until;
 use tokio_util::sync::CancellationToken;
 
@@ -32,13 +33,10 @@ use crate::flow::{Flow, Outcome, Stand};
 use crate::metrics::Metrics;
 use crate::probe::{Finding, Probe, Rules};
 use crate::seed::Seed;
+use crate::standstill::Standstill;
 use crate::write::Writer;
 
-/// The wait after a 429 without Retry-After (rule 43), and the longest that one is heeded.
-const DEFAULT_THROTTLE: TimeDelta = TimeDelta::seconds(10);
-const MAX_THROTTLE: TimeDelta = TimeDelta::seconds(60);
-/// A finding that is acted on later than probeTimeout and this time is out of date (a suspended process or machine).
-const STALL: TimeDelta = TimeDelta::seconds(5);
+use self::rehearsal::Rehearsal;
 
 /// What all shoots share.
 #[derive(Clone)]
@@ -51,12 +49,16 @@ pub struct Shared {
     pub seed: Arc<Seed>,
     /// The way to write.
     pub writer: Arc<Writer>,
+    /// When this process stood still.
+    pub standstill: Standstill,
     /// What is counted.
     pub metrics: Metrics,
     /// How all shoots are.
     pub board: Board,
     /// Tells operators.
     pub events: Events,
+    /// Whether flows are only rehearsed: said and counted, not written.
+    pub dry_run: bool,
     /// Set once this process leads and has read the Clusters anew: nothing is probed before.
     pub leading: Arc<SetOnce<()>>,
 }
@@ -94,6 +96,8 @@ struct Shoot {
     look_again: bool,
     last_category: Option<&'static str>,
     last_verdict: Option<Verdict>,
+    /// In a dry run what takes the place of flows.
+    rehearsal: Option<Rehearsal>,
 }
 
 /// Which shoot a task probes.
@@ -115,12 +119,13 @@ pub async fn run(
     cancelled: CancellationToken,
 ) -> Vec<ResourceRef> {
     let Identity { namespace, uid, eligible } = identity;
-    let Shared { clock, config: mut configs, seed, writer, metrics, board, events, leading } = shared;
+    let Shared { clock, config: mut configs, seed, writer, standstill, metrics, board, events, dry_run, leading } = shared;
     if cancelled.run_until_cancelled(leading.wait()).await.is_none() {
         return Vec::new();
     }
     let config = Arc::clone(&configs.borrow_and_update());
-    let (stand, receiver) = watch::channel(Stand::Unknown);
+    let look_wanted = Arc::new(Notify::new());
+    let (stand, receiver) = watch::channel(Stand::UNKNOWN);
     let flow = Flow {
         namespace: namespace.clone(),
         uid,
@@ -128,6 +133,8 @@ pub async fn run(
         seed: Arc::clone(&seed),
         writer,
         stand: receiver,
+        standstill,
+        look_wanted: Arc::clone(&look_wanted),
         metrics: metrics.clone(),
         events,
     };
@@ -153,6 +160,7 @@ pub async fn run(
         look_again: false,
         last_category: None,
         last_verdict: None,
+        rehearsal: dry_run.then(Rehearsal::default),
     };
     let mut probe = Some(Probe::new(namespace, clock, seed));
     let mut looking: Option<Looking> = None;
@@ -182,6 +190,7 @@ pub async fn run(
                 shoot.take_up(Arc::clone(&configs.borrow_and_update()));
                 next = shoot.unthrottled(clock.now());
             }
+            () = look_wanted.notified(), if looking.is_none() => next = shoot.unthrottled(clock.now()),
             () = sleep_until(clock.instant(next)), if probe.is_some() => {
                 began = clock.now();
                 let rules = shoot.rules(&settings.borrow_and_update());
@@ -251,14 +260,14 @@ impl Shoot {
                 (self.failures, self.never_complete, self.throttled_until) = (0, false, None);
                 self.judged_at = finding.judged_at;
                 (self.verdict_possible, self.doubt_from) = (finding.verdict_possible, Some(finding.doubt_from));
-                self.stand.send_replace(Stand::Says(finding.verdict));
+                self.stand.send_replace(Stand { verdict: Some(finding.verdict), judged_at: finding.judged_at });
                 self.act(&finding);
                 None
             }
             Err(error) => {
                 self.metrics.probe_failed(&error);
                 self.failures = self.failures.saturating_add(1);
-                self.stand.send_replace(Stand::Unknown);
+                self.stand.send_modify(|stand| stand.verdict = None);
                 self.report_failure(&error);
                 Some(self.failure(&error.cause))
             }
@@ -284,30 +293,36 @@ impl Shoot {
             self.metrics.flow_abandoned(direction);
             tracing::info!(direction = direction.as_str(), verdict = verdict.as_str(), paused, "flow abandoned");
         }
-        if paused || self.running.is_some() || now < self.writes_from {
-            return;
-        }
-        if now - finding.judged_at > span(self.config.probe_timeout) + STALL {
-            tracing::warn!(
-                late_s = (now - finding.judged_at).num_seconds(),
-                "this process stood still, looking again before acting"
-            );
+        if finding.judged_at < self.flow.standstill.resumed() {
             self.look_again = true;
             return;
         }
-        match verdict {
-            Verdict::ScaleDown if self.flow.has_work(Direction::Down, Scope::All) => {
-                let neat_until = finding.neat_until.map(|moment| self.clock.instant(moment));
-                self.begin(Direction::Down, Box::pin(self.flow.clone().scale_down(neat_until)));
-            }
+        if paused || self.running.is_some() || now < self.writes_from {
+            return;
+        }
+        let (direction, scope) = match verdict {
+            Verdict::ScaleDown => (Direction::Down, Scope::All),
             Verdict::ScaleUp(_) if !finding.nodes_listed && !self.flow.at_rest() => {
                 // Something to restore has come up during the probe: whether it may be restored depends on the nodes.
                 self.look_again = true;
+                return;
             }
-            Verdict::ScaleUp(scope) if self.flow.has_work(Direction::Up, scope) && self.stable_from() <= Some(now) => {
-                self.begin(Direction::Up, Box::pin(self.flow.clone().scale_up()));
+            Verdict::ScaleUp(scope) if self.stable_from() <= Some(now) => (Direction::Up, scope),
+            Verdict::ScaleUp(_) | Verdict::Hold(_) => return,
+        };
+        if let Some(rehearsal) = &mut self.rehearsal {
+            return rehearsal.follow(&self.flow, direction, scope);
+        }
+        if self.flow.intended(direction, scope).next().is_none() {
+            return;
+        }
+        let flow = self.flow.clone();
+        match direction {
+            Direction::Down => {
+                let neat_until = finding.neat_until.map(|moment| self.clock.instant(moment));
+                self.begin(direction, Box::pin(flow.scale_down(neat_until)));
             }
-            _ => {}
+            Direction::Up => self.begin(direction, Box::pin(flow.scale_up())),
         }
     }
 
@@ -344,6 +359,9 @@ impl Shoot {
         let now = self.clock.now();
         let interval = span(self.config.probe_interval);
         let stretched = TimeDelta::microseconds((interval.num_microseconds().unwrap_or(i64::MAX) as f64 * self.stretch()) as i64);
+        // A shoot for which nothing waits to be written keeps its own pace: a look at the end of initialDelay would bring all
+        // shoots into step, and since healthy ones look again after the same time, they would stay so.
+        let waits = !(self.stand.borrow().verdict.is_some_and(Verdict::is_up) && self.flow.at_rest());
         let awaited = [Some(self.writes_from), self.stable_from()].into_iter().flatten().map(|moment| moment + JUST_AFTER);
         schedule::next_look(&Outlook {
             now,
@@ -351,17 +369,14 @@ impl Shoot {
             interval: stretched,
             verdict_possible: self.verdict_possible,
             doubt_from: self.doubt_from,
-            awaited: awaited.filter(|&moment| moment > self.judged_at).min(),
+            awaited: awaited.filter(|&moment| waits && moment > self.judged_at).min(),
             failure,
         })
     }
 
     fn failure(&mut self, cause: &Cause) -> Failure {
         let throttled_until = match cause {
-            Cause::Throttled { retry_after } => {
-                let wait = retry_after.map_or(DEFAULT_THROTTLE, span);
-                Some(self.clock.now() + wait.min(MAX_THROTTLE))
-            }
+            Cause::Throttled { retry_after } => Some(self.clock.now() + schedule::rest(retry_after.map(span))),
             _ => None,
         };
         self.throttled_until = throttled_until;

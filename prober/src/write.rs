@@ -11,8 +11,10 @@ use serde_json::{Map, Value, json};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::core::memory::{MELTDOWN_PROTECTION_ACTIVE, Mark, Observed, REPLICAS, Write};
+use crate::core::moment::Moment;
 use crate::core::plan::Direction;
 use crate::seed::dependent::{DependentView, Kind, Unavailable};
+use crate::standstill::Standstill;
 
 /// At most so many protective writes are in flight at once.
 const PROTECTIVE_WRITES_IN_FLIGHT: usize = 32;
@@ -25,6 +27,7 @@ pub struct Writer {
     limiter: DefaultDirectRateLimiter,
     protective: Semaphore,
     fence: Fence,
+    standstill: Standstill,
 }
 
 /// Why a dependent was not written.
@@ -33,6 +36,9 @@ pub enum WriteError {
     /// This process does not lead, or cannot be sure of it any more.
     #[error("this process does not lead")]
     NotLeading,
+    /// This process stood still since the probe that the write rests on (fault 26).
+    #[error("this process stood still")]
+    StoodStill,
     /// It cannot be read or addressed.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
@@ -69,6 +75,7 @@ impl WriteError {
     pub const fn category(&self) -> &'static str {
         match self {
             Self::NotLeading => "not_leading",
+            Self::StoodStill => "stood_still",
             Self::Unavailable(Unavailable::NoSuchKind { .. }) => "no_such_kind",
             Self::Unavailable(Unavailable::Unknown) => "seed_unknown",
             Self::Missing => "not_found",
@@ -101,11 +108,17 @@ impl From<kube::Error> for WriteError {
 
 impl Writer {
     /// Writes with at most `qps` requests a second after a burst of `burst`; protection is exempt. Nothing is sent while
-    /// the fence is closed.
-    pub fn new(client: Client, qps: f64, burst: NonZeroU32, fence: Fence) -> Self {
+    /// the fence is closed, or after a standstill.
+    pub fn new(client: Client, qps: f64, burst: NonZeroU32, fence: Fence, standstill: Standstill) -> Self {
         let period = Duration::try_from_secs_f64(1.0 / qps).unwrap_or(Duration::from_secs(1)).max(Duration::from_nanos(1));
         let quota = Quota::with_period(period).unwrap_or(Quota::per_second(NonZeroU32::MIN)).allow_burst(burst);
-        Self { client, limiter: RateLimiter::direct(quota), protective: Semaphore::new(PROTECTIVE_WRITES_IN_FLIGHT), fence }
+        Self {
+            client,
+            limiter: RateLimiter::direct(quota),
+            protective: Semaphore::new(PROTECTIVE_WRITES_IN_FLIGHT),
+            fence,
+            standstill,
+        }
     }
 
     /// Reads a dependent from the API server itself; none when it does not exist.
@@ -136,7 +149,7 @@ impl Writer {
         }
     }
 
-    /// Makes one change, provided that the dependent is still as observed.
+    /// Makes one change that rests on a probe of the moment `judged_at`, provided that the dependent is still as observed.
     ///
     /// # Errors
     /// When it was not made, or not wholly; what was observed is then out of date.
@@ -144,33 +157,41 @@ impl Writer {
         &self,
         dependent: &DependentView,
         namespace: &str,
-        observed: &Observed,
-        write: &Write,
+        (observed, write): (&Observed, &Write),
+        judged_at: Moment,
     ) -> Result<(), WriteError> {
         let kind = dependent.kind()?;
-        let target = Target { api: kind.api(&self.client, namespace), name: &dependent.resource.name, fence: &self.fence };
+        let target = Target { api: kind.api(&self.client, namespace), name: &dependent.resource.name, writer: self, judged_at };
         let version = observed.resource_version.as_str();
-        match (kind, write.replicas) {
-            (Kind { replicas_in_spec: true, .. }, replicas) => target.patch(version, write, replicas).await.map(drop),
-            (_, None) => target.patch(version, write, None).await.map(drop),
-            // Two writes: the memory must outlive whatever happens between them, so it is the first of the two on the
-            // way down and the last on the way up. What is left half done is mended by the next probe.
-            (_, Some(0)) => {
-                let version = target.patch(version, write, None).await?;
-                target.patch_scale(&version, 0).await.map(drop)
+        let written = async {
+            match (kind, write.replicas) {
+                (Kind { replicas_in_spec: true, .. }, replicas) => target.patch(version, write, replicas).await.map(drop),
+                (_, None) => target.patch(version, write, None).await.map(drop),
+                // Two writes: the memory must outlive whatever happens between them, so it is the first of the two on the
+                // way down and the last on the way up. What is left half done is mended by the next probe.
+                (_, Some(0)) => {
+                    let version = target.patch(version, write, None).await?;
+                    target.patch_scale(&version, 0).await.map(drop)
+                }
+                (_, Some(replicas)) => {
+                    let version = target.patch_scale(version, replicas).await?;
+                    target.patch(&version, write, None).await.map(drop)
+                }
             }
-            (_, Some(replicas)) => {
-                let version = target.patch_scale(version, replicas).await?;
-                target.patch(&version, write, None).await.map(drop)
-            }
+        };
+        let written = written.await;
+        if matches!(written, Ok(()) | Err(WriteError::Conflict)) {
+            dependent.is_not_any_more(namespace, version);
         }
+        written
     }
 }
 
 struct Target<'a> {
     api: Api<DynamicObject>,
     name: &'a str,
-    fence: &'a Fence,
+    writer: &'a Writer,
+    judged_at: Moment,
 }
 
 impl Target<'_> {
@@ -187,9 +208,12 @@ impl Target<'_> {
         Ok(scale.metadata.resource_version.unwrap_or_default())
     }
 
-    /// Makes a request as long as the fence is open: also one that waits for a connection is given up when it closes.
+    /// Makes a request as long as the fence is open and this process runs: also one that waits for a connection is given up
+    /// when that ends.
     async fn fenced<T>(&self, request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, WriteError> {
-        Ok(self.fence.while_open(request).await.ok_or(WriteError::NotLeading)??)
+        let Writer { fence, standstill, .. } = self.writer;
+        let request = standstill.unless_since(self.judged_at, request);
+        Ok(fence.while_open(request).await.ok_or(WriteError::NotLeading)?.ok_or(WriteError::StoodStill)??)
     }
 }
 

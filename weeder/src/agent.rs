@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use common::config_file::ConfigFile;
-use common::flags::AgentArgs;
-use common::frame::{Checks, Frame};
+use common::flags::{Agent, AgentArgs};
+use common::frame::{Frame, Shown};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -21,13 +21,17 @@ const LEASE: &str = "dwd-weeder-leader-election";
 /// When it cannot start (config file, kubeconfig, ports), or when leadership is lost.
 pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result<()> {
     let (config, mut file) = ConfigFile::open(&args.config_file, Config::load)?;
-    let mut frame = Frame::open(&args, LEASE).await?;
+    let mut frame = Frame::open(Agent::Weeder, &args, LEASE).await?;
     file.report_to(&mut frame.registry, frame.events.clone(), frame.home.clone());
     let instruments = Instruments::default();
     instruments.metrics.register(&mut frame.registry);
-    let checks = Checks { live: vec![instruments.pulse.live()], ready: vec![instruments.pulse.ready()] };
     let (changed, configs) = watch::channel(Arc::new(config));
-    let weeding = weed(frame.client.clone(), configs, frame.fence.clone(), instruments, shutdown.clone());
+    let status = {
+        let (board, configs, refused) = (instruments.board.clone(), configs.clone(), file.refused());
+        move || board.status(configs.borrow().to_json(), refused())
+    };
+    let shown = Shown { live: vec![instruments.pulse.live()], ready: vec![instruments.pulse.ready()], status };
+    let weeding = weed(frame.client.clone(), configs, frame.fence.clone(), frame.dry_run, instruments, shutdown.clone());
     let work = async {
         let follow = async {
             loop {
@@ -36,5 +40,5 @@ pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result
         };
         tokio::join!(weeding, shutdown.run_until_cancelled(follow));
     };
-    frame.run(checks, work).await
+    frame.run(shown, work).await
 }

@@ -1,5 +1,6 @@
 //! The weeder's config file: what may stand in it, what holds when it does not, and what is refused.
 
+pub mod keys;
 mod read;
 
 use std::path::Path;
@@ -7,6 +8,7 @@ use std::time::Duration;
 
 pub use common::document::ConfigError;
 use common::document::{self, Object, Problems};
+use common::go_duration::GoDuration;
 
 use crate::core::selector::Selector;
 
@@ -53,6 +55,18 @@ impl Config {
     /// What all pods that any Service's selectors match have in common.
     pub fn common_selector(&self) -> Selector {
         Selector::common(self.services.iter().flat_map(|service| &service.selectors))
+    }
+
+    /// The config with every default written out, for those who ask what is in force. Selectors are in the API server's words.
+    pub fn to_json(&self) -> serde_json::Value {
+        let selectors = |service: &Service| -> Vec<String> { service.selectors.iter().map(Selector::to_string).collect() };
+        let services: serde_json::Map<_, _> =
+            self.services.iter().map(|service| (service.name.clone(), selectors(service).into())).collect();
+        serde_json::json!({
+            "watchDuration": GoDuration::from_std(self.watch_duration).to_string(),
+            "servicesAndDependantSelectors": services,
+            "maxDeletionsPerOwner": self.max_deletions_per_owner,
+        })
     }
 
     fn from_document(root: &Object<'_>, problems: &Problems) -> Option<Self> {

@@ -29,13 +29,15 @@ pub enum Answer {
     Refused(u16),
     /// No answer, or none that can be understood.
     NoAnswer,
+    /// Nothing was sent, since this is a dry run.
+    Rehearsed,
     /// This process does not lead at present: nothing was sent, or nobody waits for the answer any more.
     NotLeading,
 }
 
 impl Answer {
     /// All words.
-    pub const WORDS: [&str; 11] = [
+    pub const WORDS: [&str; 12] = [
         "deleted",
         "not_found",
         "replaced",
@@ -46,6 +48,7 @@ impl Answer {
         "forbidden",
         "refused",
         "no_answer",
+        "dry_run",
         "not_leading",
     ];
 
@@ -62,6 +65,7 @@ impl Answer {
             Self::Refused(403) => "forbidden",
             Self::Refused(_) => "refused",
             Self::NoAnswer => "no_answer",
+            Self::Rehearsed => "dry_run",
             Self::NotLeading => "not_leading",
         }
     }
@@ -69,7 +73,7 @@ impl Answer {
     /// What it means for the pod.
     pub const fn outcome(self) -> Outcome {
         match self {
-            Self::Deleted => Outcome::Deleted,
+            Self::Deleted | Self::Rehearsed => Outcome::Deleted,
             Self::NotFound | Self::Replaced => Outcome::Gone,
             Self::Throttled(wait) => Outcome::Later(wait),
             Self::Failed(_) | Self::NoAnswer | Self::NotLeading => Outcome::Later(None),
@@ -100,6 +104,13 @@ pub async fn delete(client: Client, fence: &Fence, deletion: &Deletion) -> Answe
     };
     tracing::info!(namespace = deletion.pod.namespace, pod = deletion.pod.name, uid = deletion.uid, "crash-looping pod deleted");
     answer
+}
+
+/// Says which pod would be deleted, and deletes nothing.
+pub fn rehearse(deletion: &Deletion) -> Answer {
+    let Deletion { pod, uid, .. } = deletion;
+    tracing::info!(namespace = pod.namespace, pod = pod.name, uid, "dry run: crash-looping pod would be deleted");
+    Answer::Rehearsed
 }
 
 fn log(deletion: &Deletion, answer: Answer, error: &(dyn std::error::Error + 'static)) {

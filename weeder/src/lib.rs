@@ -19,6 +19,7 @@ pub mod metrics;
 pub mod pod;
 pub mod pulse;
 pub mod slice;
+pub mod status;
 pub mod watch;
 pub mod watches;
 pub mod weeding;

@@ -14,9 +14,10 @@ use crate::config::Config;
 use crate::core::deletion::Deletion;
 use crate::core::namespaces::Namespaces;
 use crate::core::news::{Event, Report};
-use crate::delete::{Answer, delete};
+use crate::delete::{Answer, delete, rehearse};
 use crate::metrics::Metrics;
 use crate::pulse::{BEAT, Pulse};
+use crate::status::Board;
 use crate::watches::Watches;
 
 /// By what the rest of the process sees how the work goes. Clones share what they show.
@@ -26,20 +27,24 @@ pub struct Instruments {
     pub metrics: Metrics,
     /// For `/healthz` and `/readyz`.
     pub pulse: Pulse,
+    /// For `/statusz`.
+    pub board: Board,
 }
 
 /// Weeds until cancelled. Nothing is deleted while `fence` is closed; what is watched is watched all the same. A change of the
-/// config is taken up without a new start: what is known stays known, and windows that are open go on.
+/// config is taken up without a new start: what is known stays known, and windows that are open go on. In a dry run what would be
+/// deleted is only said and counted.
 pub async fn weed(
     client: Client,
     mut configs: watch::Receiver<Arc<Config>>,
     fence: Fence,
+    dry_run: bool,
     instruments: Instruments,
     cancelled: CancellationToken,
 ) {
     let config = Arc::clone(&configs.borrow_and_update());
     let watches = Watches::start(&client, &config, &instruments.metrics);
-    let weeding = Weeding::new(client, config, watches, fence, instruments);
+    let weeding = Weeding::new(client, config, watches, fence, dry_run, instruments);
     weeding.run(configs, cancelled).await;
 }
 
@@ -48,8 +53,10 @@ struct Weeding {
     config: Arc<Config>,
     watches: Watches,
     fence: Fence,
+    dry_run: bool,
     metrics: Metrics,
     pulse: Pulse,
+    board: Board,
     namespaces: Namespaces,
     deletions: JoinSet<Answer>,
     /// What was sent and has not ended yet.
@@ -57,11 +64,11 @@ struct Weeding {
 }
 
 impl Weeding {
-    fn new(client: Client, config: Arc<Config>, watches: Watches, fence: Fence, instruments: Instruments) -> Self {
+    fn new(client: Client, config: Arc<Config>, watches: Watches, fence: Fence, dry_run: bool, instruments: Instruments) -> Self {
         let namespaces = Namespaces::new(Arc::clone(&config));
-        let Instruments { metrics, pulse } = instruments;
+        let Instruments { metrics, pulse, board } = instruments;
         let (deletions, sent) = (JoinSet::new(), HashMap::new());
-        Self { client, config, watches, fence, metrics, pulse, namespaces, deletions, sent }
+        Self { client, config, watches, fence, dry_run, metrics, pulse, board, namespaces, deletions, sent }
     }
 
     async fn run(mut self, mut configs: watch::Receiver<Arc<Config>>, cancelled: CancellationToken) {
@@ -95,7 +102,9 @@ impl Weeding {
             }
             for deletion in self.namespaces.due(Instant::now()) {
                 let (client, fence, sent) = (self.client.clone(), self.fence.clone(), deletion.clone());
-                let task = self.deletions.spawn(async move { delete(client, &fence, &sent).await });
+                let dry_run = self.dry_run;
+                let send = async move { if dry_run { rehearse(&sent) } else { delete(client, &fence, &sent).await } };
+                let task = self.deletions.spawn(send);
                 self.sent.insert(task.id(), deletion);
             }
             self.tell();
@@ -119,7 +128,7 @@ impl Weeding {
     fn tell(&mut self) {
         for report in self.namespaces.reports() {
             self.metrics.window(report.event);
-            self.log(&report);
+            self.show(&report);
         }
     }
 
@@ -131,13 +140,15 @@ impl Weeding {
         };
         self.metrics.deletion(answer);
         if let Some(deletion) = self.sent.remove(&id) {
+            self.board.deletion(&deletion.pod, answer);
             self.namespaces.ended(&deletion, answer.outcome(), Instant::now());
         }
     }
 
-    fn log(&self, report: &Report) {
-        let service = self.config.services.get(report.service).map(|service| service.name.as_str());
+    fn show(&self, report: &Report) {
+        let service = self.config.services.get(report.service).map_or("", |service| &service.name);
         let namespace = &report.namespace;
+        self.board.window(namespace, service, report.event);
         match report.event {
             Event::Opened(cause) => {
                 let seconds = self.config.watch_duration.as_secs_f64();

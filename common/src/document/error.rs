@@ -2,6 +2,21 @@
 
 use std::fmt;
 
+/// A place in a file; both count from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The line.
+    pub line: u64,
+    /// The column, in characters.
+    pub column: u64,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}, column {}", self.line, self.column)
+    }
+}
+
 /// One wrong field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
@@ -11,6 +26,8 @@ pub struct FieldError {
     pub value: Option<String>,
     /// What should stand there.
     pub expected: String,
+    /// Where in the file the value is; none when nothing stands there, or for the file as a whole.
+    pub place: Option<Place>,
 }
 
 impl fmt::Display for FieldError {
@@ -75,6 +92,9 @@ impl fmt::Display for FieldList<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plural = if self.errors.len() == 1 { "" } else { "s" };
         write!(f, "{}: {} error{plural}", self.file, self.errors.len())?;
-        self.errors.iter().try_for_each(|error| write!(f, "\n  {error}"))
+        self.errors.iter().try_for_each(|error| match error.place {
+            Some(place) => write!(f, "\n  {error} ({place})"),
+            None => write!(f, "\n  {error}"),
+        })
     }
 }

@@ -94,6 +94,15 @@ fn bare_scalars_become_text_where_text_is_due() {
         ("yes", "true"),
         ("off", "false"),
         ("1.5", "1.5"),
+        ("1.0", "1"),
+        ("-0.0", "-0"),
+        ("100000.0", "100000"),
+        ("1000000.0", "1e+06"),
+        ("0.00012", "0.00012"),
+        ("0.000012", "1.2e-05"),
+        ("1.23456789", "1.2345679"),
+        ("18446744073709551616", "1.8446744e+19"),
+        (".inf", "+Inf"),
         ("'yes'", "yes"),
         ("''", ""),
     ] {
@@ -124,12 +133,13 @@ fn durations_are_go_strings_and_never_bare_numbers() {
 }
 
 #[test]
-fn keys_match_in_any_case_and_the_exact_one_wins() {
+fn keys_match_in_any_case_and_the_last_in_byte_order_wins() {
     let level = |yaml: &str| parse("file", yaml, |root, _| Some(root.field("minLevel").integer())).map(|(level, _)| level).ok();
     assert_eq!(level("MINLEVEL: 1"), Some(Some(1)));
     assert_eq!(level("minLevel: 2\nMINLEVEL: 1"), Some(Some(2)));
     assert_eq!(level("MINLEVEL: 1\nminLevel: 2"), Some(Some(2)));
-    assert_eq!(level("minlevel: 1\nMINLEVEL: 3"), Some(Some(3)));
+    assert_eq!(level("minlevel: 1\nMINLEVEL: 3"), Some(Some(1)));
+    assert_eq!(level("minlevel: 1\nminLevel: 2"), Some(Some(1)), "as Go has it, which sorts the keys");
     assert_eq!(level("min_level: 1"), Some(None));
 }
 
@@ -168,9 +178,9 @@ fn all_errors_are_reported_together_under_their_paths() {
     assert_eq!(
         error.to_string(),
         "dep.yaml: 4 errors\n  \
-         list[0].a: \"x\": expected a whole number that fits in 32 bits, without quotes\n  \
-         list[1].b.C: \"5\": expected a number, without quotes\n  \
-         list[2]: \"word\": expected an object\n  \
+         list[0].a: \"x\": expected a whole number that fits in 32 bits, without quotes (line 2, column 7)\n  \
+         list[1].b.C: \"5\": expected a number, without quotes (line 3, column 17)\n  \
+         list[2]: \"word\": expected an object (line 4, column 3)\n  \
          other: missing: expected something"
     );
     assert_eq!(error.fields().len(), 4);
@@ -179,11 +189,11 @@ fn all_errors_are_reported_together_under_their_paths() {
 #[test]
 fn unknown_keys_are_ignored_with_a_warning() {
     let (_, warnings) = parse("file", "x: {known: 1, KNOWN: 2, typo: 3}", |root, _| {
-        root.field("x").object()?.warn_of_unknown(&["known"]);
+        root.field("x").object()?.warn_of_unknown(&[Key { name: "known", takes: "", default: "", meaning: "" }]);
         Some(())
     })
     .expect("no error");
-    assert_eq!(warnings, ["x.typo: unknown key, ignored"]);
+    assert_eq!(warnings, ["x.typo: unknown key, ignored (line 1, column 31)"]);
 }
 
 #[test]
@@ -243,6 +253,16 @@ fn too_deep_and_too_large_documents_are_refused() {
 fn a_document_of_too_many_values_is_refused() {
     let yaml: String = (0..20_000).map(|n| format!("k{n}: 1\n")).collect();
     assert!(refused(&yaml, |x| x.text()).starts_with("file: 1 error"));
+}
+
+#[test]
+fn a_key_is_named_on_one_line_and_not_at_any_length() {
+    let warnings = |yaml: &str| {
+        let (_, warnings) = parse("file", yaml, |root, _| Some(root.warn_of_unknown(&[]))).expect(yaml);
+        warnings
+    };
+    assert_eq!(warnings("\"a\\nb\": 1"), ["a\\nb: unknown key, ignored (line 1, column 9)"]);
+    assert!(warnings(&format!("{}: 1", "k".repeat(1000)))[0].starts_with(&format!("{}...: unknown key", "k".repeat(80))));
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! Typed access to a tree of values, by field name, with every mismatch noted under its path.
 
-use super::yaml::Node;
-use super::{FieldError, Problems};
+use std::borrow::Cow;
+
+use super::error::Place;
+use super::yaml::{Located, Node};
+use super::{FieldError, Key, Problems};
 use crate::go_duration::GoDuration;
 
 /// What stands at a field: a value, or nothing (absent and `null` are the same, rule 20).
@@ -9,17 +12,19 @@ use crate::go_duration::GoDuration;
 pub struct Value<'d> {
     path: String,
     node: Option<&'d Node>,
+    place: Option<Place>,
     problems: &'d Problems,
 }
 
 impl<'d> Value<'d> {
     pub(super) fn root(node: &'d Node, problems: &'d Problems) -> Self {
-        Self::new(String::new(), Some(node), problems)
+        let node = Some(node).filter(|node| **node != Node::Null);
+        Self { path: String::new(), node, place: None, problems }
     }
 
-    fn new(path: String, node: Option<&'d Node>, problems: &'d Problems) -> Self {
-        let node = node.filter(|node| **node != Node::Null);
-        Self { path, node, problems }
+    fn new(path: String, located: Option<&'d Located>, problems: &'d Problems) -> Self {
+        let located = located.filter(|located| located.node != Node::Null);
+        Self { path, node: located.map(|located| &located.node), place: located.map(|located| located.place), problems }
     }
 
     /// The path of the field, as errors name it.
@@ -38,6 +43,7 @@ impl<'d> Value<'d> {
             field: self.path.clone(),
             value: self.node.map(Node::to_string),
             expected: expected.into(),
+            place: self.place,
         });
     }
 
@@ -134,7 +140,7 @@ impl<'d> Value<'d> {
             },
             "a list",
         )?;
-        let item = |(index, node)| Value::new(format!("{}[{index}]", self.path), Some(node), self.problems);
+        let item = |(index, located)| Value::new(format!("{}[{index}]", self.path), Some(located), self.problems);
         Some(list.iter().enumerate().map(item).collect())
     }
 
@@ -151,34 +157,50 @@ impl<'d> Value<'d> {
 #[derive(Clone, Debug)]
 pub struct Object<'d> {
     path: String,
-    entries: &'d [(String, Node)],
+    entries: &'d [(String, Located)],
     problems: &'d Problems,
 }
 
 impl<'d> Object<'d> {
-    /// What stands at the field `name`: under that very key, else under the last one that differs only in case (rule 16).
+    /// What stands at the field `name`, in any case (rule 16). Where several keys differ only in case, the last of them in the order
+    /// of their bytes counts, wherever it stands: the reference sorts the keys on the way through JSON, and what comes
+    /// later replaces what came before, the exact name too.
     pub fn field(&self, name: &str) -> Value<'d> {
-        let exact = self.entries.iter().find(|(key, _)| key == name);
-        let found = exact.or_else(|| self.entries.iter().rfind(|(key, _)| same_field(key, name)));
-        Value::new(self.path_of(name), found.map(|(_, node)| node), self.problems)
+        let found = self.entries.iter().filter(|(key, _)| same_field(key, name)).max_by_key(|(key, _)| key);
+        Value::new(self.path_of(name), found.map(|(_, located)| located), self.problems)
     }
 
     /// All entries, for maps whose keys are data: key and value in the order of the file.
     pub fn entries(&self) -> impl Iterator<Item = (&'d str, Value<'d>)> {
-        self.entries.iter().map(|(key, node)| (key.as_str(), Value::new(self.path_of(key), Some(node), self.problems)))
+        self.entries.iter().map(|(key, located)| (key.as_str(), Value::new(self.path_of(key), Some(located), self.problems)))
     }
 
     /// Warns of each key that is none of `known`: it is ignored (rule 15), which is a surprise when it was misspelt.
-    pub fn warn_of_unknown(&self, known: &[&str]) {
-        let unknown = self.entries.iter().filter(|(key, _)| !known.iter().any(|name| same_field(key, name)));
-        for (key, _) in unknown {
-            self.problems.warn(format!("{}: unknown key, ignored", self.path_of(key)));
+    pub fn warn_of_unknown(&self, known: &[Key]) {
+        let unknown = self.entries.iter().filter(|(key, _)| !known.iter().any(|known| same_field(key, known.name)));
+        for (key, Located { place, .. }) in unknown {
+            self.problems.warn(format!("{}: unknown key, ignored ({place})", self.path_of(key)));
         }
     }
 
     fn path_of(&self, name: &str) -> String {
-        if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
+        let name = shown(name);
+        if self.path.is_empty() { name.into_owned() } else { format!("{}.{name}", self.path) }
     }
+}
+
+/// A key as it is named in a message: on one line, and not at any length.
+fn shown(key: &str) -> Cow<'_, str> {
+    /// Longer than any name of ours, and enough to recognise others by.
+    const SHOWN: usize = 80;
+    if key.len() <= SHOWN && !key.contains(char::is_control) {
+        return Cow::Borrowed(key);
+    }
+    let mut shown: String = key.chars().take(SHOWN).flat_map(char::escape_debug).collect();
+    if key.chars().nth(SHOWN).is_some() {
+        shown.push_str("...");
+    }
+    Cow::Owned(shown)
 }
 
 /// Whether Go's decoder takes `key` for the field `name`. Field names are ASCII; Go's folding would also take two

@@ -3,7 +3,10 @@
 use std::fmt;
 
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_saphyr::Spanned;
 use serde_saphyr::options::{AliasLimits, DuplicateKeyPolicy, NonFiniteFloatPolicy};
+
+use super::error::Place;
 
 /// The most values in one file, aliases resolved: two hundred times those of Gardener's file. It also keeps the search for
 /// duplicate keys short, which compares each key with all before it.
@@ -20,8 +23,21 @@ pub(super) enum Node {
     Integer(i128),
     Float(f64),
     Text(String),
-    List(Vec<Node>),
-    Map(Vec<(String, Node)>),
+    List(Vec<Located>),
+    Map(Vec<(String, Located)>),
+}
+
+/// A value and where it stands in the file.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Located {
+    pub(super) node: Node,
+    pub(super) place: Place,
+}
+
+impl From<Spanned<Node>> for Located {
+    fn from(Spanned { value, referenced, .. }: Spanned<Node>) -> Self {
+        Self { node: value, place: Place { line: referenced.line(), column: referenced.column() } }
+    }
 }
 
 impl Node {
@@ -31,9 +47,28 @@ impl Node {
             Self::Text(text) => Some(text.clone()),
             Self::Bool(value) => Some(value.to_string()),
             Self::Integer(value) => Some(value.to_string()),
-            Self::Float(value) => Some(value.to_string()),
+            Self::Float(value) => Some(spelling(*value)),
             Self::Null | Self::List(_) | Self::Map(_) => None,
         }
+    }
+}
+
+/// A float as the reference spells it: the shortest digits of a float32 (also where those of the file were more), with an exponent from
+/// a million on and below a ten-thousandth.
+fn spelling(value: f64) -> String {
+    let value = value as f32;
+    if value.is_infinite() {
+        return if value > 0.0 { "+Inf" } else { "-Inf" }.into();
+    }
+    let scientific = format!("{value:e}");
+    let exponent: Option<(&str, i32)> =
+        scientific.split_once('e').and_then(|(digits, power)| Some((digits, power.parse().ok()?)));
+    match exponent {
+        Some((digits, power)) if !(-4..6).contains(&power) => {
+            let sign = if power < 0 { '-' } else { '+' };
+            format!("{digits}e{sign}{:02}", power.abs())
+        }
+        _ => value.to_string(),
     }
 }
 
@@ -128,15 +163,16 @@ impl<'de> Visitor<'de> for NodeVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Node, A::Error> {
         let mut list = Vec::new();
-        while let Some(item) = items.next_element()? {
-            list.push(item);
+        while let Some(item) = items.next_element::<Spanned<Node>>()? {
+            list.push(item.into());
         }
         Ok(Node::List(list))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Node, A::Error> {
-        let mut map: Vec<(String, Node)> = Vec::new();
-        while let Some((key, value)) = entries.next_entry::<Node, Node>()? {
+        let mut map: Vec<(String, Located)> = Vec::new();
+        while let Some((key, value)) = entries.next_entry::<Node, Spanned<Node>>()? {
+            let value = value.into();
             let key = key.as_text().ok_or_else(|| de::Error::custom(format!("{key} cannot be a key")))?;
             match map.iter_mut().find(|(known, _)| *known == key) {
                 Some(entry) => entry.1 = value,

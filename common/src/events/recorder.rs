@@ -108,7 +108,7 @@ impl Recorder {
 
     fn lose(&self, note: &Note, error: &dyn std::fmt::Display) {
         self.events.lose();
-        tracing::warn!(reason = note.reason, message = note.message, error = %error, "Event could not be written");
+        tracing::warn!(reason = note.reason, event = note.message, error = %error, "Event could not be written");
     }
 
     async fn write(&mut self, note: &Note) -> Result<(), kube::Error> {

@@ -5,9 +5,20 @@ use std::fmt::Write as _;
 use super::table::FLAGS;
 use super::{Agent, AgentArgs};
 
+/// The commands that answer operators' questions, and what they say. They are read elsewhere; here they are only listed.
+pub const QUESTIONS: [(&str, &str); 6] = [
+    ("status", "Show every shoot of the seed: what its Cluster says, what is held down, who leads"),
+    ("explain", "Explain one shoot: why it is probed or not, why each controller is as it is, what its leases say"),
+    ("probe", "Probe one shoot, say the verdict and what would be written, and write nothing"),
+    ("check-config", "Check a config file: every error and warning with line and column"),
+    ("completions", "Print a completion script for a shell"),
+    ("man", "Print the manual page, or write all pages into a folder"),
+];
+
 /// The commands there are, in one sentence.
 pub(super) fn commands() -> String {
-    let names = Agent::ALL.map(Agent::name).join(" and ");
+    let names: Vec<_> = Agent::ALL.map(Agent::name).into_iter().chain(QUESTIONS.map(|(name, _)| name)).collect();
+    let names = names.join(", ");
     format!("The commands are {names}; \"dependency-watchdog help COMMAND\" says more.")
 }
 
@@ -15,16 +26,20 @@ pub(super) fn commands() -> String {
 pub(super) fn usage() -> String {
     let mut text = String::from(
         "Watches over dependencies between the parts of Gardener shoot clusters.\n\n\
-         Usage:\n  dependency-watchdog COMMAND [flags]\n\nCommands:\n",
+         Usage:\n  dependency-watchdog COMMAND [flags]\n\nAgents:\n",
     );
     for agent in Agent::ALL {
-        let _ = writeln!(text, "  {}  {}", agent.name(), purpose(agent));
+        let _ = writeln!(text, "  {:<12}  {}", agent.name(), purpose(agent));
+    }
+    text.push_str("\nFor operators:\n");
+    for (name, purpose) in QUESTIONS {
+        let _ = writeln!(text, "  {name:<12}  {purpose}");
     }
     text.push_str("\n\"dependency-watchdog help COMMAND\" shows a command's flags.\n");
     text
 }
 
-fn purpose(agent: Agent) -> &'static str {
+pub(super) const fn purpose(agent: Agent) -> &'static str {
     match agent {
         Agent::Prober => "keeps machines from being replaced while their nodes cannot reach the API server",
         Agent::Weeder => "restarts crash-looping pods once the service they need is back",

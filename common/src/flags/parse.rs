@@ -12,7 +12,7 @@ use super::{Agent, AgentArgs, Command, UsageError, help};
 pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Command, UsageError> {
     let words: Vec<String> = words
         .into_iter()
-        .map(|word| word.into_string().map_err(|word| error(format!("{} is not UTF-8", word.display()))))
+        .map(|word| word.into_string().map_err(|word| error(format!("{} is not UTF-8", shown(&word.to_string_lossy())))))
         .collect::<Result<_, _>>()?;
     let Some((first, rest)) = words.split_first() else {
         return Ok(Command::Usage);
@@ -34,7 +34,7 @@ fn help_for(words: &[String]) -> Result<Command, UsageError> {
 
 fn agent(name: &str) -> Result<Agent, UsageError> {
     let found = Agent::ALL.into_iter().find(|agent| agent.name() == name);
-    found.ok_or_else(|| error(format!("there is no command {name:?}. {}", help::commands())))
+    found.ok_or_else(|| error(format!("there is no command \"{}\". {}", shown(name), help::commands())))
 }
 
 fn run(agent: Agent, words: &[String]) -> Result<Command, UsageError> {
@@ -44,7 +44,7 @@ fn run(agent: Agent, words: &[String]) -> Result<Command, UsageError> {
     while let Some(word) = words.next().filter(|word| word.len() > 1 && word.starts_with('-') && *word != "--") {
         let flag = word.strip_prefix("--").or_else(|| word.strip_prefix('-')).unwrap_or(word);
         if flag.starts_with(['-', '=']) {
-            return Err(error(format!("{word}: this is no flag")));
+            return Err(error(format!("{}: this is no flag", shown(word))));
         }
         let (name, value) = match flag.split_once('=') {
             Some((name, value)) => (name, Some(value)),
@@ -54,16 +54,23 @@ fn run(agent: Agent, words: &[String]) -> Result<Command, UsageError> {
             if matches!(name, "h" | "help") {
                 return Ok(Command::Help(agent));
             }
-            return Err(error(format!("{} has no flag --{name}", agent.name())));
+            return Err(error(format!("{} has no flag --{}", agent.name(), shown(name))));
         };
         let value = match value {
             Some(value) => value,
             None if flag.is_switch() => "true",
             None => words.next().ok_or_else(|| error(format!("--{name} needs a value: a {}", flag.takes)))?,
         };
-        (flag.set)(&mut args, value).map_err(|expected| error(format!("--{name}={value:?}: {expected}")))?;
+        (flag.set)(&mut args, value).map_err(|expected| error(format!("--{name}=\"{}\": {expected}", shown(value))))?;
     }
     Ok(Command::Run(agent, args))
+}
+
+/// A word as a message repeats it: on one line, and not at any length.
+fn shown(word: &str) -> String {
+    /// Enough to recognise a word by.
+    const SHOWN: usize = 200;
+    word.chars().take(SHOWN).flat_map(char::escape_debug).collect()
 }
 
 fn error(message: String) -> UsageError {

@@ -114,6 +114,15 @@ pub(super) const FLAGS: &[Flag] = &[
         show: |args| args.pprof_bind_addr.clone(),
     },
     Flag {
+        name: "dry-run",
+        alias: None,
+        takes: "",
+        help: "Say and count what would be written, and write nothing: no scaling, no deletion, no Event, no Lease. \
+               Such a replica takes no part in leader election, so that it can run beside others.",
+        set: |args, text| value::boolean(text).map(|dry_run| args.dry_run = dry_run),
+        show: |args| args.dry_run.to_string(),
+    },
+    Flag {
         name: "enable-leader-election",
         alias: None,
         takes: "",

@@ -41,7 +41,7 @@ fn help_needs_a_command_that_exists() {
 #[test]
 fn an_unknown_command_is_answered_with_those_that_exist() {
     let message = command(&["probber", "--config-file=x"]).expect_err("unknown");
-    assert!(message.starts_with("there is no command \"probber\". The commands are prober and weeder"), "{message}");
+    assert!(message.starts_with("there is no command \"probber\". The commands are prober, weeder, status"), "{message}");
     assert!(command(&["--version"]).is_err());
 }
 
@@ -163,6 +163,9 @@ fn what_is_wrong_with_a_flag_is_said_in_one_line_that_names_it() {
         (&["--config-file"], "--config-file needs a value: a path"),
         (&["--kube-api-burst=ten"], "--kube-api-burst=\"ten\": expected a whole number that fits in 64 bits"),
         (&["--kube-api-qps=fast"], "--kube-api-qps=\"fast\": expected a number"),
+        (&["--kube-api-qps=1e999"], "--kube-api-qps=\"1e999\": expected a number"),
+        (&["--kube-api-qps=-nan"], "--kube-api-qps=\"-nan\": expected a number"),
+        (&["--kube-api-qps=a\nb"], "--kube-api-qps=\"a\\nb\": expected a number"),
         (&["--leader-elect-retry-period=2"], "--leader-elect-retry-period=\"2\": expected a duration like 15s or 1m30s"),
         (&["--leader-elect-retry-period=-2s"], "--leader-elect-retry-period=\"-2s\": expected a duration that is not negative"),
     ] {

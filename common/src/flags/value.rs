@@ -35,9 +35,15 @@ pub(super) fn integer(text: &str) -> Result<i64, String> {
     i64::from_str_radix(&format!("{sign}{}", digits.replace('_', "")), radix).map_err(|_| expected())
 }
 
-/// A decimal number: `20`, `20.0`, `2e1`.
+/// A decimal number: `20`, `20.0`, `2e1`, also `inf` and `nan`, which only the range can refuse. Go takes no sign before `nan`, nor
+/// digits for more than a float64 holds.
 pub(super) fn number(text: &str) -> Result<f64, String> {
-    text.parse().map_err(|_| "expected a number".into())
+    let number: Option<f64> = text.parse().ok();
+    let is_spelt_out = text.trim_start_matches(['+', '-']).starts_with(|c: char| c.is_ascii_alphabetic());
+    let is_gos = |number: &f64| {
+        number.is_finite() || (number.is_infinite() && is_spelt_out) || (number.is_nan() && !text.starts_with(['+', '-']))
+    };
+    number.filter(is_gos).ok_or_else(|| "expected a number".into())
 }
 
 /// A Go duration. Negative ones are refused: no flag here could mean one.

@@ -75,6 +75,12 @@ fn what_go_refuses_is_refused() {
 }
 
 #[test]
+fn an_endless_unit_is_not_repeated_in_full() {
+    let error = "1".to_owned() + &"x".repeat(100_000);
+    assert_eq!(nanos(&error), Err(GoDurationError::UnknownUnit("x".repeat(20))));
+}
+
+#[test]
 fn it_is_written_as_go_writes_it() {
     for (nanos, expected) in [
         (0, "0s"),

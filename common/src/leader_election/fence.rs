@@ -26,6 +26,11 @@ impl Fence {
         Self(watch::channel(Some(Instant::now() + far)).1)
     }
 
+    /// A fence that never opens: nothing is to be written.
+    pub fn always_closed() -> Self {
+        Self(watch::channel(None).1)
+    }
+
     /// Whether a write may be sent now.
     pub fn is_open(&self) -> bool {
         self.0.borrow().is_some_and(|until| Instant::now() < until)

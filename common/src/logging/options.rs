@@ -77,8 +77,9 @@ impl FromStr for Level {
             "info" => Ok(Self::Info),
             "error" => Ok(Self::Error),
             "panic" => Ok(Self::Panic),
-            number => match number.parse() {
-                Ok(verbosity) if verbosity > 0 => Ok(Self::Verbose(verbosity)),
+            number => match number.parse::<i64>() {
+                // More than there is of detail is all of it.
+                Ok(verbosity) if verbosity > 0 => Ok(Self::Verbose(u32::try_from(verbosity).unwrap_or(u32::MAX))),
                 _ => Err("expected debug, info, error, panic or a whole number above 0".into()),
             },
         }
@@ -138,7 +139,7 @@ words! {
 
 words! {
     /// The form of a time; all are UTC.
-    TimeEncoding, str::to_owned, {
+    TimeEncoding, str::to_ascii_lowercase, {
         /// `2006-01-02T15:04:05Z`
         Rfc3339 = "rfc3339",
         /// `2006-01-02T15:04:05.999999999Z`

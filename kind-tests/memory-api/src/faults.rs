@@ -4,6 +4,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio_util::sync::CancellationToken;
 
 use crate::requests::Record;
 
@@ -28,6 +29,8 @@ pub enum Fault {
     },
     /// The request is served after this time.
     Delay(Duration),
+    /// The request is served when the token is cancelled: it was on its way for so long.
+    Hold(CancellationToken),
     /// No answer ever; nothing is applied.
     Stall,
     /// The request is applied and its answer never sent.

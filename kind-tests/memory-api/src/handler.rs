@@ -68,6 +68,10 @@ pub(crate) async fn answer(shared: &Shared, connection: u64, request: Request<In
             tokio::time::sleep(time).await;
             serve(shared, &asked, body).await.send()
         }
+        Some(Fault::Hold(token)) => {
+            token.cancelled().await;
+            serve(shared, &asked, body).await.send()
+        }
         Some(Fault::Status { code, retry_after }) => {
             let error = ApiError::of_code(code, "scripted fault").retry_after(retry_after.unwrap_or(0));
             Reply::error(&error, Accepted::parse(&asked.headers, shared.json_only).ok()).send()

@@ -77,7 +77,7 @@ pub(crate) async fn serve(
             let options = read_json(body).await?;
             let text = |key: &str| options["preconditions"][key].as_str().map(str::to_owned);
             let preconditions = Preconditions { uid: text("uid"), resource_version: text("resourceVersion") };
-            let (object, gone) = store.delete_in(resource, namespace, name, &preconditions)?;
+            let (object, gone) = store.delete_in(resource, namespace, name, &preconditions, Source::Client)?;
             if !gone {
                 return Ok(Reply::object(200, &object, accepted));
             }
@@ -89,7 +89,7 @@ pub(crate) async fn serve(
             let (_, objects) = store.matching(resource, &asked.query.list(target)?.filter)?;
             for object in objects {
                 // One that is gone by now is what was asked for.
-                store.delete_in(resource, object.namespace(), object.name(), &Preconditions::default()).ok();
+                store.delete_in(resource, object.namespace(), object.name(), &Preconditions::default(), Source::Client).ok();
             }
             Ok(Reply::json(200, &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"})))
         }

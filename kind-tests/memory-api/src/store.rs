@@ -8,12 +8,13 @@
 //! write, never across an await.
 
 mod admission;
+mod observe;
 mod read;
 mod snapshot;
 mod write;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use serde_json::Value;
 use tokio::sync::watch;
@@ -21,8 +22,10 @@ use tokio::sync::watch;
 use crate::{object::Object, resource::Resource, selector::Filter, status::ApiError};
 
 pub(crate) use admission::{find, slot};
+use observe::Observer;
+pub use observe::{Seen, Source};
 pub(crate) use snapshot::{List, ListQuery};
-pub(crate) use write::{Part, Preconditions, Source};
+pub(crate) use write::{Part, Preconditions};
 
 /// Namespace and name; the namespace of cluster-scoped objects is empty.
 type Key = (String, String);
@@ -43,6 +46,7 @@ struct Shared {
     broken: watch::Sender<u64>,
     /// How many changes the history keeps.
     history: usize,
+    observer: OnceLock<Observer>,
 }
 
 #[derive(Debug, Default)]
@@ -79,7 +83,8 @@ impl Store {
     pub fn new(resources: Vec<Resource>, history: usize) -> Self {
         // A new cluster does not begin at 0: a resourceVersion of 0 has a meaning of its own.
         let state = State { revision: 1, ..State::default() };
-        let shared = Shared { state: Mutex::new(state), revision: watch::Sender::new(1), broken: watch::Sender::new(0), history };
+        let (revision, broken) = (watch::Sender::new(1), watch::Sender::new(0));
+        let shared = Shared { state: Mutex::new(state), revision, broken, history, observer: OnceLock::new() };
         let store = Self { shared: Arc::new(shared) };
         for resource in resources {
             store.register(resource);
@@ -180,7 +185,7 @@ impl Store {
     /// `NotFound`.
     pub fn delete(&self, resource: &str, namespace: &str, name: &str) -> Result<Value, ApiError> {
         let resource = self.named(resource)?;
-        let (object, _) = self.delete_in(&resource, namespace, name, &Preconditions::default())?;
+        let (object, _) = self.delete_in(&resource, namespace, name, &Preconditions::default(), Source::Test)?;
         Ok(object.value.clone())
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use common::document::{Object, Value};
 
+use super::keys;
 use super::{Config, Dependent, ResourceRef, ScaleInfo};
 
 /// The reference's defaults (rule 22).
@@ -24,18 +25,7 @@ const POSITIVE: Duration = Duration::from_nanos(1);
 
 /// Reads the whole config; every error is noted in the document, `None` says that there was one.
 pub(super) fn config(root: &Object<'_>) -> Option<Config> {
-    root.warn_of_unknown(&[
-        "kubeConfigSecretName",
-        "probeInterval",
-        "initialDelay",
-        "probeTimeout",
-        "backoffJitterFactor",
-        "kcmNodeMonitorGraceDuration",
-        "nodeLeaseFailureFraction",
-        "scaleUpStabilization",
-        "restoreOnlyHeldDown",
-        "dependentResourceInfos",
-    ]);
+    root.warn_of_unknown(keys::ROOT);
     // Everything is read before the first `?`, so that all errors are found.
     let kubeconfig_secret_name = name(root.field("kubeConfigSecretName"), "the name of a Secret");
     let probe_interval =
@@ -94,7 +84,7 @@ fn dependents(field: Value<'_>) -> Option<Vec<Dependent>> {
 
 fn dependent(item: &Value<'_>) -> Option<Dependent> {
     let entry = item.object_or_empty()?;
-    entry.warn_of_unknown(&["ref", "optional", "scaleUp", "scaleDown"]);
+    entry.warn_of_unknown(keys::DEPENDENT);
     let resource = resource(entry.field("ref"));
     let optional = boolean(entry.field("optional"));
     let scale_up = scale(entry.field("scaleUp"));
@@ -104,7 +94,7 @@ fn dependent(item: &Value<'_>) -> Option<Dependent> {
 
 fn resource(field: Value<'_>) -> Option<ResourceRef> {
     let object = field.required("an object with kind, name and apiVersion").object()?;
-    object.warn_of_unknown(&["kind", "name", "apiVersion"]);
+    object.warn_of_unknown(keys::REF);
     let kind = name(object.field("kind"), "a kind, as Deployment");
     let name = name(object.field("name"), "the name of a resource");
     let api_version = api_version(object.field("apiVersion"));
@@ -125,7 +115,7 @@ fn api_version(field: Value<'_>) -> Option<String> {
 
 fn scale(field: Value<'_>) -> Option<ScaleInfo> {
     let object = field.required("an object, as {level: 0}").object()?;
-    object.warn_of_unknown(&["level", "initialDelay", "timeout"]);
+    object.warn_of_unknown(keys::SCALE);
     let level = or_default(object.field("level"), 0, Value::integer);
     let initial_delay = delay(object.field("initialDelay"), Duration::ZERO);
     let timeout = positive(object.field("timeout"), SCALE_TIMEOUT);

@@ -71,8 +71,8 @@ dependentResourceInfos:
     assert_eq!(
         error,
         "config: 5 errors\n  \
-         kubeConfigSecretName: \"\": expected the name of a Secret\n  \
-         dependentResourceInfos[0].ref.apiVersion: \"apps/v/1\": expected an apiVersion, as apps/v1\n  \
+         kubeConfigSecretName: \"\": expected the name of a Secret (line 2, column 23)\n  \
+         dependentResourceInfos[0].ref.apiVersion: \"apps/v/1\": expected an apiVersion, as apps/v1 (line 4, column 70)\n  \
          dependentResourceInfos[0].scaleUp: missing: expected an object, as {level: 0}\n  \
          dependentResourceInfos[0].scaleDown: missing: expected an object, as {level: 0}\n  \
          dependentResourceInfos[2].scaleDown: missing: expected an object, as {level: 0}"
@@ -113,9 +113,9 @@ fn unknown_keys_are_ignored_with_a_warning_wherever_they_stand() {
     assert_eq!(
         loaded.warnings,
         [
-            "successThreshold: unknown key, ignored",
-            "dependentResourceInfos[0].replicas: unknown key, ignored",
-            "dependentResourceInfos[0].scaleUp.replicas: unknown key, ignored",
+            "successThreshold: unknown key, ignored (line 2, column 19)",
+            "dependentResourceInfos[0].replicas: unknown key, ignored (line 5, column 13)",
+            "dependentResourceInfos[0].scaleUp.replicas: unknown key, ignored (line 6, column 33)",
         ]
     );
 }

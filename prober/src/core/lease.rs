@@ -8,10 +8,13 @@
 //! than a beat explains: either its node died soon after that renewal, or its clock was just put back, and only a live
 //! node renews again in that time.
 
+mod list;
+
 use std::collections::HashMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+pub use self::list::{LeaseList, LeaseRecord};
 use super::moment::{Look, Moment};
 
 /// How long a kubelet waits between renewals when the lease does not say (a quarter of the default lease duration of 40 s).
@@ -53,17 +56,6 @@ impl Grace {
         };
         own.min(self.0 / 4)
     }
-}
-
-/// One lease as the API server shows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeaseRecord {
-    /// The lease's name, which is its node's.
-    pub name: String,
-    /// `spec.renewTime`.
-    pub renew_time: Option<DateTime<Utc>>,
-    /// `spec.leaseDurationSeconds`.
-    pub duration_seconds: Option<i32>,
 }
 
 /// What is known of one lease at one moment.
@@ -180,40 +172,71 @@ impl LeaseClock {
 /// The lease clocks of one shoot, by node name.
 #[derive(Debug, Default)]
 pub struct LeaseBook {
-    clocks: HashMap<String, LeaseClock>,
+    lines: HashMap<Box<str>, Line>,
     without_renew_time: usize,
+    /// Which look is the last; it may come round.
+    look: u32,
+}
+
+#[derive(Debug)]
+struct Line {
+    clock: LeaseClock,
+    /// The last look that showed the lease.
+    look: u32,
 }
 
 impl LeaseBook {
     /// Takes in a complete list of leases. Leases that are gone, or have no renewTime (D-19), are forgotten.
-    pub fn observe(&mut self, look: &Look, leases: Vec<LeaseRecord>, grace: Grace) {
-        let mut before = std::mem::take(&mut self.clocks);
-        self.clocks.reserve(leases.len());
+    pub fn observe<'a>(&mut self, look: &Look, leases: impl IntoIterator<Item = LeaseRecord<'a>>, grace: Grace) {
         self.without_renew_time = 0;
-        for lease in leases {
-            let Some(stamp) = lease.renew_time else {
+        self.look = self.look.wrapping_add(1);
+        for LeaseRecord { name, renew_time, duration_seconds } in leases {
+            let Some(stamp) = renew_time else {
                 self.without_renew_time += 1;
                 continue;
             };
-            let entry = before.remove_entry(&lease.name).map_or_else(
-                || (lease.name, LeaseClock::new(look, stamp, lease.duration_seconds)),
-                |(name, mut clock)| {
-                    clock.observe(look, stamp, lease.duration_seconds, grace);
-                    (name, clock)
-                },
-            );
-            self.clocks.insert(entry.0, entry.1);
+            match self.lines.get_mut(name) {
+                Some(line) if line.look != self.look => {
+                    line.clock.observe(look, stamp, duration_seconds, grace);
+                    line.look = self.look;
+                }
+                // No honest list names a lease twice: what is known of it is worth nothing.
+                Some(line) => line.clock = LeaseClock::new(look, stamp, duration_seconds),
+                None => {
+                    let clock = LeaseClock::new(look, stamp, duration_seconds);
+                    self.lines.insert(name.into(), Line { clock, look: self.look });
+                }
+            }
+        }
+        self.lines.retain(|_, line| line.look == self.look);
+        if self.lines.len() < self.lines.capacity() / 4 {
+            self.lines.shrink_to_fit();
         }
     }
 
     /// The clock of the lease of this node.
     pub fn get(&self, node: &str) -> Option<&LeaseClock> {
-        self.clocks.get(node)
+        self.entry(node).map(|(_, clock)| clock)
+    }
+
+    /// The same with the name.
+    pub fn entry(&self, node: &str) -> Option<(&str, &LeaseClock)> {
+        self.lines.get_key_value(node).map(|(name, line)| (&**name, &line.clock))
     }
 
     /// All leases that have a renewTime.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &LeaseClock)> {
-        self.clocks.iter().map(|(name, clock)| (name.as_str(), clock))
+        self.lines.iter().map(|(name, line)| (&**name, &line.clock))
+    }
+
+    /// How many leases have a renewTime.
+    pub fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
     }
 
     /// How many leases of the last look had no renewTime.

@@ -32,15 +32,15 @@ pub fn look(seconds: f64) -> Look {
 }
 
 /// A kubelet's lease with this stamp.
-pub fn lease(name: &str, renewed: f64) -> LeaseRecord {
-    LeaseRecord { name: name.to_owned(), renew_time: Some(wall(renewed)), duration_seconds: Some(40) }
+pub fn lease(name: &str, renewed: f64) -> LeaseRecord<'_> {
+    LeaseRecord { name, renew_time: Some(wall(renewed)), duration_seconds: Some(40) }
 }
 
 /// Leases that are in these states at [`JUDGED`].
 pub fn book<'a>(leases: impl IntoIterator<Item = (&'a str, LeaseState)>) -> LeaseBook {
     let leases: Vec<_> = leases.into_iter().collect();
     let shown = |renewed: fn(LeaseState) -> Option<f64>| {
-        leases.iter().filter_map(move |(name, state)| Some(lease(name, renewed(*state)?))).collect()
+        leases.iter().filter_map(move |(name, state)| Some(lease(name, renewed(*state)?)))
     };
     let mut book = LeaseBook::default();
     book.observe(&look(0.0), shown(|state| (state != LeaseState::Undecided).then_some(-0.5)), GRACE);

@@ -11,6 +11,15 @@ pub const JUST_AFTER: TimeDelta = TimeDelta::milliseconds(1);
 /// The wait after the first failed probe; it doubles with each further one.
 const FIRST_RETRY: TimeDelta = TimeDelta::seconds(1);
 
+/// The rest after a 429 without Retry-After (rule 43), and the longest that one is heeded.
+const DEFAULT_REST: TimeDelta = TimeDelta::seconds(10);
+const LONGEST_REST: TimeDelta = TimeDelta::seconds(60);
+
+/// How long an API server that answered 429 is left alone, given its Retry-After.
+pub fn rest(retry_after: Option<TimeDelta>) -> TimeDelta {
+    retry_after.unwrap_or(DEFAULT_REST).min(LONGEST_REST)
+}
+
 /// The smallest number of expired leases with which `candidates` fail; none if they cannot (one candidate never does).
 fn failing_count(candidates: usize, fraction: f64) -> Option<usize> {
     (candidates >= 2).then(|| (1..=candidates).find(|&count| fails(count, candidates, fraction))).flatten()

@@ -36,6 +36,8 @@ struct World {
     /// The first so many nodes carry a condition that excludes them.
     excluded: usize,
     skew: std::ops::RangeInclusive<Seconds>,
+    /// How fast the nodes' clocks run away from ours, in seconds a second.
+    drift: f64,
     /// When the nodes lose the way to the API server.
     cut: Option<Seconds>,
     /// When the nodes' clocks step, and by how much.
@@ -54,6 +56,7 @@ impl Default for World {
             nodes: 3,
             excluded: 0,
             skew: 0.0..=0.0,
+            drift: 0.0,
             cut: None,
             step: None,
             gaps: vec![],
@@ -95,11 +98,11 @@ impl World {
             let received = moment(t + self.takes);
             let look = Look { sent: now, received, wall: wall(t + self.takes) };
             let leases = nodes.iter().zip(&names).map(|(node, name)| LeaseRecord {
-                name: name.clone(),
+                name,
                 renew_time: Some(wall(self.stamp(node, t))),
                 duration_seconds: Some(40),
             });
-            book.observe(&look, leases.collect(), GRACE);
+            book.observe(&look, leases, GRACE);
             let allowed = Candidates::by_machines(&book, &machines);
             let listed = nodes_matter(allowed.tally(now, GRACE), true);
             let candidates =
@@ -119,7 +122,7 @@ impl World {
                 now: received,
                 judged_at: now,
                 interval: span(INTERVAL_S * (1.0 + rng.random_range(0.0..JITTER))),
-                verdict_possible: verdict_possible(candidates.leases.iter().copied(), listed, FRACTION, GRACE),
+                verdict_possible: verdict_possible(candidates.clocks(), listed, FRACTION, GRACE),
                 doubt_from: Some(now + GRACE.longest_gap()),
                 awaited: Some(moment(self.initial_delay) + TimeDelta::milliseconds(1)),
                 failure: None,
@@ -143,7 +146,7 @@ impl World {
     fn stamp(&self, node: &Node, t: Seconds) -> Seconds {
         let renewed = self.last_renewal(node, t);
         let step = self.step.filter(|(at, _)| renewed >= *at).map_or(0.0, |(_, by)| by);
-        renewed + node.skew + step
+        renewed + node.skew + step + self.drift * renewed
     }
 
     fn possible(&self, nodes: &[Node]) -> Option<Seconds> {
@@ -203,6 +206,39 @@ fn a_healthy_shoot_is_never_scaled_down_after_gaps_in_probing() {
 fn a_healthy_shoot_is_never_scaled_down_when_its_clocks_step() {
     for step in [-60.0, -40.0, -31.0, -28.0, -25.0, -22.0, -19.0, -15.0, -10.0, -5.0, 5.0, 15.0, 30.0, 60.0] {
         healthy(25, |world| World { step: Some((200.0, step)), until: 400.0, ..world });
+    }
+}
+
+/// What crystals do (100 ppm), what chrony and ntpd do at most to set a clock right (500 ppm), and a hundred times that.
+const DRIFTS: [f64; 6] = [-0.05, -0.0005, -0.0001, 0.0001, 0.0005, 0.05];
+
+#[test]
+fn a_healthy_shoot_is_never_scaled_down_when_its_clocks_drift() {
+    // Long enough for the offset to pass everything that the lease clock tells apart: 1 s, a beat and the threshold.
+    for drift in DRIFTS {
+        let until = (60.0 / drift.abs()).clamp(1800.0, 200_000.0);
+        for nodes in [2, 5] {
+            let world = World { nodes, drift, until, ..World::default() };
+            let wrong = world.runs(2).filter(|run| run.down.is_some()).count();
+            assert_eq!(wrong, 0, "{nodes} nodes, {drift} s a second: scaled down");
+        }
+    }
+}
+
+#[test]
+fn an_outage_of_nodes_whose_clocks_drift_is_seen_at_most_a_gap_between_looks_late() {
+    let mut rng = StdRng::seed_from_u64(7);
+    for drift in DRIFTS.into_iter().filter(|drift| drift.abs() < 0.001) {
+        for seed in 0..40 {
+            // By the last of them the clocks are up to 60 s apart.
+            let cut = rng.random_range(300.0..(60.0 / drift.abs()).min(200_000.0));
+            let run = World { nodes: 2, drift, cut: Some(cut), until: cut + 300.0, ..World::default() }.run(seed);
+            let late = run.down.expect("an outage must lead to a scale-down") - run.possible.expect("there is an outage");
+            // When the last renewal is the one that shows how far the clock is off, it counts from when it was seen.
+            let gap = seconds(Moment::START + GRACE.longest_gap());
+            assert!(late <= gap, "drift {drift}, cut at {cut}: {late} s late");
+            assert!(late >= -BEAT_S - 1.0, "drift {drift}, cut at {cut}: {} s early", -late);
+        }
     }
 }
 

@@ -11,6 +11,8 @@ const NOT_MANAGED_BY_MCM: &str = "node.machine.sapcloud.io/not-managed-by-mcm";
 const POOL_LABEL: &str = "worker.gardener.cloud/pool";
 /// What makes a node unhealthy where its pool does not say (Gardener's default list, rule 45).
 const DEFAULT_UNHEALTHY_CONDITIONS: [&str; 4] = ["KernelDeadlock", "ReadonlyFilesystem", "DiskPressure", "NetworkUnavailable"];
+/// The status of a condition that holds.
+const TRUE: &str = "True";
 /// The condition type that accompanies an in-place update, and the reasons with which the node does not count.
 const IN_PLACE_UPDATE: (&str, [&str; 2]) = ("InPlaceUpdate", ["ReadyForUpdate", "UpdateFailed"]);
 
@@ -23,36 +25,42 @@ pub struct NodeRecord {
     pub pool: Option<String>,
     /// Whether the node carries the annotation `node.machine.sapcloud.io/not-managed-by-mcm`.
     pub not_managed_by_mcm: bool,
-    /// `status.conditions`.
+    /// Those of `status.conditions` that can matter: the ones that are True, and that of an in-place update.
     pub conditions: Vec<NodeCondition>,
 }
 
 impl NodeRecord {
-    /// Takes what matters from a node's labels and annotations.
-    pub fn new<'a>(
-        name: String,
-        mut label: impl FnMut(&str) -> Option<&'a str>,
-        has_annotation: impl FnOnce(&str) -> bool,
-        conditions: Vec<NodeCondition>,
-    ) -> Self {
-        Self {
-            name,
-            pool: label(POOL_LABEL).map(str::to_owned),
-            not_managed_by_mcm: has_annotation(NOT_MANAGED_BY_MCM),
-            conditions,
+    /// Takes what matters from one of the node's labels.
+    pub fn note_label(&mut self, key: &str, value: &str) {
+        if key == POOL_LABEL {
+            self.pool = Some(value.to_owned());
+        }
+    }
+
+    /// Takes what matters from one of the node's annotations.
+    pub fn note_annotation(&mut self, key: &str) {
+        self.not_managed_by_mcm |= key == NOT_MANAGED_BY_MCM;
+    }
+
+    /// Takes one of the node's conditions if it can matter: most conditions of a node are False.
+    pub fn note_condition(&mut self, condition: NodeCondition<&str>) {
+        let NodeCondition { kind, status, reason } = condition;
+        if status == TRUE || kind == IN_PLACE_UPDATE.0 {
+            let [kind, status, reason] = [kind, status, reason].map(str::to_owned);
+            self.conditions.push(NodeCondition { kind, status, reason });
         }
     }
 }
 
 /// One entry of a node's `status.conditions`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeCondition {
+pub struct NodeCondition<T = String> {
     /// `type`.
-    pub kind: String,
+    pub kind: T,
     /// `status`: True, False or Unknown.
-    pub status: String,
+    pub status: T,
     /// `reason`.
-    pub reason: String,
+    pub reason: T,
 }
 
 /// Per worker pool, the condition types that make a node unhealthy when True; pools that are not in it use the default.
@@ -123,6 +131,15 @@ pub enum HoldReason {
 }
 
 impl Verdict {
+    /// All there are.
+    pub const ALL: [Self; 5] = [
+        Self::ScaleUp(Scope::All),
+        Self::ScaleUp(Scope::HeldDown),
+        Self::ScaleDown,
+        Self::Hold(HoldReason::SingleCandidate),
+        Self::Hold(HoldReason::Undecided),
+    ];
+
     /// Whether a scale-up may be done.
     pub const fn is_up(self) -> bool {
         matches!(self, Self::ScaleUp(_))
@@ -183,8 +200,8 @@ impl Tally {
 /// The leases that count, and why others do not.
 #[derive(Debug, Default)]
 pub struct Candidates<'a> {
-    /// The clocks of the leases that count.
-    pub leases: Vec<&'a LeaseClock>,
+    /// The leases that count, by their node.
+    pub leases: Vec<(&'a str, &'a LeaseClock)>,
     /// How many nodes or leases do not count, by reason.
     pub excluded: BTreeMap<Exclusion, usize>,
 }
@@ -192,10 +209,10 @@ pub struct Candidates<'a> {
 impl<'a> Candidates<'a> {
     /// The leases that Machines allow: all that could be candidates, whatever the nodes say.
     pub fn by_machines(leases: &'a LeaseBook, machines: &HashSet<&str>) -> Self {
-        let mut candidates = Self::default();
+        let mut candidates = Self::with_capacity(leases.len());
         for (name, clock) in leases.iter() {
             if machines.contains(name) {
-                candidates.leases.push(clock);
+                candidates.leases.push((name, clock));
             } else {
                 candidates.exclude(Exclusion::NoUsableMachine);
             }
@@ -206,12 +223,12 @@ impl<'a> Candidates<'a> {
     /// The leases of the nodes that pass every filter (rules 44 to 46).
     /// `machines` holds the names of the nodes that a Machine backs which is neither Failed nor Terminating.
     pub fn by_nodes(leases: &'a LeaseBook, machines: &HashSet<&str>, nodes: &[NodeRecord], conditions: &PoolConditions) -> Self {
-        let mut candidates = Self::default();
+        let mut candidates = Self::with_capacity(nodes.len());
         for node in nodes {
-            match (exclusion(node, machines, conditions), leases.get(&node.name)) {
+            match (exclusion(node, machines, conditions), leases.entry(&node.name)) {
                 (Some(reason), _) => candidates.exclude(reason),
                 (None, None) => candidates.exclude(Exclusion::NoLease),
-                (None, Some(clock)) => candidates.leases.push(clock),
+                (None, Some(lease)) => candidates.leases.push(lease),
             }
         }
         let names: HashSet<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
@@ -222,9 +239,18 @@ impl<'a> Candidates<'a> {
         candidates
     }
 
+    /// The clocks of the leases that count.
+    pub fn clocks(&self) -> impl Iterator<Item = &'a LeaseClock> + Clone {
+        self.leases.iter().map(|(_, clock)| *clock)
+    }
+
     /// The states of the leases at `now`, counted.
     pub fn tally(&self, now: Moment, grace: Grace) -> Tally {
-        Tally::of(self.leases.iter().map(|clock| clock.state(now, grace)))
+        Tally::of(self.clocks().map(|clock| clock.state(now, grace)))
+    }
+
+    fn with_capacity(count: usize) -> Self {
+        Self { leases: Vec::with_capacity(count), excluded: BTreeMap::new() }
     }
 
     fn exclude(&mut self, reason: Exclusion) {
@@ -241,7 +267,7 @@ fn exclusion(node: &NodeRecord, machines: &HashSet<&str>, conditions: &PoolCondi
         Some(listed) => listed.iter().any(|condition| condition == kind),
         None => DEFAULT_UNHEALTHY_CONDITIONS.contains(&kind),
     };
-    if node.conditions.iter().any(|condition| condition.status == "True" && unhealthy(&condition.kind)) {
+    if node.conditions.iter().any(|condition| condition.status == TRUE && unhealthy(&condition.kind)) {
         return Some(Exclusion::UnhealthyCondition);
     }
     if !machines.contains(node.name.as_str()) {

@@ -136,11 +136,12 @@ impl Cause {
         matches!(self, Self::Timeout | Self::Connect(_) | Self::Tls(_) | Self::Dns(_) | Self::Broken(_))
     }
 
-    /// Sorts an error of the HTTP client. Its text never contains the URL's query or a header.
-    pub(super) fn of(error: reqwest::Error) -> Self {
-        let error = error.without_url();
-        let chain = || std::iter::successors(Some(&error as &(dyn Error + 'static)), |&error| cause_of(error));
-        if error.is_timeout() {
+    /// Sorts an error of the HTTP client; `connecting` tells whether there was a connection yet. The text of such errors contains
+    /// no URL and no header.
+    pub(super) fn of(error: &(dyn Error + 'static), connecting: bool) -> Self {
+        let chain = || std::iter::successors(Some(error), |&error| cause_of(error));
+        let timed_out = |error: &std::io::Error| error.kind() == std::io::ErrorKind::TimedOut;
+        if chain().any(|error| error.downcast_ref().is_some_and(timed_out)) {
             return Self::Timeout;
         }
         if let Some(name) = chain().find_map(|error| error.downcast_ref::<NameError>()) {
@@ -150,7 +151,7 @@ impl Cause {
             return Self::Tls(tls.to_string());
         }
         let innermost = chain().last().map(ToString::to_string).unwrap_or_default();
-        if error.is_connect() { Self::Connect(innermost) } else { Self::Broken(innermost) }
+        if connecting { Self::Connect(innermost) } else { Self::Broken(innermost) }
     }
 }
 

@@ -4,8 +4,8 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use kube::config::{AuthInfo, Cluster, Kubeconfig};
-use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
+use url::Url;
 
 /// What is needed to talk to a shoot's API server. Has no `Debug`: it holds credentials.
 pub struct Access {

@@ -32,6 +32,7 @@ fn a_wrong_type_harms_the_shoot_and_not_its_cluster() {
     // LIF-18, rule 30
     let wrong = [
         json!({"apiVersion": 8}),
+        json!({"kind": false}),
         json!("text"),
         json!([1, 2]),
         json!(true),
@@ -41,10 +42,35 @@ fn a_wrong_type_harms_the_shoot_and_not_its_cluster() {
         json!({"status": {"hibernated": 1}}),
         json!({"metadata": {"deletionTimestamp": "yesterday"}}),
         json!({"status": {"lastOperation": "Create"}}),
+        // What serde would take for structs with their fields in order.
+        json!([null, {}, {}, {}]),
+        json!({"spec": [null, null, {"workers": []}]}),
+        json!({"spec": {"hibernation": [true]}}),
+        json!({"spec": {"kubernetes": [{}]}}),
+        json!({"spec": {"kubernetes": {"kubeControllerManager": ["40s"]}}}),
+        json!({"spec": {"provider": [[]]}}),
+        json!({"spec": {"provider": {"workers": [["a", null]]}}}),
+        json!({"spec": {"provider": {"workers": [{"machineControllerManager": [[]]}]}}}),
+        json!({"status": [true]}),
+        json!({"status": {"lastOperation": ["Reconcile", "Succeeded"]}}),
+        json!({"metadata": [null]}),
     ];
     for shoot in wrong {
         assert!(!refused(shoot.clone()).is_empty(), "{shoot}");
     }
+}
+
+#[test]
+fn a_wrong_value_of_any_length_is_refused_in_a_few_words() {
+    let refusal = refused(json!({"spec": {"hibernation": {"enabled": "x".repeat(100_000)}}}));
+    assert!(refusal.len() <= 200, "{refusal}");
+}
+
+#[test]
+fn a_null_among_the_pools_is_a_pool_without_a_name() {
+    // As Go reads it.
+    let shoot = understood(json!({"spec": {"provider": {"workers": [null]}}}));
+    assert_eq!(shoot.spec.provider.workers.first().map(|worker| worker.name.as_str()), Some(""));
 }
 
 #[test]

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use common::view::View;
 use k8s_openapi::api::core::v1::Secret;
-use kube::core::DeserializeGuard;
 use kube::runtime::watcher;
 use kube::{Api, Client};
 use tokio_util::sync::CancellationToken;
@@ -12,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::engine::error::Cause;
 use crate::engine::{KubeconfigSecret, Secrets};
 use crate::seed::Seed;
+use crate::seed::reach::Reach;
 
 /// The key of the Secret's data that holds the kubeconfig (rule 41).
 const KUBECONFIG: &str = "kubeconfig";
@@ -38,8 +38,8 @@ impl SecretView {
     }
 
     /// Keeps the view up to date until cancelled or ended.
-    pub fn run(&self, client: Client, cancelled: &CancellationToken) -> impl Future<Output = ()> + Send + use<> {
-        let api: Api<DeserializeGuard<Secret>> = Api::all(client);
+    pub fn run(&self, client: Client, reach: &Reach, cancelled: &CancellationToken) -> impl Future<Output = ()> + Send + use<> {
+        let api = reach.namespaced::<Secret>(client);
         let named = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
         let prune = |secret| Some(KubeconfigSecret::from(secret));
         let work = Arc::clone(&self.view).run(api, named, prune, None, cancelled.clone());

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::Shoot;
+use crate::board::Judged;
 use crate::core::moment::Moment;
 use crate::engine::error::ProbeError;
 use crate::probe::Finding;
+use crate::status::Failure;
 
 impl Shoot {
     /// Notes on the board when the next look is due and what is held down.
@@ -14,6 +16,10 @@ impl Shoot {
         self.place.update(|line| {
             line.due = next;
             line.paused = self.paused;
+            if let Some(rehearsal) = &self.rehearsal {
+                line.intended.clone_from(&rehearsal.intended);
+            }
+            line.scaling = self.running.as_ref().map(|(direction, _)| *direction);
             line.hold_down(held_down, self.clock.now());
         });
     }
@@ -23,6 +29,10 @@ impl Shoot {
             line.complete = self.clock.now();
             (line.tally, line.skewed) = (finding.tally, finding.skewed);
             line.excluded.clone_from(&finding.excluded);
+            let fraction = self.config.node_lease_failure_fraction;
+            line.judged = Some(Judged { verdict: finding.verdict, fraction, grace: finding.grace });
+            line.leases.clone_from(&finding.leases);
+            line.failure = None;
         });
         let Finding { verdict, tally, nodes_listed, excluded, .. } = finding;
         if self.last_category.take().is_some() {
@@ -49,6 +59,8 @@ impl Shoot {
     pub(super) fn report_failure(&mut self, error: &ProbeError) {
         let category = error.cause.category();
         let stage = error.stage.as_str();
+        let failure = Failure { stage, category, message: error.cause.to_string(), failed_probes: self.failures };
+        self.place.update(|line| line.failure = Some(failure));
         if self.last_category.replace(category) == Some(category) {
             tracing::debug!(stage, category, error = %error.cause, failed_probes = self.failures, "probe not complete");
         } else {

@@ -6,6 +6,7 @@ use memory_api::{Fault, When, gardener};
 use serde_json::json;
 use tokio::time::{Instant, timeout};
 
+use super::log::SHOOT_TOKEN;
 use super::world::{CA, CONFIG, KCM, LEASES, MCM, NAMESPACE, PATIENCE, World, at, held};
 
 #[tokio::test]
@@ -123,7 +124,7 @@ async fn a_leftover_marker_is_removed_and_the_replicas_stay() {
 async fn first_looks_are_spread_over_the_first_half_of_the_initial_delay() {
     // LIF-22
     let mut world = World::new().await;
-    let kubeconfig = world.shoot.kubeconfig("shoot");
+    let kubeconfig = world.shoot.kubeconfig(SHOOT_TOKEN);
     for number in 0..20 {
         let namespace = format!("shoot--p--{number}");
         world.apply(gardener::probe_secret(&namespace, &kubeconfig));

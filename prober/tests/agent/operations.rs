@@ -12,19 +12,25 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("an address").port()
 }
 
-struct Served {
-    world: World,
+pub struct Served {
+    pub world: World,
     metrics: String,
-    health: String,
+    pub health: String,
 }
 
 impl Served {
-    async fn start() -> Self {
+    pub async fn start() -> Self {
         Self::start_with(&[]).await
     }
 
-    async fn start_with(flags: &[&str]) -> Self {
-        let mut world = World::new().await;
+    pub async fn start_with(flags: &[&str]) -> Self {
+        let served = Self::serve(World::new().await, flags).await;
+        served.world.looks(3).await;
+        served
+    }
+
+    /// A prober that may not have begun to probe.
+    pub async fn serve(mut world: World, flags: &[&str]) -> Self {
         let [metrics, health] = [free_port(), free_port()].map(|port| format!("127.0.0.1:{port}"));
         world.servers = vec![
             format!("--metrics-bind-address={metrics}"),
@@ -33,13 +39,18 @@ impl Served {
         ];
         world.servers.extend(flags.iter().map(ToString::to_string));
         world.start(CONFIG);
-        world.looks(3).await;
-        Self { world, metrics: format!("http://{metrics}/metrics"), health: format!("http://{health}") }
+        let health = format!("http://{health}");
+        while reqwest::get(&health).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+        Self { world, metrics: format!("http://{metrics}/metrics"), health }
     }
 
-    async fn get(&self, url: &str, accept: &str) -> (u16, String) {
+    pub async fn get(&self, url: &str, accept: &str) -> (u16, String) {
         let answer = reqwest::Client::new().get(url).header("accept", accept).send().await.expect("an answer");
-        (answer.status().as_u16(), answer.text().await.expect("text"))
+        let (status, text) = (answer.status().as_u16(), answer.text().await.expect("text"));
+        assert!(!super::log::tells(&text), "{url} tells a credential: {text}");
+        (status, text)
     }
 
     async fn metric(&self, line: &str) -> f64 {
@@ -85,6 +96,29 @@ async fn an_outage_shows_in_the_metrics_and_its_end_too() {
 }
 
 #[tokio::test]
+async fn a_dry_run_says_what_it_would_write_once_and_writes_nothing() {
+    let served = Served::start_with(&["--dry-run", "--enable-leader-election=true"]).await;
+    let would =
+        |direction: &str| format!("dwd_dry_run_writes_total{{direction=\"{direction}\",kind=\"Deployment\",name=\"{KCM}\"}}");
+    served.world.nodes.cut_all();
+    while served.metric("dwd_leases{state=\"expired\"}").await < 3.0 {
+        served.world.looks(1).await;
+    }
+    served.world.looks(2).await;
+    assert_eq!(served.metric(&would("down")).await, 1.0);
+    served.world.hold_down(KCM, "2");
+    served.world.nodes.heal_all();
+    while served.metric("dwd_leases{state=\"expired\"}").await > 0.0 {
+        served.world.looks(1).await;
+    }
+    served.world.looks(2).await;
+    assert_eq!(served.metric(&would("up")).await, 1.0);
+    let writes = served.world.seed.requests().count(|record| record.is_write());
+    assert_eq!(writes, 0, "no scaling, no Lease, no Event");
+    served.world.end().await;
+}
+
+#[tokio::test]
 async fn every_metric_is_documented_and_every_documented_metric_is_served() {
     let served = Served::start_with(&["--metrics-per-shoot"]).await;
     served.world.nodes.cut_all();
@@ -97,8 +131,8 @@ async fn every_metric_is_documented_and_every_documented_metric_is_served() {
     let common = document.split("\n## ").find(|section| section.starts_with("Both agents")).expect("a section about both");
     let rows = section.lines().chain(common.lines()).filter_map(|line| line.strip_prefix("| `")?.split(['`', '{']).next());
     let mut documented: BTreeSet<&str> = rows.collect();
-    // Shown only where there is an election; this prober runs alone.
-    assert!(documented.remove("leader_election_master_status"));
+    // Shown only where there is an election, or no writing; this prober runs alone and writes.
+    assert!(documented.remove("leader_election_master_status") && documented.remove("dwd_dry_run_writes_total"));
     assert_eq!(shown, documented);
     served.world.end().await;
 }

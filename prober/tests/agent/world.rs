@@ -12,6 +12,8 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::log::{self, SEED_TOKEN, SHOOT_TOKEN};
+
 pub const NAMESPACE: &str = "shoot--p--s";
 pub const KCM: &str = "kube-controller-manager";
 pub const MCM: &str = "machine-controller-manager";
@@ -62,8 +64,9 @@ impl World {
         let authority = Authority::new().expect("an authority");
         let start = || async { MemoryApi::start(&authority, Options::default()).await.expect("an API server") };
         let (seed, shoot) = (start().await, start().await);
-        seed.access().grant("seed", gardener::seed_prober());
-        shoot.access().grant("shoot", gardener::shoot_probe());
+        log::listen();
+        seed.access().grant(SEED_TOKEN, gardener::seed_prober());
+        shoot.access().grant(SHOOT_TOKEN, gardener::shoot_probe());
         let heart = Heart { beat: Duration::from_millis(300), lease_seconds: 4, ..Heart::default() };
         let nodes = Nodes::start(shoot.store(), "node", 3, heart);
         let kubelets = tokio::spawn(kubelets(seed.store().clone()));
@@ -76,7 +79,7 @@ impl World {
         for name in [KCM, MCM, CA] {
             world.apply(gardener::deployment(NAMESPACE, name, 1));
         }
-        world.apply(gardener::probe_secret(NAMESPACE, &world.shoot.kubeconfig("shoot")));
+        world.apply(gardener::probe_secret(NAMESPACE, &world.shoot.kubeconfig(SHOOT_TOKEN)));
         world.apply(gardener::cluster(NAMESPACE, Some("4s")));
         world
     }
@@ -102,7 +105,7 @@ impl World {
     pub fn start(&mut self, config: &str) {
         self.write_config(config);
         let path = |name: &str| self.files.path().join(name);
-        std::fs::write(path("kubeconfig"), self.seed.kubeconfig("seed")).expect("a file");
+        std::fs::write(path("kubeconfig"), self.seed.kubeconfig(SEED_TOKEN)).expect("a file");
         let flag = |flag: &str, file: &str| OsString::from(format!("--{flag}={}", path(file).display()));
         let mut words = vec!["prober".into(), flag("config-file", "config.yaml"), flag("kubeconfig", "kubeconfig")];
         words.extend(self.servers.iter().map(OsString::from));
@@ -125,7 +128,7 @@ impl World {
         assert!(task.await.is_err_and(|error| error.is_cancelled()));
     }
 
-    /// Ends everything; nothing that was asked for may have been forbidden.
+    /// Ends everything; nothing that was asked for may have been forbidden, and no credential may have been told.
     pub async fn end(mut self) {
         if self.prober.is_some() {
             self.stop().await;
@@ -134,6 +137,9 @@ impl World {
             let forbidden: Vec<Record> = api.requests().all().into_iter().filter(|record| record.status == Some(403)).collect();
             assert!(forbidden.is_empty(), "{forbidden:?}");
         }
+        log::check();
+        let events = self.seed.store().list("events", None);
+        assert!(!events.iter().any(|event| log::tells(&event.to_string())), "{events:?}");
     }
 
     pub fn apply(&self, object: Value) {

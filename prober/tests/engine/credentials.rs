@@ -4,6 +4,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use memory_api::gardener::shoot_probe;
 use memory_api::{Fault, When};
+use prober::engine::Budget;
 
 use super::shoot::{LEASES, NODES, Shoot, TOKEN, VERSION};
 
@@ -166,4 +167,22 @@ async fn an_api_server_that_refuses_for_a_moment_is_asked_with_the_same_credenti
     shoot.api.faults().add(When::request("GET", LEASES).once(), Fault::status(401));
     assert_eq!(shoot.failed().await, ("leases", "unauthorized"));
     shoot.healthy().await;
+}
+
+#[tokio::test]
+async fn a_secret_that_is_rotated_in_the_middle_of_a_probe_counts_from_the_next_one() {
+    // Fault 11
+    let mut shoot = Shoot::start().await;
+    shoot.healthy().await;
+    shoot.asked();
+    let budget = Budget::starting_now(shoot.timeout);
+    shoot.engine.leases(budget).await.expect("leases");
+    shoot.api.access().grant("new-token", shoot_probe());
+    shoot.secret.set(&shoot.api.kubeconfig("new-token"));
+    shoot.engine.nodes(budget).await.expect("nodes");
+    let connections = |shoot: &Shoot| shoot.api.connections().accepted;
+    assert_eq!(connections(&shoot), 1, "the probe goes on with what it began with");
+    shoot.api.access().revoke(TOKEN);
+    shoot.healthy().await;
+    assert_eq!((connections(&shoot), shoot.secret.rereads()), (2, 0), "the next one begins with the new one");
 }

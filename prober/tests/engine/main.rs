@@ -8,3 +8,4 @@ mod healthy;
 mod network;
 mod paging;
 mod shoot;
+mod tls;

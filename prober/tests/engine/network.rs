@@ -100,7 +100,18 @@ async fn the_certificate_may_be_checked_by_a_name_of_its_own() {
     shoot.secret.set(&named("other.internal"));
     assert_eq!(shoot.failed().await, ("version", "tls"));
     shoot.secret.set(&named("127.0.0.1"));
-    assert_eq!(shoot.failed().await.1, "kubeconfig", "an address is no name");
+    assert_eq!(shoot.failed().await, ("version", "tls"), "an address may be a name, but is none of this certificate's");
+    shoot.secret.set(&named("'not a name'"));
+    assert_eq!(shoot.failed().await.1, "kubeconfig");
+}
+
+#[tokio::test]
+async fn the_name_to_check_a_certificate_by_may_be_an_address() {
+    let serving = Serving { names: vec!["192.0.2.7".to_owned()], ..Serving::default() };
+    let mut shoot = Shoot::with(Options { serving, ..Options::default() }).await;
+    let kubeconfig = shoot.api.kubeconfig(TOKEN);
+    shoot.secret.set(&kubeconfig.replace("    server:", "    tls-server-name: 192.0.2.7\n    server:"));
+    shoot.healthy().await;
 }
 
 /// A proxy that leads every CONNECT to one address and keeps the request lines.

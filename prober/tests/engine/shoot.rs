@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use memory_api::{Authority, MemoryApi, Options};
 use prober::clock::Clock;
-use prober::core::lease::LeaseRecord;
+use prober::core::lease::LeaseList;
 use prober::core::verdict::NodeRecord;
 use prober::engine::KubeconfigSecret;
 use prober::engine::error::{Cause, ProbeError};
@@ -120,13 +120,13 @@ impl Shoot {
     }
 
     /// Probes; the leases.
-    pub async fn leases(&mut self) -> Result<Seen<LeaseRecord>, ProbeError> {
+    pub async fn leases(&mut self) -> Result<Seen<LeaseList>, ProbeError> {
         let budget = Budget::starting_now(self.timeout);
         checked(self.timeout, self.engine.leases(budget)).await
     }
 
     /// Probes; the leases and the nodes.
-    pub async fn nodes(&mut self) -> Result<Seen<NodeRecord>, ProbeError> {
+    pub async fn nodes(&mut self) -> Result<Seen<Vec<NodeRecord>>, ProbeError> {
         let budget = Budget::starting_now(self.timeout);
         let probe = async {
             self.engine.leases(budget).await?;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use common::document::{Object, Value};
 
-use super::{Config, Service};
+use super::{Config, Service, keys};
 use crate::core::selector::{Operator, Requirement, RequirementError, Selector, is_label_value};
 
 /// The reference's default (rule 26).
@@ -15,7 +15,7 @@ const SELECTORS: &str = "a list of at least one label selector";
 
 /// Reads the whole config; every error is noted in the document, `None` says that there was one.
 pub(super) fn config(root: &Object<'_>) -> Option<Config> {
-    root.warn_of_unknown(&["watchDuration", "servicesAndDependantSelectors", "maxDeletionsPerOwner"]);
+    root.warn_of_unknown(keys::ROOT);
     // Everything is read before the first `?`, so that all errors are found.
     let watch_duration = watch_duration(&root.field("watchDuration"));
     let services = services(&root.field("servicesAndDependantSelectors"));
@@ -78,7 +78,7 @@ fn selector(value: &Value<'_>) -> Option<Selector> {
         return Some(Selector::nothing());
     }
     let object = value.object()?;
-    object.warn_of_unknown(&["matchLabels", "matchExpressions"]);
+    object.warn_of_unknown(keys::SELECTOR);
     let labels = object.field("matchLabels");
     let labels =
         labels.object_or_empty().map(|labels| labels.entries().map(|(key, value)| label(key, &value)).collect::<Vec<_>>());
@@ -99,7 +99,7 @@ fn label(key: &str, value: &Value<'_>) -> Option<Requirement> {
 
 fn expression(value: &Value<'_>) -> Option<Requirement> {
     let object = value.object_or_empty()?;
-    object.warn_of_unknown(&["key", "operator", "values"]);
+    object.warn_of_unknown(keys::EXPRESSION);
     let (key_field, operator_field, values_field) = (object.field("key"), object.field("operator"), object.field("values"));
     let key = key_field.required("a label key, as app or example.org/app").text();
     let operator = operator_field.required("In, NotIn, Exists or DoesNotExist").text().and_then(|name| {

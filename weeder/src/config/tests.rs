@@ -172,5 +172,5 @@ fn field_names_match_in_any_case_and_names_of_services_do_not() {
 #[test]
 fn unknown_keys_are_a_warning() {
     let warnings = parse(&with_lines("watchduratoin: 1m")).warnings;
-    assert_eq!(warnings, ["watchduratoin: unknown key, ignored"]);
+    assert_eq!(warnings, ["watchduratoin: unknown key, ignored (line 1, column 16)"]);
 }

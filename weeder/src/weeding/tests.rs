@@ -12,7 +12,7 @@ async fn a_watch_that_fails_ends_the_work() {
     let config = Arc::clone(&configs.borrow());
     let mut watches = Watches::start(&client, &config, &Metrics::default());
     watches.tasks.spawn(async { panic!("on purpose") });
-    let weeding = Weeding::new(client, config, watches, Fence::always_open(), Instruments::default());
+    let weeding = Weeding::new(client, config, watches, Fence::always_open(), false, Instruments::default());
     let work = tokio::spawn(weeding.run(configs, CancellationToken::new()));
     let ended = tokio::time::timeout(std::time::Duration::from_secs(20), work).await.expect("it ends");
     assert!(ended.is_err_and(|error| error.is_panic()));

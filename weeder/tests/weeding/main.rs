@@ -9,6 +9,8 @@ mod instruments;
 #[cfg(test)]
 mod leadership;
 #[cfg(test)]
+mod log;
+#[cfg(test)]
 mod pods;
 #[cfg(test)]
 mod process;

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::log::{self, TOKEN};
 use crate::seed::{ETCD, Seed, gardeners, pod, soon};
 
 struct Process {
@@ -27,10 +28,14 @@ fn free_port() -> u16 {
 
 impl Process {
     fn start(seed: &Seed) -> Self {
+        Self::start_with(seed, &[])
+    }
+
+    fn start_with(seed: &Seed, flags: &[&str]) -> Self {
         let files = tempfile::tempdir().unwrap();
         let path = |name: &str| files.path().join(name);
         std::fs::write(path("config.yaml"), gardeners("")).unwrap();
-        std::fs::write(path("kubeconfig"), seed.server.kubeconfig("weeder")).unwrap();
+        std::fs::write(path("kubeconfig"), seed.server.kubeconfig(TOKEN)).unwrap();
         let [metrics, health] = [free_port(), free_port()].map(|port| format!("127.0.0.1:{port}"));
         let words = [
             "weeder".to_owned(),
@@ -41,6 +46,7 @@ impl Process {
             "--enable-leader-election=true".to_owned(),
             "--leader-election-namespace=garden".to_owned(),
         ];
+        let words = words.iter().map(String::as_str).chain(flags.iter().copied());
         let Ok(Command::Run(_, args)) = parse(words.map(OsString::from)) else { panic!("these flags exist") };
         let stop = CancellationToken::new();
         let task = tokio::spawn(weeder::run(args, stop.clone()));
@@ -49,7 +55,9 @@ impl Process {
 
     async fn get(&self, url: &str) -> (u16, String) {
         let answer = reqwest::get(url).await.unwrap();
-        (answer.status().as_u16(), answer.text().await.unwrap())
+        let (status, text) = (answer.status().as_u16(), answer.text().await.unwrap());
+        log::check(&text);
+        (status, text)
     }
 
     /// Waits until a line is served at `/metrics`.
@@ -89,6 +97,25 @@ async fn metrics_health_and_readiness_are_served() {
     seed.recover("a", ETCD);
     process.shows(r#"dwd_weeder_deletions_total{result="deleted"} 1"#).await;
     process.shows("dwd_weeder_windows_open 1").await;
+    process.end().await;
+}
+
+#[tokio::test]
+async fn a_dry_run_says_what_it_would_delete_once_and_writes_nothing() {
+    let seed = Seed::start().await;
+    let process = Process::start_with(&seed, &["--dry-run"]);
+    seed.watched(1).await;
+    seed.apply(pod("a", "p", "apiserver"));
+    seed.recover("a", ETCD);
+    process.shows(r#"dwd_weeder_deletions_total{result="dry_run"} 1"#).await;
+    // Each further pod is one more: nothing is said of those before.
+    for (name, line) in
+        [("q", r#"dwd_weeder_deletions_total{result="dry_run"} 2"#), ("r", r#"dwd_weeder_deletions_total{result="dry_run"} 3"#)]
+    {
+        seed.apply(pod("a", name, "apiserver"));
+        process.shows(line).await;
+    }
+    assert_eq!(seed.server.requests().count(|record| record.is_write()), 0, "no DELETE, no Lease, no Event");
     process.end().await;
 }
 

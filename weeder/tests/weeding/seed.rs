@@ -14,6 +14,8 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use weeder::weeding::{Instruments, weed};
 
+use crate::log::{self, TOKEN};
+
 pub const SLICES: &str = "endpointslices.discovery.k8s.io";
 /// What is awaited comes within milliseconds; so much later it never will.
 pub const DEADLINE: Duration = Duration::from_secs(20);
@@ -32,8 +34,9 @@ pub struct Weeder {
 }
 
 impl Weeder {
-    /// Asks it to end and waits until it has.
+    /// Asks it to end and waits until it has. It has told no credential.
     pub async fn end(self) {
+        log::check(&self.shown().join("\n"));
         self.cancel.cancel();
         soon("the end of the weeder", self.task).await.expect("no panic");
     }
@@ -91,12 +94,13 @@ impl Seed {
     pub async fn start() -> Self {
         rustls::crypto::ring::default_provider().install_default().ok();
         let server = MemoryApi::start(&Authority::new().unwrap(), Options::default()).await.unwrap();
-        server.access().grant("weeder", gardener::seed_weeder());
+        crate::log::listen();
+        server.access().grant(TOKEN, gardener::seed_weeder());
         Self { server }
     }
 
     pub async fn client(&self) -> Client {
-        let kubeconfig = Kubeconfig::from_yaml(&self.server.kubeconfig("weeder")).unwrap();
+        let kubeconfig = Kubeconfig::from_yaml(&self.server.kubeconfig(TOKEN)).unwrap();
         let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
         config.default_retry = false;
         Client::try_from(config).unwrap()
@@ -106,7 +110,7 @@ impl Seed {
     pub async fn weed_with(&self, lines: &str, fence: Fence) -> Weeder {
         let (configs, receiver) = watch::channel(config(&gardeners(lines)));
         let (cancel, instruments) = (CancellationToken::new(), Instruments::default());
-        let task = tokio::spawn(weed(self.client().await, receiver, fence, instruments.clone(), cancel.clone()));
+        let task = tokio::spawn(weed(self.client().await, receiver, fence, false, instruments.clone(), cancel.clone()));
         Weeder { task, cancel, configs, instruments }
     }
 

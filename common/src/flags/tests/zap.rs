@@ -10,10 +10,11 @@ fn log_levels_are_words_in_any_case_or_a_verbosity() {
         ("panic", Level::Panic),
         ("1", Level::DEBUG),
         ("5", Level::Verbose(5)),
+        ("4294967296", Level::Verbose(u32::MAX)),
     ] {
         assert_eq!(args(&[&format!("--zap-log-level={text}")]).map(|args| args.zap.level), Ok(expected), "{text}");
     }
-    for text in ["0", "-1", "warn", "", "1.5", "fatal"] {
+    for text in ["0", "-1", "warn", "", "1.5", "fatal", "9223372036854775808"] {
         assert!(args(&[&format!("--zap-log-level={text}")]).is_err(), "{text}");
     }
 }
@@ -29,6 +30,8 @@ fn the_other_zap_flags_take_their_words() {
         ("epoch", TimeEncoding::Epoch),
         ("millis", TimeEncoding::Millis),
         ("nanos", TimeEncoding::Nanos),
+        ("ISO8601", TimeEncoding::Iso8601),
+        ("RFC3339Nano", TimeEncoding::Rfc3339Nano),
     ] {
         assert_eq!(args(&[&format!("--zap-time-encoding={text}")]).map(|args| args.zap.time_encoding), Ok(expected));
     }

@@ -6,7 +6,7 @@ use chrono::{SecondsFormat, Utc};
 use serde_json::{Value, json};
 
 use super::{
-    Change, State, Store,
+    Change, Source, State, Store,
     admission::{admit, finish, has_no_finalizers, set_type, wish},
 };
 use crate::{
@@ -14,15 +14,6 @@ use crate::{
     resource::Resource,
     status::ApiError,
 };
-
-/// Who creates an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
-    /// A client of the API.
-    Client,
-    /// The test, which may set a status along with the rest.
-    Test,
-}
 
 /// Which part of an object an update may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +76,7 @@ impl Store {
             return Err(ApiError::already_exists(resource, &name));
         }
         let written = state.write(resource, None, value, false, self.shared.history)?;
-        self.announce(state.revision);
+        self.announce(&state, source);
         Ok(written)
     }
 
@@ -114,7 +105,7 @@ impl Store {
         let waited = !old.value["metadata"]["deletionTimestamp"].is_null() && !has_no_finalizers(&old.value["metadata"]);
         let gone = waited && has_no_finalizers(&value["metadata"]);
         let written = state.write(resource, Some(old), value, gone, self.shared.history)?;
-        self.announce(state.revision);
+        self.announce(&state, if part == Part::Everything { Source::Test } else { Source::Client });
         Ok(written)
     }
 
@@ -125,6 +116,7 @@ impl Store {
         namespace: &str,
         name: &str,
         preconditions: &Preconditions,
+        source: Source,
     ) -> Result<(Arc<Object>, bool), ApiError> {
         let mut state = self.lock();
         let found = state.table(resource)?.objects.get(&(namespace.to_owned(), name.to_owned())).cloned();
@@ -152,13 +144,16 @@ impl Store {
             value["metadata"]["deletionTimestamp"] = json!(now());
         }
         let written = state.write(resource, Some(old), value, gone, self.shared.history)?;
-        self.announce(state.revision);
+        self.announce(&state, source);
         Ok((written, gone))
     }
 
     /// Tells those who wait; called under the lock, so that revisions are announced in order.
-    fn announce(&self, revision: u64) {
-        self.shared.revision.send_replace(revision);
+    fn announce(&self, state: &State, source: Source) {
+        self.shared.revision.send_replace(state.revision);
+        if let (Some(observer), Some(change)) = (self.shared.observer.get(), state.history.back()) {
+            observer.see(change, source);
+        }
     }
 }
 

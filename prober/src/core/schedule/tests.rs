@@ -229,3 +229,11 @@ proptest! {
         prop_assert!(next >= throttled);
     }
 }
+
+#[test]
+fn an_api_server_is_left_alone_for_as_long_as_it_asks_and_at_most_a_minute() {
+    // Fault 1, rule 43
+    let seconds = |retry_after: Option<i64>| rest(retry_after.map(TimeDelta::seconds)).num_seconds();
+    assert_eq!([Some(0), Some(1), Some(60), Some(61), None].map(seconds), [0, 1, 60, 60, 10]);
+    assert_eq!(rest(Some(TimeDelta::MAX)).num_seconds(), 60);
+}

@@ -54,13 +54,25 @@ fn nodes_that_others_manage_do_not_count() {
 
 #[test]
 fn the_annotation_counts_by_its_presence_and_the_pool_comes_from_its_label() {
-    let node = NodeRecord::new(
-        "n".to_owned(),
-        |key| (key == "worker.gardener.cloud/pool").then_some("w1"),
-        |key| key == "node.machine.sapcloud.io/not-managed-by-mcm",
-        Vec::new(),
-    );
-    assert_eq!((node.pool.as_deref(), node.not_managed_by_mcm), (Some("w1"), true));
+    let mut node = node("n");
+    for key in ["zone", "worker.gardener.cloud/pool", "worker.gardener.cloud/pool-hash"] {
+        node.note_label(key, &format!("value of {key}"));
+    }
+    assert_eq!(node.pool.as_deref(), Some("value of worker.gardener.cloud/pool"));
+    node.note_annotation("another");
+    assert!(!node.not_managed_by_mcm);
+    node.note_annotation("node.machine.sapcloud.io/not-managed-by-mcm");
+    node.note_annotation("yet-another");
+    assert!(node.not_managed_by_mcm);
+}
+
+#[test]
+fn only_the_conditions_that_can_matter_are_kept() {
+    let mut node = node("n");
+    for (kind, status) in [("Ready", "True"), ("DiskPressure", "False"), ("InPlaceUpdate", "False"), ("Ready", "Unknown")] {
+        node.note_condition(NodeCondition { kind, status, reason: "R" });
+    }
+    assert_eq!(node.conditions, [condition("Ready", "True", "R"), condition("InPlaceUpdate", "False", "R")]);
 }
 
 #[test]

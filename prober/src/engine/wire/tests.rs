@@ -1,10 +1,43 @@
-use chrono::TimeZone;
+use chrono::{DateTime, TimeZone, Utc};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::core::lease::LeaseRecord;
+use crate::core::verdict::NodeCondition;
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const JSON: &str = "application/json";
+
+#[derive(Debug)]
+struct Page<T> {
+    items: Vec<T>,
+    next: Next,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Lease {
+    name: String,
+    renew_time: Option<DateTime<Utc>>,
+    duration_seconds: Option<i32>,
+}
+
+impl From<LeaseRecord<'_>> for Lease {
+    fn from(LeaseRecord { name, renew_time, duration_seconds }: LeaseRecord<'_>) -> Self {
+        Self { name: name.to_owned(), renew_time, duration_seconds }
+    }
+}
+
+fn leases(content_type: &str, body: Vec<u8>) -> Result<Page<Lease>, DecodeError> {
+    let mut list = LeaseList::default();
+    let next = super::leases(content_type, &body, &mut list)?;
+    Ok(Page { items: list.iter().map(Lease::from).collect(), next })
+}
+
+fn nodes(content_type: &str, body: Vec<u8>) -> Result<Page<NodeRecord>, DecodeError> {
+    let mut items = Vec::new();
+    let next = super::nodes(content_type, &body, &mut items)?;
+    Ok(Page { items, next })
+}
 
 /// Encodes protobuf by the rules of its wire format alone: none of this comes from the code under test.
 mod encoded {
@@ -87,12 +120,12 @@ fn lease_list(items: Value) -> Value {
     json!({"kind": "LeaseList", "apiVersion": "coordination.k8s.io/v1", "metadata": {"resourceVersion": "77", "remainingItemCount": 3}, "items": items})
 }
 
-fn from_json(value: &Value) -> Result<Page<LeaseRecord>, DecodeError> {
+fn from_json(value: &Value) -> Result<Page<Lease>, DecodeError> {
     leases(JSON, value.to_string().into())
 }
 
-fn from_protobuf(object: &[Vec<u8>]) -> Result<Page<LeaseRecord>, DecodeError> {
-    leases(PROTOBUF, envelope("LeaseList", object).into())
+fn from_protobuf(object: &[Vec<u8>]) -> Result<Page<Lease>, DecodeError> {
+    leases(PROTOBUF, envelope("LeaseList", object))
 }
 
 #[test]
@@ -113,7 +146,7 @@ fn leases_are_the_same_from_protobuf_and_from_json() {
     list["metadata"]["continue"] = json!("next-page");
     let (protobuf, json) = (protobuf.expect("a page"), from_json(&list).expect("a page"));
     assert_eq!(protobuf.items, json.items);
-    let first = LeaseRecord { name: "a".to_owned(), renew_time: Some(renewed), duration_seconds: Some(40) };
+    let first = Lease { name: "a".to_owned(), renew_time: Some(renewed), duration_seconds: Some(40) };
     assert_eq!(protobuf.items.first(), Some(&first));
     assert_eq!((protobuf.next.as_deref(), json.next.as_deref()), (Some("next-page"), Some("next-page")));
 }
@@ -123,18 +156,16 @@ fn the_bytes_of_a_real_answer_are_understood() {
     // Written out by hand: magic; Unknown{1: TypeMeta{1: "v1", 2: "LeaseList"}, 2: raw}; raw = LeaseList{1: ListMeta{2: "7"},
     // 2: Lease{1: ObjectMeta{1: "n"}, 2: LeaseSpec{2: 40, 4: {1: 1700000000, 2: 5000}}}}.
     let golden = b"k8s\0\x0a\x0f\x0a\x02v1\x12\x09LeaseList\x12\x1b\x0a\x03\x12\x017\x12\x14\x0a\x03\x0a\x01n\x12\x0d\x10\x28\x22\x09\x08\x80\xe2\xcf\xaa\x06\x10\x88\x27";
-    let page = leases(PROTOBUF, Bytes::from_static(golden));
+    let page = leases(PROTOBUF, golden.to_vec());
     let Ok(Page { items, next: None }) = page else { panic!("{page:?}") };
     let renew_time = DateTime::from_timestamp(1_700_000_000, 5000);
-    assert_eq!(items, [LeaseRecord { name: "n".to_owned(), renew_time, duration_seconds: Some(40) }]);
+    assert_eq!(items, [Lease { name: "n".to_owned(), renew_time, duration_seconds: Some(40) }]);
 }
 
 #[test]
 fn nodes_are_the_same_from_protobuf_and_from_json() {
-    let protobuf = nodes(
-        PROTOBUF,
-        envelope("NodeList", &[list_meta("7", ""), proto_node(), message(2, &[message(1, &[text(1, "n2")])])]).into(),
-    );
+    let protobuf =
+        nodes(PROTOBUF, envelope("NodeList", &[list_meta("7", ""), proto_node(), message(2, &[message(1, &[text(1, "n2")])])]));
     let list = json!({"kind": "NodeList", "apiVersion": "v1", "metadata": {"resourceVersion": "7"}, "items": [
         {"metadata": {"name": "n1", "labels": {"worker.gardener.cloud/pool": "w1", "zone": "a"},
             "annotations": {"node.machine.sapcloud.io/not-managed-by-mcm": ""}},
@@ -169,25 +200,23 @@ fn an_empty_list_is_a_list() {
 fn parameters_of_the_content_type_do_not_matter() {
     let list = lease_list(json!([])).to_string();
     assert!(leases("application/json; charset=utf-8", list.into()).is_ok());
-    assert!(
-        leases("application/vnd.kubernetes.protobuf;stream=watch", envelope("LeaseList", &[list_meta("7", "")]).into()).is_ok()
-    );
+    assert!(leases("application/vnd.kubernetes.protobuf;stream=watch", envelope("LeaseList", &[list_meta("7", "")])).is_ok());
 }
 
 #[test]
 fn another_kind_is_no_list_of_leases() {
-    let found = |result: Result<Page<LeaseRecord>, DecodeError>| match result {
+    let found = |result: Result<Page<Lease>, DecodeError>| match result {
         Err(DecodeError::Kind { expected: "LeaseList", found }) => found,
         other => panic!("{other:?}"),
     };
-    assert_eq!(found(leases(PROTOBUF, envelope("NodeList", &[list_meta("7", "")]).into())), "NodeList");
+    assert_eq!(found(leases(PROTOBUF, envelope("NodeList", &[list_meta("7", "")]))), "NodeList");
     let mut list = lease_list(json!([]));
     list["kind"] = json!("Status");
     assert_eq!(found(from_json(&list)), "Status");
     let mut endless = lease_list(json!([]));
     endless["kind"] = json!("x".repeat(10_000));
     assert_eq!(found(from_json(&endless)).len(), 80, "nothing endless gets into a log");
-    assert_eq!(found(leases(PROTOBUF, [b"k8s\0".as_slice(), &message(2, &[list_meta("7", "")])].concat().into())), "");
+    assert_eq!(found(leases(PROTOBUF, [b"k8s\0".as_slice(), &message(2, &[list_meta("7", "")])].concat())), "");
 }
 
 #[test]
@@ -208,8 +237,8 @@ fn neither_protobuf_nor_json_is_refused_by_its_content_type() {
         );
     }
     assert!(matches!(leases(PROTOBUF, lease_list(json!([])).to_string().into()), Err(DecodeError::Magic)));
-    assert!(matches!(leases(PROTOBUF, Bytes::from_static(b"k8s")), Err(DecodeError::Magic)));
-    assert!(matches!(leases(JSON, envelope("LeaseList", &[list_meta("7", "")]).into()), Err(DecodeError::Json(_))));
+    assert!(matches!(leases(PROTOBUF, b"k8s".to_vec()), Err(DecodeError::Magic)));
+    assert!(matches!(leases(JSON, envelope("LeaseList", &[list_meta("7", "")])), Err(DecodeError::Json(_))));
 }
 
 #[test]
@@ -217,18 +246,18 @@ fn an_answer_that_was_cut_anywhere_is_never_a_list() {
     let whole = envelope("LeaseList", &[list_meta("7", ""), proto_lease("a", Some(40), Some((1_700_000_000, 5000)))]);
     // The last four bytes are the two empty fields behind the object.
     for length in 0..whole.len() - 4 {
-        assert!(leases(PROTOBUF, whole[..length].to_vec().into()).is_err(), "{length} of {} bytes", whole.len());
+        assert!(leases(PROTOBUF, whole[..length].to_vec()).is_err(), "{length} of {} bytes", whole.len());
     }
     let whole = lease_list(json!([json_lease("a", json!(40), json!("2026-03-01T12:00:07.123456Z"))])).to_string();
     for length in 0..whole.len() {
-        assert!(leases(JSON, whole.as_bytes()[..length].to_vec().into()).is_err(), "{length} of {} bytes", whole.len());
+        assert!(leases(JSON, whole.as_bytes()[..length].to_vec()).is_err(), "{length} of {} bytes", whole.len());
     }
 }
 
 #[test]
 fn a_length_beyond_the_body_is_an_error_and_no_allocation() {
     let huge = [b"k8s\0".as_slice(), &encoded::varint(2 << 3 | 2), &encoded::varint(u64::MAX >> 1)].concat();
-    assert!(matches!(leases(PROTOBUF, huge.into()), Err(DecodeError::Protobuf(_))));
+    assert!(matches!(leases(PROTOBUF, huge), Err(DecodeError::Protobuf(_))));
 }
 
 #[test]
@@ -240,13 +269,13 @@ fn unknown_fields_are_skipped() {
         &[unknown.clone(), message(1, &[unknown.clone(), text(1, "a")]), message(2, &[unknown.clone(), number(2, 40)])],
     );
     let page = from_protobuf(&[unknown, list_meta("7", ""), lease]).expect("a page");
-    assert_eq!(page.items, [LeaseRecord { name: "a".to_owned(), renew_time: None, duration_seconds: Some(40) }]);
+    assert_eq!(page.items, [Lease { name: "a".to_owned(), renew_time: None, duration_seconds: Some(40) }]);
 }
 
 #[test]
 fn a_lease_without_spec_has_no_renew_time() {
     let page = from_protobuf(&[list_meta("7", ""), message(2, &[message(1, &[text(1, "a")])])]).expect("a page");
-    let bare = LeaseRecord { name: "a".to_owned(), renew_time: None, duration_seconds: None };
+    let bare = Lease { name: "a".to_owned(), renew_time: None, duration_seconds: None };
     assert_eq!(page.items, std::slice::from_ref(&bare));
     let page =
         from_json(&lease_list(json!([{"metadata": {"name": "a"}}, {"metadata": {"name": "a"}, "spec": null}]))).expect("a page");
@@ -278,6 +307,11 @@ fn a_wrong_type_in_json_is_an_error() {
         lease_list(json!([{"metadata": {"name": 5}}])),
         lease_list(json!([json_lease("a", json!("40"), Value::Null)])),
         lease_list(json!([json_lease("a", json!(3_000_000_000_u32), Value::Null)])),
+        lease_list(json!([["a"]])),
+        lease_list(json!([{"metadata": ["a"]}])),
+        lease_list(json!([{"spec": [40, "2026-03-01T12:00:07Z"]}])),
+        json!({"kind": "LeaseList", "metadata": ["77", ""], "items": []}),
+        json!(["LeaseList", {"resourceVersion": "77"}, []]),
         json!([]),
         json!("LeaseList"),
         Value::Null,
@@ -290,4 +324,93 @@ fn a_wrong_type_in_json_is_an_error() {
 fn a_wrong_wire_type_in_protobuf_is_an_error() {
     assert!(from_protobuf(&[list_meta("7", ""), number(2, 5)]).is_err());
     assert!(from_protobuf(&[list_meta("7", ""), message(2, &[text(1, "\u{ff}"), field(2, &[0xff])])]).is_err());
+}
+
+#[test]
+fn an_empty_stamp_is_how_go_writes_its_zero_time_and_stands_for_none() {
+    let lease = message(2, &[message(1, &[text(1, "a")]), message(2, &[message(4, &[])])]);
+    assert_eq!(from_protobuf(&[list_meta("7", ""), lease]).expect("a page").items[0].renew_time, None);
+    let begin = message(2, &[message(1, &[text(1, "a")]), message(2, &[message(4, &[number(1, 0), number(2, 0)])])]);
+    assert_eq!(from_protobuf(&[list_meta("7", ""), begin]).expect("a page").items[0].renew_time, Some(DateTime::UNIX_EPOCH));
+}
+
+#[test]
+fn messages_and_fields_that_come_twice_are_merged_and_the_last_one_counts() {
+    let spec = |parts: &[Vec<u8>]| message(2, parts);
+    let lease = message(
+        2,
+        &[
+            message(1, &[text(1, "first"), text(1, "last")]),
+            spec(&[number(2, 40), message(4, &[number(1, 5), number(2, 6)])]),
+            spec(&[message(4, &[number(1, 7)])]),
+        ],
+    );
+    let page = from_protobuf(&[list_meta("7", ""), lease]).expect("a page");
+    let merged = Lease { name: "last".to_owned(), renew_time: DateTime::from_timestamp(7, 6), duration_seconds: Some(40) };
+    assert_eq!(page.items, [merged]);
+}
+
+#[test]
+fn keys_and_numbers_that_protobuf_does_not_know_are_an_error() {
+    let broken = |bytes: &[u8]| match from_protobuf(&[list_meta("7", ""), bytes.to_vec()]) {
+        Err(DecodeError::Protobuf(broken)) => broken,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(broken(&[0x00, 0x01]), Broken::Key, "field 0");
+    assert_eq!(broken(&[0x1b, 0x1c]), Broken::Key, "a group");
+    assert_eq!(broken(&[0x1e, 0x00]), Broken::Key, "wire type 6");
+    assert_eq!(broken(&[0xf8, 0xff, 0xff, 0xff, 0xff, 0x01, 0x00]), Broken::Key, "a field number of 33 bits");
+    assert_eq!(broken(&[&[0x18], [0xff; 10].as_slice(), &[0x01]].concat()), Broken::Number, "11 bytes");
+    assert_eq!(broken(&[&[0x18], [0xff; 9].as_slice(), &[0x02]].concat()), Broken::Number, "65 bits");
+    assert_eq!(broken(&[0x18, 0xff]), Broken::Cut);
+    assert_eq!(broken(&[0x1d, 1, 2, 3]), Broken::Cut);
+    let whole = [&[0x18], [0xff; 9].as_slice(), &[0x01]].concat();
+    assert!(from_protobuf(&[list_meta("7", ""), whole]).is_ok(), "64 bits");
+}
+
+#[test]
+fn a_text_that_matters_and_is_not_utf8_is_an_error() {
+    let lease = message(2, &[message(1, &[field(1, &[0xff])])]);
+    assert!(matches!(from_protobuf(&[list_meta("7", ""), lease]), Err(DecodeError::Protobuf(Broken::Text))));
+}
+
+#[test]
+fn no_error_repeats_more_than_a_little_of_an_answer() {
+    let endless = "x".repeat(100_000);
+    let stamp = message(2, &[message(1, &[text(1, &endless)]), message(2, &[message(4, &[number(1, i64::MAX)])])]);
+    let errors = [
+        from_json(&lease_list(json!([json_lease("a", json!(endless), Value::Null)]))).expect_err("no number"),
+        from_json(&lease_list(json!([json_lease("a", json!(40), json!(endless))]))).expect_err("no stamp"),
+        from_json(&json!({"kind": endless, "metadata": {}, "items": []})).expect_err("no LeaseList"),
+        from_protobuf(&[list_meta("7", ""), stamp]).expect_err("no stamp"),
+        from_protobuf(&[text(2, &endless)]).expect_err("no lease"),
+        leases(&endless, Vec::new()).expect_err("no format"),
+    ];
+    for error in errors {
+        let chain = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
+        let said: String = chain.map(|error| format!("{error} {error:?} ")).collect();
+        assert!(said.len() < 500, "{} bytes: {}", said.len(), &said[..500]);
+    }
+}
+
+#[test]
+fn a_list_of_more_items_than_any_cluster_has_is_refused_before_it_grows() {
+    let list = |count: usize| [list_meta("7", ""), message(2, &[]).repeat(count)];
+    assert_eq!(from_protobuf(&list(100_000)).expect("a page").items.len(), 100_000);
+    assert!(matches!(from_protobuf(&list(100_001)), Err(DecodeError::TooManyItems)));
+    let json = |count: usize| lease_list(Value::Array(vec![json!({}); count]));
+    assert_eq!(from_json(&json(100_000)).expect("a page").items.len(), 100_000);
+    assert!(matches!(from_json(&json(100_001)), Err(DecodeError::TooManyItems)));
+    let nodes = |count| nodes(PROTOBUF, envelope("NodeList", &list(count)));
+    assert!(matches!(nodes(100_001), Err(DecodeError::TooManyItems)));
+}
+
+#[test]
+fn a_first_name_of_any_length_costs_no_more_than_itself() {
+    let long = "x".repeat(1 << 20);
+    let short = vec![proto_lease("a", None, None); 1000].concat();
+    let page = from_protobuf(&[list_meta("7", ""), proto_lease(&long, None, None), short]).expect("a page");
+    assert_eq!((page.items.len(), page.items[0].name.len(), page.items[1000].name.as_str()), (1001, 1 << 20, "a"));
+    let room = super::room_for_names(1001, &long, &[0; 5000]);
+    assert_eq!(room, 5000);
 }

@@ -1,0 +1,53 @@
+//! Who leads, as far as this replica has seen: for people who look at one of several.
+
+use serde::Serialize;
+use tokio::sync::watch;
+
+use super::fence::Fence;
+
+/// What part this replica plays. Cheap to clone; all clones follow the election.
+#[derive(Clone, Debug)]
+pub enum Role {
+    /// It is one of those that elect a leader.
+    Candidate {
+        /// Its own name in the election.
+        identity: String,
+        /// The holder of the Lease as last seen; empty when nobody holds it.
+        holder: watch::Receiver<String>,
+        /// Open while this replica leads.
+        fence: Fence,
+    },
+    /// There is no election: it works.
+    Alone,
+    /// It writes nothing, and so needs no lead.
+    DryRun,
+}
+
+/// A [`Role`] at one moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Standing {
+    /// `leading`, `waiting`, `alone` or `dry run`.
+    pub role: &'static str,
+    /// This replica's name in the election.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub identity: Option<String>,
+    /// The leader's name; none when nobody leads, or there is no election.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leader: Option<String>,
+}
+
+impl Role {
+    /// How it is now.
+    pub fn standing(&self) -> Standing {
+        match self {
+            Self::Candidate { identity, holder, fence } => Standing {
+                role: if fence.is_open() { "leading" } else { "waiting" },
+                identity: Some(identity.clone()),
+                leader: Some(holder.borrow().clone()).filter(|holder| !holder.is_empty()),
+            },
+            Self::Alone => Standing { role: "alone", identity: None, leader: None },
+            Self::DryRun => Standing { role: "dry run", identity: None, leader: None },
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Watches that are told odd things, or nothing at all.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use common::view::{Key, View};
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{Api, WatchEvent, WatchParams};
+use kube::core::DeserializeGuard;
+use kube::runtime::watcher;
+use memory_api::{Fault, MemoryApi, Options, Record, When};
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::client::{TOKEN, client, server};
+
+/// Far more than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn answered(record: &Record, verb: &str) -> bool {
+    record.verb == verb && record.resource == "secrets" && record.status == Some(200)
+}
+
+struct Bed {
+    server: MemoryApi,
+    view: Arc<View<()>>,
+    changes: mpsc::Receiver<Key>,
+    cancelled: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Bed {
+    /// A view of all Secrets, filled with one; `url` leads to the server.
+    async fn start(server: MemoryApi, url: &str) -> Self {
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "a", "name": "one"}});
+        server.store().create(secret).unwrap();
+        let api: Api<DeserializeGuard<Secret>> = Api::all(client(&server.kubeconfig_at(url, TOKEN)).await);
+        let (view, cancelled) = (View::new("secrets"), CancellationToken::new());
+        let (sender, changes) = mpsc::channel(64);
+        let keep = |_: Secret| Some(());
+        let work = Arc::clone(&view).run(api, watcher::Config::default(), keep, Some(sender), cancelled.clone());
+        let mut bed = Self { server, view, changes, cancelled, task: tokio::spawn(work) };
+        assert_eq!(bed.change().await, "one");
+        bed.asked("watch", 1).await;
+        bed
+    }
+
+    async fn change(&mut self) -> String {
+        timeout(PATIENCE, self.changes.recv()).await.expect("a change").expect("the view runs").name
+    }
+
+    fn count(&self, verb: &str) -> usize {
+        self.server.requests().count(|record| answered(record, verb))
+    }
+
+    async fn asked(&self, verb: &str, count: usize) {
+        let asked = self.server.requests().wait_for(|records| {
+            let found = records.iter().filter(|record| answered(record, verb)).count();
+            (found >= count).then_some(())
+        });
+        assert!(timeout(PATIENCE, asked).await.is_ok(), "{count} times {verb}, but there were {}", self.count(verb));
+    }
+
+    async fn end(self) {
+        self.cancelled.cancel();
+        timeout(PATIENCE, self.task).await.expect("it ends").expect("no panic");
+    }
+}
+
+#[tokio::test]
+async fn a_bookmark_changes_nothing() {
+    // Fault 8. What else happens on the server is soon more than it remembers; only bookmarks tell a quiet watch to go on from there.
+    let options = Options { history: 8, bookmark_interval: Duration::from_millis(20), ..Options::default() };
+    let server = server(options).await;
+    let url = server.url();
+    let mut bed = Bed::start(server, &url).await;
+    // A watch of our own that begins now is told no sooner than the view's.
+    let own: Api<Secret> = Api::all(client(&bed.server.kubeconfig(TOKEN)).await);
+    let version = bed.server.store().revision().to_string();
+    let mut events = own.watch(&WatchParams::default(), &version).await.unwrap().boxed();
+    for round in 0..6 {
+        // No more at once than is remembered, or the watches expire while they are open.
+        for number in 0..5 {
+            let metadata = json!({"namespace": "a", "name": format!("p{round}-{number}")});
+            bed.server.store().create(json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata})).unwrap();
+        }
+        for _ in 0..2 {
+            let event = timeout(PATIENCE, events.next()).await.expect("a bookmark").unwrap().unwrap();
+            assert!(matches!(event, WatchEvent::Bookmark(_)), "{event:?}");
+        }
+    }
+    drop(events);
+    assert!(bed.changes.try_recv().is_err(), "a bookmark is no change");
+    let watches = bed.count("watch");
+    bed.server.store().break_watches();
+    bed.asked("watch", watches + 1).await;
+    bed.server.store().delete("secrets", "a", "one").unwrap();
+    assert_eq!(bed.change().await, "one");
+    assert!(bed.view.is_empty());
+    assert_eq!(bed.count("list"), 1, "it went on from a bookmark");
+    bed.end().await;
+}
+
+#[tokio::test]
+async fn an_error_inside_of_a_watch_begins_it_anew() {
+    // Fault 9: an ERROR event that says 410, and bytes that are no event.
+    let server = server(Options::default()).await;
+    let url = server.url();
+    let mut bed = Bed::start(server, &url).await;
+    for round in 2..4 {
+        if round == 2 {
+            let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "a", "name": "p"}});
+            bed.server.store().create(pod).unwrap();
+            bed.server.store().compact();
+        } else {
+            bed.server.faults().add(When::verb("watch", "secrets").once(), Fault::Garbage);
+        }
+        bed.server.store().break_watches();
+        bed.asked("list", round).await;
+        assert_eq!(bed.change().await, "one");
+        assert!(bed.view.is_known() && bed.view.get("a", "one").is_some(), "what was known stays known");
+        timeout(PATIENCE, bed.view.live()).await.expect("it works again");
+    }
+    bed.end().await;
+}
+
+/// Passes connections to `target`; those that were open when `frozen` was set stand still for good.
+async fn relay(listener: TcpListener, target: std::net::SocketAddr, frozen: Arc<AtomicBool>) {
+    let mut connections = JoinSet::new();
+    while let Ok((mut one, _)) = listener.accept().await {
+        let (frozen, old) = (frozen.clone(), !frozen.load(Ordering::Relaxed));
+        connections.spawn(async move {
+            let mut other = TcpStream::connect(target).await.expect("the server");
+            let (mut up, mut down) = (vec![0; 1 << 14], vec![0; 1 << 14]);
+            loop {
+                let (count, to_server) = tokio::select! {
+                    count = one.read(&mut up) => (count.unwrap_or(0), true),
+                    count = other.read(&mut down) => (count.unwrap_or(0), false),
+                };
+                if old && frozen.load(Ordering::Relaxed) {
+                    std::future::pending::<()>().await;
+                }
+                let done = match (count, to_server) {
+                    (0, _) => return,
+                    (count, true) => other.write_all(&up[..count]).await,
+                    (count, false) => one.write_all(&down[..count]).await,
+                };
+                if done.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+}
+
+#[tokio::test]
+async fn a_watch_that_is_silent_for_longer_than_any_watch_lasts_is_begun_anew() {
+    // Fault 10
+    let server = server(Options::default()).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}", listener.local_addr().unwrap());
+    let frozen = Arc::new(AtomicBool::new(false));
+    let relay = tokio::spawn(relay(listener, server.address(), frozen.clone()));
+    let mut bed = Bed::start(server, &url).await;
+    frozen.store(true, Ordering::Relaxed);
+    bed.server.store().delete("secrets", "a", "one").unwrap();
+
+    // The client gives a watch up after 235 s without a byte.
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(200)).await;
+    tokio::time::resume();
+    assert!(bed.changes.try_recv().is_err() && bed.view.get("a", "one").is_some(), "nothing can have been told");
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(40)).await;
+    tokio::time::resume();
+    bed.asked("list", 2).await;
+    assert_eq!(bed.change().await, "one");
+    assert!(bed.view.is_empty());
+    relay.abort();
+    bed.end().await;
+}

@@ -1,0 +1,54 @@
+//! `check-config`: what an agent would say of a config file, without starting one.
+
+use std::process::ExitCode;
+
+use common::document::ConfigError;
+
+use crate::cli::{Agent, CheckConfig};
+use crate::output::{bad, good, warn};
+
+pub(crate) fn run(args: &CheckConfig) -> ExitCode {
+    let file = args.file.display();
+    let agent = args.agent.unwrap_or_else(|| guess(&std::fs::read_to_string(&args.file).unwrap_or_default()));
+    let loaded = match agent {
+        Agent::Prober => prober::config::Config::load(&args.file).map(|loaded| loaded.warnings),
+        Agent::Weeder => weeder::config::Config::load(&args.file).map(|loaded| loaded.warnings),
+    };
+    let name = format!("{agent:?}").to_lowercase();
+    match loaded {
+        Ok(warnings) => {
+            for warning in &warnings {
+                anstream::println!("{file}: {}: {warning}", warn("warning"));
+            }
+            let count = warnings.len();
+            let plural = if count == 1 { "" } else { "s" };
+            anstream::println!("{file}: {} as the {name}'s config, {count} warning{plural}", good("valid"));
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            report(&file.to_string(), &error);
+            anstream::println!("{file}: {} as the {name}'s config", bad("refused"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// One line for each error, its place first, as compilers write them.
+fn report(file: &str, error: &ConfigError) {
+    match error {
+        ConfigError::Read { source, .. } => anstream::println!("{file}: {}: {source}", bad("error")),
+        ConfigError::Syntax { problem, .. } => anstream::println!("{file}: {}: {problem}", bad("error")),
+        ConfigError::Fields { .. } => {}
+    }
+    for field in error.fields() {
+        let place = field.place.map(|place| format!(":{}:{}", place.line, place.column)).unwrap_or_default();
+        anstream::println!("{file}{place}: {}: {field}", bad("error"));
+    }
+}
+
+/// The two configs have no key in common; what is neither is most likely meant for the prober.
+fn guess(text: &str) -> Agent {
+    let lower = text.to_ascii_lowercase();
+    let is_weeder = lower.contains("servicesanddependantselectors") || lower.contains("watchduration");
+    if is_weeder { Agent::Weeder } else { Agent::Prober }
+}

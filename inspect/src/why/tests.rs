@@ -1,0 +1,60 @@
+use std::sync::Arc;
+
+use prober::config::Config;
+use prober::core::memory::Marks;
+
+use super::*;
+
+fn kcm() -> Dependent {
+    Config::parse(include_str!("../../../config/prober.yaml")).expect("Gardener's own").config.dependents.remove(0)
+}
+
+fn observed(
+    replicas: i32,
+    ready: i32,
+    memory: Option<&str>,
+    held_down: bool,
+    ignored: bool,
+) -> Result<Option<Arc<Observed>>, Unavailable> {
+    let marks = Marks { replicas: memory.map(str::to_owned), held_down, ignored };
+    Ok(Some(Arc::new(Observed { replicas, ready, marks, ..Observed::default() })))
+}
+
+#[test]
+fn each_way_to_be_at_0_has_its_own_reason() {
+    for (state, strict, expected) in [
+        (
+            observed(0, 0, Some("2"), true, false),
+            false,
+            "held down by the watchdog while too few leases are renewed; it comes back with 2 replicas",
+        ),
+        (
+            observed(0, 0, Some("foo"), true, false),
+            false,
+            "it comes back with 1 replica, since what is remembered (\"foo\") cannot be used",
+        ),
+        (observed(0, 0, None, false, false), false, "somebody else scaled it; a healthy probe brings it back to 1"),
+        (observed(0, 0, None, false, false), true, "with restoreOnlyHeldDown it stays so"),
+        (observed(0, 0, Some("2"), true, true), false, "ignore-scaling"),
+        (Ok(None), false, "it does not exist"),
+        (Err(Unavailable::Unknown), false, "could not be read"),
+    ] {
+        let why = dependent(&kcm(), &state, strict);
+        assert!(why.contains(expected), "{why:?}, not {expected:?}");
+    }
+}
+
+#[test]
+fn what_runs_is_said_to_run() {
+    assert_eq!(dependent(&kcm(), &observed(2, 2, None, false, false), false), "runs");
+    assert_eq!(dependent(&kcm(), &observed(2, 1, None, false, false), false), "runs, 1 of 2 replicas are ready");
+    assert!(dependent(&kcm(), &observed(1, 1, Some("1"), true, false), false).contains("the next healthy probe removes it"));
+}
+
+#[test]
+fn a_cluster_without_a_shoot_and_one_that_is_broken_say_so() {
+    let cluster = |shoot| ClusterState { uid: String::new(), shoot };
+    assert_eq!(state(&cluster(None)).0, "no_shoot");
+    let (word, sentence) = state(&cluster(Some(Err("spec: a number".into()))));
+    assert_eq!((word, sentence.contains("spec: a number")), ("unreadable", true));
+}

@@ -1,0 +1,69 @@
+//! The leases of one answer, in two allocations however many there are.
+
+use chrono::{DateTime, Utc};
+
+/// One lease as the API server shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeaseRecord<'a> {
+    /// The lease's name, which is its node's.
+    pub name: &'a str,
+    /// `spec.renewTime`.
+    pub renew_time: Option<DateTime<Utc>>,
+    /// `spec.leaseDurationSeconds`.
+    pub duration_seconds: Option<i32>,
+}
+
+/// Leases in the order in which they came. The names lie one behind the other in a single text.
+#[derive(Clone, Debug, Default)]
+pub struct LeaseList {
+    names: String,
+    entries: Vec<Entry>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    /// Where the name ends in the text; it begins where the one before it ends.
+    name_end: usize,
+    renew_time: Option<DateTime<Utc>>,
+    duration_seconds: Option<i32>,
+}
+
+impl LeaseList {
+    /// Makes room for so many more leases, and for so many bytes of names.
+    pub fn reserve(&mut self, count: usize, names: usize) {
+        self.entries.reserve(count);
+        self.names.reserve(names);
+    }
+
+    /// Adds a lease.
+    pub fn push(&mut self, lease: LeaseRecord<'_>) {
+        let LeaseRecord { name, renew_time, duration_seconds } = lease;
+        self.names.push_str(name);
+        self.entries.push(Entry { name_end: self.names.len(), renew_time, duration_seconds });
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// All leases.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = LeaseRecord<'_>> {
+        let mut begin = 0;
+        self.entries.iter().map(move |&Entry { name_end, renew_time, duration_seconds }| {
+            let name = &self.names[std::mem::replace(&mut begin, name_end)..name_end];
+            LeaseRecord { name, renew_time, duration_seconds }
+        })
+    }
+}
+
+impl<'a> Extend<LeaseRecord<'a>> for LeaseList {
+    fn extend<T: IntoIterator<Item = LeaseRecord<'a>>>(&mut self, leases: T) {
+        leases.into_iter().for_each(|lease| self.push(lease));
+    }
+}

@@ -1,0 +1,86 @@
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use common::events::Events;
+use common::leader_election::Fence;
+use common::metrics::Registry;
+use tokio::sync::SetOnce;
+
+use super::*;
+use crate::board::Board;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::metrics::Metrics;
+use crate::seed::Seed;
+use crate::seed::reach::Reach;
+use crate::standstill::Standstill;
+use crate::write::Writer;
+
+const CONFIG: &str = "\
+kubeConfigSecretName: s
+dependentResourceInfos:
+- ref: {kind: Deployment, name: d, apiVersion: apps/v1}
+  scaleUp: {}
+  scaleDown: {}
+";
+
+/// A manager whose probes wait for a lead that never comes.
+fn manager() -> (Manager, Registry) {
+    rustls::crypto::ring::default_provider().install_default().ok();
+    let client = kube::Client::try_from(kube::Config::new("https://127.0.0.1:1".parse().unwrap())).unwrap();
+    let (clock, mut registry) = (Clock::start(), Registry::default());
+    let config = Arc::new(Config::parse(CONFIG).unwrap().config);
+    let standstill = Standstill::new(clock);
+    let shared = Shared {
+        clock,
+        seed: Arc::new(Seed::new(client.clone(), &config, Reach::Seed)),
+        config: watch::channel(config).1,
+        writer: Arc::new(Writer::new(client, 1.0, NonZeroU32::MIN, Fence::always_open(), standstill.clone())),
+        standstill,
+        metrics: Metrics::register(&mut registry),
+        board: Board::new(clock, false),
+        events: Events::none(),
+        dry_run: false,
+        leading: Arc::new(SetOnce::new()),
+    };
+    (Manager::new(shared), registry)
+}
+
+fn task(manager: &Manager, namespace: &str) -> Id {
+    manager.probes[namespace].task
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_probe_that_panics_starts_anew_and_harms_no_other() {
+    let (mut manager, registry) = manager();
+    let now = manager.shared.clock.now();
+    for namespace in ["sick", "well"] {
+        manager.start(namespace, "uid".into(), ShootSettings::default(), now, 0);
+    }
+    let well = task(&manager, "well");
+    for round in 1..=3 {
+        // Nothing in a probe panics by design: a task that does takes its place.
+        let panics = manager.tasks.spawn(async { panic!("on purpose") }).id();
+        let old = task(&manager, "sick");
+        manager.namespaces.insert(panics, "sick".into());
+        manager.namespaces.remove(&old);
+        manager.probes.get_mut("sick").unwrap().task = panics;
+        let ended = manager.tasks.join_next_with_id().await.unwrap();
+        assert!(ended.as_ref().is_err_and(|error| error.is_panic() && error.id() == panics));
+        manager.ended(ended);
+        assert_eq!(manager.probes["sick"].panics, round);
+        assert!(![panics, old].contains(&task(&manager, "sick")), "another task");
+        assert_eq!(task(&manager, "well"), well);
+    }
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+    assert!(text.contains("dwd_panics_total 3"), "{text}");
+    manager.stop("sick", "test").await;
+    manager.stop("well", "test").await;
+}
+
+#[test]
+fn a_probe_that_panics_again_and_again_does_so_at_most_once_a_minute() {
+    let waits: Vec<u64> = [0, 1, 2, 3, 7, 8, u32::MAX].map(|panics| after_panics(panics).as_secs()).into();
+    assert_eq!(waits, [0, 1, 2, 4, 60, 60, 60]);
+}

@@ -1,0 +1,53 @@
+//! Which shoots are watched: all of them, or one that somebody asks about.
+
+use kube::api::DynamicObject;
+use kube::core::DeserializeGuard;
+use kube::core::{ClusterResourceScope, NamespaceResourceScope};
+use kube::discovery::ApiResource;
+use kube::runtime::watcher;
+use kube::{Api, Client, Resource};
+
+/// The reach of the watches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// All shoots of the seed.
+    Seed,
+    /// The one whose control plane is in this namespace.
+    Shoot(String),
+}
+
+impl Reach {
+    /// Cluster-scoped objects that have the namespace's name.
+    pub fn clusterwide<K>(&self, client: Client) -> (Api<DeserializeGuard<K>>, watcher::Config)
+    where
+        K: Resource<DynamicType = (), Scope = ClusterResourceScope>,
+    {
+        (Api::all(client), self.named())
+    }
+
+    /// The objects in the namespace.
+    pub fn namespaced<K>(&self, client: Client) -> Api<DeserializeGuard<K>>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        match self {
+            Self::Seed => Api::all(client),
+            Self::Shoot(namespace) => Api::namespaced(client, namespace),
+        }
+    }
+
+    /// The same for a kind that discovery has found.
+    pub fn dynamic(&self, client: Client, kind: &ApiResource) -> Api<DeserializeGuard<DynamicObject>> {
+        match self {
+            Self::Seed => Api::all_with(client, kind),
+            Self::Shoot(namespace) => Api::namespaced_with(client, namespace, kind),
+        }
+    }
+
+    fn named(&self) -> watcher::Config {
+        match self {
+            Self::Seed => watcher::Config::default(),
+            Self::Shoot(name) => watcher::Config::default().fields(&format!("metadata.name={name}")),
+        }
+    }
+}

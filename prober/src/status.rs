@@ -1,0 +1,245 @@
+//! What the prober shows of itself at `/statusz`: every shoot, and the numbers behind what is done for it.
+
+mod page;
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
+use common::status::Status;
+use maud::Markup;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::board::{Board, Intended, Line};
+use crate::clock::Clock;
+use crate::core::lease::LeaseState;
+use crate::core::moment::Moment;
+use crate::core::plan::Direction;
+
+/// How the prober is at one moment.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProberStatus {
+    /// What of the seed is not known at present, if anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unknown: Option<&'static str>,
+    /// How many shoots there are of each state.
+    pub shoots_by_state: BTreeMap<&'static str, usize>,
+    /// Every shoot; those that need attention first, then by name.
+    pub shoots: Vec<ShootStatus>,
+    /// The config in force, defaults included, as a config file would say it.
+    pub config: Value,
+    /// Whether the config file as it is now is refused, so that an older one is in force.
+    pub config_refused: bool,
+}
+
+/// How one shoot is.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ShootStatus {
+    /// Its namespace on the seed.
+    pub namespace: String,
+    /// What its Cluster says, in one word.
+    pub state: &'static str,
+    /// How its probe is; none when it is not probed, or not by this replica.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probe: Option<ProbeStatus>,
+}
+
+/// How one probe is.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProbeStatus {
+    /// Whether nothing is written because the shoot's operators say so.
+    pub paused: bool,
+    /// What is held down.
+    pub held_down: Vec<HeldDown>,
+    /// Which way a flow is scaling at present.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scaling: Option<&'static str>,
+    /// In a dry run: what would be written.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub would_write: Vec<Intended>,
+    /// When the next look is due; negative when that is past.
+    pub next_look_in_seconds: i64,
+    /// What the last complete probe found; none before the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub found: Option<Found>,
+    /// Why the last probe was not complete; none when it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+}
+
+/// A resource that is held down.
+#[derive(Clone, Debug, Serialize)]
+pub struct HeldDown {
+    /// Its kind.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// When this process first saw it so; it may be so for longer.
+    pub since: DateTime<Utc>,
+}
+
+/// What a complete probe found.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Found {
+    /// How long ago.
+    pub seconds_ago: i64,
+    /// What followed, in one word.
+    pub verdict: &'static str,
+    /// Leases that counted.
+    pub candidates: usize,
+    /// Of these, the expired.
+    pub expired: usize,
+    /// Of these, those whose stamps could not be believed yet.
+    pub undecided: usize,
+    /// Of these, those judged by clocks that differ from ours.
+    pub skewed: usize,
+    /// From which share of expired leases on there is an outage.
+    pub fraction: f64,
+    /// The age at which a lease counts as expired.
+    pub expired_after_seconds: f64,
+    /// The age at which kube-controller-manager gives the node up.
+    pub given_up_after_seconds: f64,
+    /// Nodes or leases that did not count, by reason.
+    pub excluded: BTreeMap<&'static str, usize>,
+    /// The oldest leases that counted, oldest first; only while one is expired or undecided, or something is held down.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub leases: Vec<LeaseAge>,
+}
+
+/// How one lease was.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LeaseAge {
+    /// The node's name.
+    pub node: String,
+    /// For how long it has not been renewed, on our clock.
+    pub age_seconds: f64,
+    /// `valid`, `expired` or `undecided`, as of the last probe.
+    pub state: &'static str,
+    /// How far the node's clock is behind ours; negative: ahead.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub skew_seconds: f64,
+}
+
+/// Why a probe was not complete.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Failure {
+    /// What was asked for.
+    pub stage: &'static str,
+    /// The error in one word.
+    pub category: &'static str,
+    /// The error in words.
+    pub message: String,
+    /// How many probes failed in a row.
+    pub failed_probes: u32,
+}
+
+fn is_zero(seconds: &f64) -> bool {
+    *seconds == 0.0
+}
+
+/// Why a shoot needs attention, most urgent first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Concern {
+    HeldDown,
+    Outage,
+    Failing,
+    Paused,
+    Unclear,
+    None,
+}
+
+impl ShootStatus {
+    fn concern(&self) -> Concern {
+        let Some(probe) = &self.probe else {
+            return if matches!(self.state, "unreadable" | "no_shoot") { Concern::Unclear } else { Concern::None };
+        };
+        let verdict = probe.found.as_ref().map(|found| found.verdict);
+        match probe {
+            _ if !probe.held_down.is_empty() => Concern::HeldDown,
+            _ if verdict == Some("scale_down") => Concern::Outage,
+            ProbeStatus { failure: Some(_), .. } => Concern::Failing,
+            ProbeStatus { paused: true, .. } => Concern::Paused,
+            _ if verdict.is_some_and(|verdict| verdict.starts_with("hold")) => Concern::Unclear,
+            _ => Concern::None,
+        }
+    }
+}
+
+impl ProberStatus {
+    /// Reads the board.
+    pub fn new(board: &Board, clock: Clock, unknown: Option<&'static str>, config: Value, config_refused: bool) -> Self {
+        let (now, wall) = (clock.now(), Utc::now());
+        let mut shoots_by_state = BTreeMap::new();
+        let mut shoots: Vec<ShootStatus> = board
+            .shoots()
+            .into_iter()
+            .map(|(namespace, state, line)| {
+                *shoots_by_state.entry(state).or_default() += 1;
+                ShootStatus { namespace, state, probe: line.map(|line| probe(line, now, wall)) }
+            })
+            .collect();
+        shoots.sort_by(|a, b| (a.concern(), &a.namespace).cmp(&(b.concern(), &b.namespace)));
+        Self { unknown, shoots_by_state, shoots, config, config_refused }
+    }
+}
+
+impl Status for ProberStatus {
+    fn body(&self) -> Markup {
+        page::body(self)
+    }
+}
+
+fn probe(line: Line, now: Moment, wall: DateTime<Utc>) -> ProbeStatus {
+    let held_down = line.held_down.into_iter().map(|(resource, since)| HeldDown {
+        kind: resource.kind,
+        name: resource.name,
+        since: (wall - (now - since)).trunc_subsecs(0),
+    });
+    let judged = line.judged;
+    ProbeStatus {
+        paused: line.paused,
+        held_down: held_down.collect(),
+        scaling: line.scaling.map(Direction::as_str),
+        would_write: line.intended,
+        next_look_in_seconds: (line.due - now).num_seconds(),
+        found: judged.map(|judged| {
+            let ages = line.leases.into_iter().map(|lease| LeaseAge {
+                node: lease.node,
+                age_seconds: seconds(now - lease.renewed),
+                state: match lease.state {
+                    LeaseState::Valid => "valid",
+                    LeaseState::Expired => "expired",
+                    LeaseState::Undecided => "undecided",
+                },
+                skew_seconds: seconds(lease.skew),
+            });
+            Found {
+                seconds_ago: (now - line.complete).num_seconds(),
+                verdict: judged.verdict.as_str(),
+                candidates: line.tally.candidates,
+                expired: line.tally.expired,
+                undecided: line.tally.undecided,
+                skewed: line.skewed,
+                fraction: judged.fraction,
+                expired_after_seconds: seconds(judged.grace.threshold()),
+                given_up_after_seconds: seconds(judged.grace.period()),
+                excluded: line.excluded,
+                leases: ages.collect(),
+            }
+        }),
+        failure: line.failure,
+    }
+}
+
+fn seconds(span: TimeDelta) -> f64 {
+    span.num_milliseconds() as f64 / 1000.0
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! The prober's status for people.
+
+use common::status::{ago, span, table};
+use maud::{Markup, html};
+
+use crate::board::Intended;
+
+use super::{Concern, Failure, Found, ProbeStatus, ProberStatus, ShootStatus};
+
+/// More rows than this are folded away.
+const FOLD: usize = 30;
+
+pub(super) fn body(status: &ProberStatus) -> Markup {
+    let with = |concern: Concern| status.shoots.iter().filter(move |shoot| shoot.concern() == concern);
+    let (troubled, quiet): (Vec<_>, Vec<_>) = status.shoots.iter().partition(|shoot| shoot.concern() != Concern::None);
+    html! {
+        @if let Some(what) = status.unknown { p.note { "The seed's " (what) " are not known at present: nothing is concluded without them." } }
+        @if status.config_refused { p.note { "The config file as it is now is refused (the log says why); the one below is in force." } }
+        ul.tiles {
+            li { b { (status.shoots.len()) } "shoots" }
+            @for (state, count) in &status.shoots_by_state { li { b { (count) } (words(state)) } }
+            @for (concern, label, class) in [
+                (Concern::HeldDown, "held down", "bad"),
+                (Concern::Outage, "in an outage", "bad"),
+                (Concern::Failing, "probes failing", "warn"),
+                (Concern::Paused, "paused", "warn"),
+                (Concern::Unclear, "unclear", "warn"),
+            ] {
+                @let count = with(concern).count();
+                @if count > 0 { li.(class) { b { (count) } (label) } }
+            }
+        }
+        @if !troubled.is_empty() {
+            h2 { "What needs attention" }
+            @for shoot in troubled { (card(shoot)) }
+        } @else if !quiet.is_empty() {
+            p.good { "Nothing is held down, and every probe is complete." }
+        }
+        @if !quiet.is_empty() {
+            h2 { "All other shoots" }
+            @if quiet.len() > FOLD {
+                details { summary { (quiet.len()) " shoots" } (shoots(&quiet)) }
+            } @else { (shoots(&quiet)) }
+        }
+        h2 { "Config in force" }
+        details { summary { "defaults included" } pre { (format!("{:#}", status.config)) } }
+    }
+}
+
+fn card(shoot: &ShootStatus) -> Markup {
+    html! {
+        section.card {
+            h3 { (shoot.namespace) " " span.soft { (words(shoot.state)) } }
+            @match &shoot.probe {
+                None => p { "Its Cluster holds no shoot that can be understood; a probe that ran before would go on." },
+                Some(probe) => { (details(probe)) }
+            }
+        }
+    }
+}
+
+fn details(probe: &ProbeStatus) -> Markup {
+    html! {
+        @if probe.paused { p.warn { "Paused by its operators: it is probed, and nothing is written." } }
+        @for held in &probe.held_down {
+            p.bad { "Held down: " code { (held.kind) "/" (held.name) } " since " time datetime=(held.since.to_rfc3339()) { (held.since.format("%Y-%m-%d %H:%M:%S UTC")) } " or longer" }
+        }
+        @if let Some(direction) = probe.scaling { p { "A flow is scaling " (direction) " now." } }
+        @for Intended { kind, name, before, after } in &probe.would_write {
+            p.warn { "Would be written, were this no dry run: " code { (kind) "/" (name) } " from " (before) " to " (after) " replicas" }
+        }
+        @if let Some(Failure { stage, category, message, failed_probes }) = &probe.failure {
+            p.warn { "The last " (failed_probes) " probe" @if *failed_probes > 1 { "s" } " told nothing, so nothing is concluded: " (stage) ", " (category) ": " (message) }
+        }
+        @match &probe.found {
+            None => p { "No probe was complete yet." },
+            Some(found) => { (numbers(found)) }
+        }
+        p.soft { "Next look: " (due(probe.next_look_in_seconds)) }
+    }
+}
+
+fn numbers(found: &Found) -> Markup {
+    let Found { candidates, expired, undecided, fraction, .. } = *found;
+    let rows = found.leases.iter().map(|lease| {
+        let skew = if lease.skew_seconds == 0.0 { String::new() } else { format!("{:+.0}s", -lease.skew_seconds) };
+        let class = if lease.state == "valid" { "good" } else { "bad" };
+        let age = html! { (format!("{:.1}s", lease.age_seconds)) " of " (found.expired_after_seconds) "s" };
+        let mut cells = vec![html! { code { (lease.node) } }, age, html! { span.(class) { (lease.state) } }];
+        if found.skewed > 0 {
+            cells.push(html! { (skew) });
+        }
+        cells
+    });
+    html! {
+        p {
+            strong { (words(found.verdict)) } ": " (expired) " of " (candidates) " leases expired"
+            @if undecided > 0 { ", " (undecided) " undecided" }
+            @if found.skewed > 0 { ", " (found.skewed) " by clocks that differ" }
+            @if candidates > 1 { " (an outage from " (format!("{:.0}%", fraction * 100.0)) " on)" }
+            ", looked at " (ago(found.seconds_ago))
+        }
+        @if !found.excluded.is_empty() {
+            p.soft { "Not counted: " @for (reason, count) in &found.excluded { span { (count) " " (words(reason)) " " } } }
+        }
+        (table(
+            &format!("Oldest leases; expired after {}s, given up by kube-controller-manager after {}s", found.expired_after_seconds, found.given_up_after_seconds),
+            if found.skewed > 0 { &["Node", "Age now", "At the last look", "Clock"] } else { &["Node", "Age now", "At the last look"] },
+            rows,
+        ))
+    }
+}
+
+fn shoots(shoots: &[&ShootStatus]) -> Markup {
+    let rows = shoots.iter().map(|shoot| {
+        let probe = shoot.probe.as_ref();
+        let leases = probe.and_then(|probe| probe.found.as_ref()).map(|found| {
+            html! { (found.candidates - found.expired - found.undecided) " of " (found.candidates) " valid, " (ago(found.seconds_ago)) }
+        });
+        let next = probe.map(|probe| html! { (due(probe.next_look_in_seconds)) });
+        vec![html! { code { (shoot.namespace) } }, html! { (words(shoot.state)) }, leases.unwrap_or_default(), next.unwrap_or_default()]
+    });
+    table("Shoots", &["Namespace", "State", "Leases", "Next look"], rows)
+}
+
+/// As in `scale_up` -> `scale up`.
+fn words(word: &str) -> String {
+    word.replace('_', " ")
+}
+
+fn due(seconds: i64) -> String {
+    if seconds < 0 { format!("due for {}", span(-seconds)) } else { format!("in {}", span(seconds)) }
+}

@@ -1,0 +1,99 @@
+//! What the prober shows at `/statusz`.
+
+use serde_json::{Value, json};
+
+use super::operations::Served;
+use super::world::{CONFIG, KCM, NAMESPACE, World, held};
+
+async fn shown(served: &Served) -> Value {
+    let (status, body) = served.get(&format!("{}/statusz.json", served.health), "*/*").await;
+    assert_eq!(status, 200);
+    serde_json::from_str(&body).expect("JSON")
+}
+
+async fn page(served: &Served, path: &str) -> String {
+    let (status, body) = served.get(&format!("{}{path}", served.health), "text/html").await;
+    assert_eq!(status, 200);
+    body
+}
+
+#[tokio::test]
+async fn a_healthy_shoot_is_shown_with_its_numbers_and_the_config_in_force() {
+    let served = Served::start().await;
+    let all = shown(&served).await;
+    assert_eq!((&all["process"]["agent"], &all["process"]["role"]), (&"prober".into(), &"alone".into()));
+    let shoot = &all["shoots"][0];
+    assert_eq!((&shoot["namespace"], &shoot["state"]), (&NAMESPACE.into(), &"probed".into()));
+    let found = &shoot["probe"]["found"];
+    assert_eq!((&found["verdict"], &found["candidates"], &found["expired"]), (&"scale_up".into(), &3.into(), &0.into()));
+    assert_eq!((&found["expiredAfterSeconds"], &found["givenUpAfterSeconds"]), (&3.0.into(), &4.0.into()));
+    let config = prober::config::Config::parse(&all["config"].to_string()).expect("a config").config;
+    assert_eq!(config, prober::config::Config::parse(CONFIG).expect("a config").config);
+    for path in ["/", "/statusz"] {
+        let page = page(&served, path).await;
+        assert!(page.contains(NAMESPACE) && page.contains("Nothing is held down"), "{page}");
+    }
+    served.world.end().await;
+}
+
+#[tokio::test]
+async fn an_outage_is_shown_with_what_is_held_down_and_the_leases_behind_it() {
+    let served = Served::start().await;
+    served.world.nodes.cut_all();
+    served.world.until([held("1"), held("1"), held("1")]).await;
+    served.world.looks(2).await;
+    let all = shown(&served).await;
+    let probe = &all["shoots"][0]["probe"];
+    let names: Vec<&str> =
+        probe["heldDown"].as_array().expect("a list").iter().filter_map(|held| held["name"].as_str()).collect();
+    assert_eq!((names.len(), names.contains(&KCM)), (3, true), "{probe}");
+    assert_eq!((&probe["found"]["verdict"], &probe["found"]["expired"]), (&"scale_down".into(), &3.into()));
+    let leases = probe["found"]["leases"].as_array().expect("a list");
+    let ages: Vec<f64> = leases.iter().filter_map(|lease| lease["ageSeconds"].as_f64()).collect();
+    assert!(ages.len() == 3 && ages.is_sorted_by(|a, b| a >= b) && ages[2] >= 3.0, "{ages:?}");
+    assert!(leases.iter().all(|lease| lease["state"] == "expired"), "{leases:?}");
+    let page = page(&served, "/statusz").await;
+    for expected in ["Held down", KCM, "scale down", "3 of 3 leases expired", served.world.nodes.names()[0].as_str()] {
+        assert!(page.contains(expected), "no {expected:?} in {page}");
+    }
+    served.world.end().await;
+}
+
+#[tokio::test]
+async fn a_probe_that_fails_is_shown_with_its_cause() {
+    let served = Served::start().await;
+    served.world.shoot.set_network(memory_api::Network::Refused);
+    let failure = loop {
+        let failure = shown(&served).await["shoots"][0]["probe"]["failure"].take();
+        if failure.is_object() {
+            break failure;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(failure["stage"], "leases", "{failure}");
+    let page = page(&served, "/").await;
+    assert!(page.contains("nothing is concluded"), "{page}");
+    served.world.end().await;
+}
+
+#[tokio::test]
+async fn a_replica_that_waits_says_who_leads() {
+    let election = ["--enable-leader-election=true", "--leader-election-namespace=garden"];
+    let world = World::new().await;
+    let spec = json!({
+        "holderIdentity": "another", "leaseDurationSeconds": 15, "renewTime": "2020-01-01T00:00:00.000000Z", "leaseTransitions": 0,
+    });
+    let metadata = json!({ "name": "dwd-prober-leader-election", "namespace": "garden" });
+    world.apply(json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec }));
+    let served = Served::serve(world, &election).await;
+    let process = loop {
+        let process = shown(&served).await["process"].take();
+        if process["leader"].is_string() {
+            break process;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert_eq!((&process["role"], &process["leader"]), (&"waiting".into(), &"another".into()));
+    assert!(page(&served, "/").await.contains("Another replica leads"));
+    served.world.end().await;
+}

@@ -1,0 +1,54 @@
+//! What a probe allocates: counts, so that they hold on any machine.
+
+#[path = "../benches/bodies.rs"]
+mod bodies;
+#[path = "../benches/canned.rs"]
+mod canned;
+#[path = "../benches/probing.rs"]
+mod probing;
+#[path = "../benches/work.rs"]
+mod work;
+
+use allocation_counter::{AllocationInfo, measure};
+use probing::Probing;
+use work::Shoot;
+
+/// 5,000 nodes in their steady state.
+const LARGE: usize = 5_000;
+
+#[test]
+fn decoding_leases_allocates_the_names_the_entries_and_the_version_only() {
+    let shoot = Shoot::new(LARGE);
+    let mut leases = None;
+    let info = measure(|| leases = Some(work::decode(bodies::PROTOBUF, &shoot.protobuf)));
+    assert_eq!(leases.map(|leases| leases.len()), Some(LARGE));
+    assert_eq!(info.count_total, 3, "{info:?}");
+}
+
+#[test]
+fn leases_that_are_known_are_taken_in_without_any_allocation() {
+    let mut shoot = Shoot::new(LARGE);
+    let leases = work::decode(bodies::PROTOBUF, &shoot.protobuf);
+    let info = measure(|| shoot.book.observe(&shoot.look, leases.iter(), work::GRACE));
+    assert_eq!(shoot.book.len(), LARGE);
+    assert_eq!(info, AllocationInfo::default());
+}
+
+#[test]
+fn a_verdict_allocates_the_same_few_tables_for_any_number_of_nodes() {
+    for count in [10, LARGE] {
+        let shoot = Shoot::new(count);
+        for judge in [work::judge, work::judge_with_nodes] {
+            let info = measure(|| assert_eq!(judge(&shoot).0.candidates, count));
+            assert!(info.count_total <= 4, "{count} nodes: {info:?}");
+        }
+    }
+}
+
+#[test]
+fn a_healthy_probe_over_tls_allocates_no_more_for_more_nodes() {
+    let [few, many] = [10, 100].map(|count| Probing::new(count).allocations(Probing::leases));
+    // 35 and 40 were counted: five are ours (the path, the body, the names, the entries, the version), all else is hyper's and rustls'.
+    assert!(few.count_total <= 45, "{few:?}");
+    assert!(many.count_total <= few.count_total + 10, "{few:?} {many:?}");
+}

@@ -1,0 +1,256 @@
+//! What operators ask the real binary: `status`, `explain`, `probe`, `check-config`, `completions`, `man`. The seed and its shoot
+//! are in memory; no watchdog runs.
+
+use std::path::Path;
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use memory_api::{Authority, Heart, MemoryApi, Network, Nodes, Options, gardener};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::process::Command;
+
+const NAMESPACE: &str = "shoot--dev--one";
+const KCM: &str = "kube-controller-manager";
+const DEPLOYMENTS: &str = "deployments.apps";
+const PROTECTED: &str = "dependency-watchdog.gardener.cloud/meltdown-protection-active";
+const REMEMBERED: &str = "dependency-watchdog.gardener.cloud/replicas";
+
+/// A seed with one healthy shoot of three nodes.
+struct World {
+    seed: MemoryApi,
+    shoot: MemoryApi,
+    nodes: Nodes,
+    files: TempDir,
+}
+
+impl World {
+    async fn new() -> Self {
+        let authority = Authority::new().expect("an authority");
+        let seed = MemoryApi::start(&authority, Options::default()).await.expect("a seed");
+        let shoot = MemoryApi::start(&authority, Options::default()).await.expect("a shoot");
+        shoot.access().grant("probe", gardener::shoot_probe());
+        let heart = Heart { beat: Duration::from_millis(300), lease_seconds: 4, ..Heart::default() };
+        let nodes = Nodes::start(shoot.store(), "node", 3, heart);
+        let apply = |object: Value| seed.store().apply(object).expect("an object");
+        for node in nodes.names() {
+            apply(gardener::machine(NAMESPACE, node));
+        }
+        for name in [KCM, "machine-controller-manager", "cluster-autoscaler"] {
+            let mut deployment = gardener::deployment(NAMESPACE, name, 1);
+            deployment["status"] = json!({ "readyReplicas": 1 });
+            apply(deployment);
+        }
+        apply(gardener::probe_secret(NAMESPACE, &shoot.kubeconfig("probe")));
+        apply(gardener::cluster(NAMESPACE, Some("4s")));
+        let files = tempfile::tempdir().expect("a folder");
+        std::fs::write(files.path().join("kubeconfig"), seed.kubeconfig("admin")).expect("a file");
+        Self { seed, shoot, nodes, files }
+    }
+
+    async fn ask(&self, words: &[&str]) -> Output {
+        let kubeconfig = self.files.path().join("kubeconfig");
+        ask(words.iter().copied().chain(["--kubeconfig", kubeconfig.to_str().expect("UTF-8")])).await
+    }
+
+    async fn json(&self, words: &[&str]) -> Value {
+        let output = self.ask(&[words, &["-o", "json"]].concat()).await;
+        let read = serde_json::from_slice(&output.stdout);
+        assert!(read.is_ok(), "{output:?}");
+        read.expect("just asserted")
+    }
+
+    fn hold_down(&self, name: &str) {
+        let changed = self.seed.store().update(DEPLOYMENTS, NAMESPACE, name, |object| {
+            object["spec"]["replicas"] = 0.into();
+            object["status"]["readyReplicas"] = 0.into();
+            object["metadata"]["annotations"] = json!({ PROTECTED: "", REMEMBERED: "2" });
+        });
+        changed.expect("a Deployment");
+    }
+
+    fn writes(&self) -> u64 {
+        self.seed.requests().count(|record| record.is_write()) as u64
+    }
+}
+
+async fn ask<'a>(words: impl IntoIterator<Item = &'a str>) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dependency-watchdog"));
+    command.env_clear().args(words).stdin(Stdio::null()).output().await.expect("the binary runs")
+}
+
+fn text(output: &Output) -> String {
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout.clone()).expect("text");
+    assert!(!text.contains('\u{1b}'), "no colours where no terminal is: {text}");
+    text
+}
+
+#[tokio::test]
+async fn status_lists_every_shoot_with_what_is_held_down() {
+    let world = World::new().await;
+    world.seed.store().apply(gardener::cluster("shoot--dev--two", None)).expect("a Cluster");
+    world.hold_down(KCM);
+    let shown = text(&world.ask(&["status"]).await);
+    let line = |name: &str| shown.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{shown}")).to_owned();
+    assert_eq!(line(NAMESPACE).split_whitespace().collect::<Vec<_>>(), [NAMESPACE, "probed", "3", KCM]);
+    assert_eq!(line("shoot--dev--two").split_whitespace().collect::<Vec<_>>(), ["shoot--dev--two", "probed", "0", "-"]);
+    assert!(line("Prober leads").contains("nobody"), "{shown}");
+    let json = world.json(&["status"]).await;
+    assert_eq!(json["shoots"][0]["heldDown"], json!([KCM]));
+    let yaml = text(&world.ask(&["status", "-o", "yaml"]).await);
+    assert!(yaml.contains("heldDown:") && yaml.contains(KCM), "{yaml}");
+    assert_eq!(world.writes(), 0);
+}
+
+#[tokio::test]
+async fn explain_says_why_a_controller_is_at_0_and_what_the_leases_say() {
+    let world = World::new().await;
+    world.hold_down(KCM);
+    let shown = text(&world.ask(&["explain", NAMESPACE]).await);
+    assert!(
+        shown.contains("held down by the watchdog while too few leases are renewed; it comes back with 2 replicas"),
+        "{shown}"
+    );
+    assert!(shown.contains("probed: its control plane is there"), "{shown}");
+    assert!(shown.contains("Would be written: Deployment/kube-controller-manager from 0 to 2 replicas"), "{shown}");
+    let json = world.json(&["explain", NAMESPACE]).await;
+    assert_eq!(json["dependents"].as_array().map(Vec::len), Some(3));
+    assert_eq!(json["probe"]["found"]["candidates"], 3);
+    assert_eq!(world.writes(), 0);
+}
+
+#[tokio::test]
+async fn explain_works_when_the_shoot_is_out_of_reach_and_when_there_is_none() {
+    let world = World::new().await;
+    world.shoot.set_network(Network::Refused);
+    let shown = text(&world.ask(&["explain", NAMESPACE]).await);
+    assert!(shown.contains("Nothing is concluded from that"), "{shown}");
+    let missing = world.ask(&["explain", "shoot--dev--nope"]).await;
+    assert_eq!(missing.status.code(), Some(1));
+    let error = String::from_utf8_lossy(&missing.stderr).into_owned();
+    assert!(error.contains("there is no Cluster \"shoot--dev--nope\""), "{error}");
+}
+
+#[tokio::test]
+async fn a_seed_that_cannot_be_read_is_an_error_and_not_a_seed_without_shoots() {
+    let world = World::new().await;
+    world.seed.set_network(Network::Refused);
+    for words in [&["status"][..], &["explain", NAMESPACE], &["probe", NAMESPACE]] {
+        let output = world.ask(words).await;
+        assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(1), &b""[..]), "{output:?}");
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(error.starts_with("error: the seed's Clusters cannot be listed: "), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn an_exec_plugin_that_fails_is_told_of_without_its_credentials() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (script, expected) in [
+        ("echo secret-answer; echo no login >&2; exit 3", "exec plugin failed (exit status: 3): no login"),
+        ("echo secret-answer: [", "exec plugin printed no ExecCredential"),
+    ] {
+        let plugin = json!({ "apiVersion": "client.authentication.k8s.io/v1", "command": "/bin/sh", "args": ["-c", script],
+                             "env": [{ "name": "TOKEN", "value": "secret-word" }], "interactiveMode": "Never" });
+        let kubeconfig = json!({ "apiVersion": "v1", "kind": "Config", "current-context": "seed",
+                                 "clusters": [{ "name": "seed", "cluster": { "server": "https://127.0.0.1:1" } }],
+                                 "users": [{ "name": "seed", "user": { "exec": plugin } }],
+                                 "contexts": [{ "name": "seed", "context": { "cluster": "seed", "user": "seed" } }] });
+        let file = folder.path().join("kubeconfig");
+        std::fs::write(&file, kubeconfig.to_string()).expect("a file");
+        let output = ask(["status", "--kubeconfig", file.to_str().expect("UTF-8")]).await;
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{error}");
+        assert!(error.contains(expected) && !error.contains("secret"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn probe_says_the_verdict_of_a_healthy_shoot_and_of_an_outage_and_writes_nothing() {
+    let world = World::new().await;
+    let shown = text(&world.ask(&["probe", NAMESPACE]).await);
+    assert!(
+        shown.contains("scale_up: the nodes reach their API server") && shown.contains("Nothing would be written"),
+        "{shown}"
+    );
+    world.nodes.cut_all();
+    let mut json = Value::Null;
+    // Until the leases are old enough every look finds them valid.
+    while json["found"]["verdict"] != "scale_down" {
+        json = world.json(&["probe", NAMESPACE]).await;
+    }
+    let names: Vec<_> = json["wouldWrite"].as_array().into_iter().flatten().collect();
+    assert_eq!(names.len(), 3, "{json}");
+    assert_eq!(json["found"]["expired"], 3, "{json}");
+    assert_eq!(world.writes(), 0);
+}
+
+#[tokio::test]
+async fn the_config_is_that_of_the_prober_on_the_seed_unless_another_is_given() {
+    let world = World::new().await;
+    let config = "kubeConfigSecretName: shoot-access-dependency-watchdog-probe\nrestoreOnlyHeldDown: true\ndependentResourceInfos:\n\
+                  - ref: {kind: Deployment, name: kube-controller-manager, apiVersion: apps/v1}\n  scaleUp: {level: 0}\n  scaleDown: {level: 0}\n";
+    let metadata = |name: &str| json!({ "name": name, "namespace": "garden" });
+    let apply = |object: Value| world.seed.store().apply(object).expect("an object");
+    apply(
+        json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata("prober-config-1"), "data": { "dep-config.yaml": config } }),
+    );
+    let pod = json!({ "containers": [], "volumes": [{ "name": "config", "configMap": { "name": "prober-config-1" } }] });
+    apply(json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata("dependency-watchdog-prober"),
+                  "spec": { "selector": {}, "template": { "spec": pod } } }));
+    let json = world.json(&["explain", NAMESPACE]).await;
+    assert_eq!(json["configFrom"], "ConfigMap garden/prober-config-1, key dep-config.yaml");
+    assert_eq!(json["dependents"].as_array().map(Vec::len), Some(1));
+    let file = world.files.path().join("config.yaml");
+    std::fs::write(&file, config).expect("a file");
+    let json = world.json(&["explain", NAMESPACE, "--config-file", file.to_str().expect("UTF-8")]).await;
+    assert_eq!(json["configFrom"], file.to_str().expect("UTF-8"));
+}
+
+#[tokio::test]
+async fn check_config_names_every_error_with_its_place_and_takes_gardeners_files() {
+    for name in ["prober", "weeder"] {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("config/{name}.yaml"));
+        let shown = text(&ask(["check-config", file.to_str().expect("UTF-8")]).await);
+        assert!(shown.contains(&format!("valid as the {name}'s config")), "{shown}");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("wrong.yaml");
+    std::fs::write(&file, "kubeConfigSecretName: ''\nprobeInterval: 30\n").expect("a file");
+    let output = ask(["check-config", file.to_str().expect("UTF-8")]).await;
+    assert_eq!(output.status.code(), Some(1));
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(shown.contains("wrong.yaml:1:23: error: kubeConfigSecretName"), "{shown}");
+    assert!(shown.contains("wrong.yaml:2:16: error: probeInterval: 30: expected a duration"), "{shown}");
+    assert!(shown.contains("dependentResourceInfos: missing"), "{shown}");
+    std::fs::write(&file, "a: [\n").expect("a file");
+    let shown = String::from_utf8(ask(["check-config", file.to_str().expect("UTF-8")]).await.stdout).expect("text");
+    assert!(shown.contains("wrong.yaml: error: unclosed bracket '[' at line 1, column 4\n"), "{shown}");
+}
+
+#[tokio::test]
+async fn completions_and_manual_pages_know_agents_questions_and_flags() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = text(&ask(["completions", shell]).await);
+        assert!(script.contains("check-config") && script.contains("enable-leader-election"), "{shell}: {script}");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = ask(["man", folder.path().to_str().expect("UTF-8")]).await;
+    assert!(output.status.success(), "{output:?}");
+    let page = std::fs::read_to_string(folder.path().join("dependency-watchdog-prober.1")).expect("a page");
+    assert!(page.contains("enable\\-leader\\-election"), "{page}");
+}
+
+#[tokio::test]
+async fn help_of_a_question_is_asked_for_like_that_of_an_agent() {
+    for words in [["help", "explain"], ["explain", "--help"]] {
+        let shown = text(&ask(words).await);
+        assert!(shown.contains("The shoot's namespace on the seed"), "{shown}");
+    }
+    assert_eq!(text(&ask(["--version"]).await), format!("dependency-watchdog {}\n", env!("CARGO_PKG_VERSION")));
+    let wrong = ask(["explain"]).await;
+    assert_eq!(wrong.status.code(), Some(2));
+    let listed = text(&ask([]).await);
+    assert!(listed.contains("check-config") && listed.contains("prober"), "{listed}");
+}

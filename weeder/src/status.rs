@@ -1,0 +1,162 @@
+//! What the weeder shows of itself at `/statusz`: its open windows, and what it deleted last.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use chrono::{DateTime, SubsecRound, Utc};
+use common::status::{Status, ago, table};
+use common::view::Key;
+use maud::{Markup, html};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::core::news::{Cause, Event};
+use crate::delete::Answer;
+
+/// So many deletions are remembered: enough for what a recovery of one shoot deletes.
+const REMEMBERED: usize = 50;
+
+/// What is to be shown, as the work last told. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct Board(Arc<Mutex<Lines>>);
+
+#[derive(Debug, Default)]
+struct Lines {
+    /// By namespace and Service.
+    windows: BTreeMap<(String, String), (Cause, DateTime<Utc>)>,
+    /// The newest first.
+    deletions: VecDeque<Deletion>,
+}
+
+/// A window that is open.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Window {
+    /// Where.
+    pub namespace: String,
+    /// Whose dependants are deleted when they crash-loop.
+    pub service: String,
+    /// Why it opened.
+    pub cause: &'static str,
+    /// Since when it is open.
+    pub since: DateTime<Utc>,
+}
+
+/// A DELETE that ended.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Deletion {
+    /// When it ended.
+    pub at: DateTime<Utc>,
+    /// The pod's namespace.
+    pub namespace: String,
+    /// The pod's name.
+    pub pod: String,
+    /// How it was answered, in one word.
+    pub result: &'static str,
+}
+
+/// How the weeder is at one moment.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WeederStatus {
+    /// The windows that are open.
+    pub windows: Vec<Window>,
+    /// What was deleted last, the newest first.
+    pub deletions: Vec<Deletion>,
+    /// The config in force, defaults included.
+    pub config: Value,
+    /// Whether the config file as it is now is refused, so that an older one is in force.
+    pub config_refused: bool,
+}
+
+impl Board {
+    /// Something happened to the window of a Service.
+    pub fn window(&self, namespace: &str, service: &str, event: Event) {
+        let place = (namespace.to_owned(), service.to_owned());
+        let windows = &mut self.lock().windows;
+        match event {
+            Event::Opened(cause) => drop(windows.insert(place, (cause, Utc::now().trunc_subsecs(0)))),
+            Event::Closed(_) => drop(windows.remove(&place)),
+        }
+    }
+
+    /// A DELETE ended.
+    pub fn deletion(&self, pod: &Key, answer: Answer) {
+        let (namespace, pod, result) = (pod.namespace.clone(), pod.name.clone(), answer.as_str());
+        let deletions = &mut self.lock().deletions;
+        deletions.truncate(REMEMBERED - 1);
+        deletions.push_front(Deletion { at: Utc::now().trunc_subsecs(0), namespace, pod, result });
+    }
+
+    /// What is shown now.
+    pub fn status(&self, config: Value, config_refused: bool) -> WeederStatus {
+        let lines = self.lock();
+        let windows = lines.windows.iter().map(|((namespace, service), (cause, since))| Window {
+            namespace: namespace.clone(),
+            service: service.clone(),
+            cause: cause.as_str(),
+            since: *since,
+        });
+        WeederStatus { windows: windows.collect(), deletions: lines.deletions.iter().cloned().collect(), config, config_refused }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Lines> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Status for WeederStatus {
+    fn body(&self) -> Markup {
+        let now = Utc::now();
+        let since = |then: DateTime<Utc>| html! { time datetime=(then.to_rfc3339()) { (ago((now - then).num_seconds())) } };
+        let windows = self.windows.iter().map(|window| {
+            let Window { namespace, service, cause, since: then } = window;
+            vec![html! { code { (namespace) } }, html! { code { (service) } }, html! { (cause) }, since(*then)]
+        });
+        let deletions = self.deletions.iter().map(|deletion| {
+            let Deletion { at, namespace, pod, result } = deletion;
+            vec![since(*at), html! { code { (namespace) } }, html! { code { (pod) } }, html! { (result.replace('_', " ")) }]
+        });
+        html! {
+            @if self.config_refused { p.note { "The config file as it is now is refused (the log says why); the one below is in force." } }
+            ul.tiles { li { b { (self.windows.len()) } "open windows" } }
+            @if self.windows.is_empty() { p { "No window is open: no pod is deleted until a Service recovers." } }
+            (table("Open windows: crash-looping pods that depend on these Services are deleted", &["Namespace", "Service", "Cause", "Opened"], windows))
+            (table("Last deletions", &["When", "Namespace", "Pod", "Result"], deletions))
+            h2 { "Config in force" }
+            details { summary { "defaults included" } pre { (format!("{:#}", self.config)) } }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::news::End;
+
+    fn key(name: usize) -> Key {
+        Key { namespace: "shoot--a--b".into(), name: name.to_string() }
+    }
+
+    #[test]
+    fn windows_are_shown_while_they_are_open() {
+        let board = Board::default();
+        board.window("shoot--a--b", "etcd-main-client", Event::Opened(Cause::Recovery));
+        let shown = board.status(Value::Null, false);
+        assert_eq!((shown.windows.len(), shown.windows[0].cause), (1, "recovery"));
+        assert!(shown.body().into_string().contains("etcd-main-client"));
+        board.window("shoot--a--b", "etcd-main-client", Event::Closed(End::Over));
+        assert!(board.status(Value::Null, false).windows.is_empty());
+    }
+
+    #[test]
+    fn the_newest_deletions_are_remembered_and_no_more_than_so_many() {
+        let board = Board::default();
+        for name in 0..REMEMBERED + 5 {
+            board.deletion(&key(name), Answer::Deleted);
+        }
+        let shown = board.status(Value::Null, false).deletions;
+        assert_eq!((shown.len(), shown[0].pod.as_str()), (REMEMBERED, (REMEMBERED + 4).to_string().as_str()));
+    }
+}

@@ -1,0 +1,39 @@
+//! What the weeders of this test process say: every line, at every level, is searched for their credentials.
+
+use std::sync::{Mutex, Once};
+
+use common::logging::{Level, Sink, ZapLayer, ZapOptions};
+use tracing_subscriber::layer::SubscriberExt;
+
+/// The weeder's token on the seed.
+pub const TOKEN: &str = "t0k3n-0f-th3-w33d3r";
+
+static LEAKS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+static LISTENING: Once = Once::new();
+
+struct Listener;
+
+impl Sink for Listener {
+    fn write(&self, line: Vec<u8>) {
+        let line = String::from_utf8_lossy(&line).into_owned();
+        if line.contains(TOKEN) {
+            LEAKS.lock().unwrap().push(line);
+        }
+    }
+}
+
+/// Begins to listen to all that is logged in this process.
+pub fn listen() {
+    LISTENING.call_once(|| {
+        let options = ZapOptions { level: Level::Verbose(u32::MAX), ..ZapOptions::default() };
+        let layer = ZapLayer::new(options, Listener, || std::time::SystemTime::UNIX_EPOCH.into());
+        tracing::subscriber::set_global_default(tracing_subscriber::registry().with(layer)).unwrap();
+    });
+}
+
+/// Fails if the credential has been logged so far, or is in this text.
+pub fn check(text: &str) {
+    let leaks = LEAKS.lock().unwrap().clone();
+    assert!(leaks.is_empty(), "{leaks:#?}");
+    assert!(!text.contains(TOKEN), "{text}");
+}
