@@ -46,6 +46,8 @@ pub struct Asked {
     pub code: u64,
     /// When it was received: RFC 3339, in microseconds.
     pub at: String,
+    /// When this stage was reached, which for `ResponseComplete` is when it was answered: RFC 3339, in microseconds.
+    pub answered: String,
 }
 
 impl Audit {
@@ -93,5 +95,6 @@ fn asked(event: &Value) -> Asked {
         name: text(&object["name"]),
         code: event["responseStatus"]["code"].as_u64().unwrap_or_default(),
         at: text(&event["requestReceivedTimestamp"]),
+        answered: text(&event["stageTimestamp"]),
     }
 }

@@ -11,6 +11,7 @@ use tokio::sync::{OnceCell, Semaphore};
 
 use crate::control_plane::{ApiServer, Authority, Etcd, programs};
 use crate::prober::{Prober, ProberConfig};
+use crate::secrets;
 use crate::seed::{ControlPlane, Seed};
 
 /// One runtime for the whole process: what a scenario leaves to the next ones must not end with that scenario.
@@ -39,7 +40,7 @@ struct Local {
     authority: Authority,
 }
 
-/// Runs a scenario on the shared runtime.
+/// Runs a scenario on the shared runtime. It fails also when any program under test has told a credential so far.
 pub fn scenario<F>(act: impl FnOnce(&'static Bed) -> F) -> Result<()>
 where
     F: Future<Output = Result<()>>,
@@ -52,7 +53,10 @@ where
         };
         let result = act(bed).await;
         drop(turn);
-        result
+        match (result, secrets::all().untold()) {
+            (Err(error), Err(leaks)) => Err(error.context(leaks)),
+            (result, untold) => result.and(untold),
+        }
     })
 }
 
@@ -103,6 +107,14 @@ impl Bed {
     /// The authority that signs the certificates of the test bed's servers.
     pub async fn authority(&self) -> Result<&Authority> {
         Ok(&self.local().await?.authority)
+    }
+
+    /// Lets etcd forget all that was before now, for every control plane of the test bed.
+    ///
+    /// # Errors
+    /// When it does not do so.
+    pub async fn compact(&self) -> Result<()> {
+        self.local().await?.etcd.compact().await.map(drop)
     }
 
     /// A control plane of the test bed's own.

@@ -12,6 +12,8 @@ use kube::core::WatchEvent;
 use kube::{Client, Config};
 use serde_json::{Value, json};
 
+use crate::secrets;
+
 /// How long an answer may take. An API server gives up after 60 s; on loopback it has answered long before this.
 const ANSWER: Duration = Duration::from_secs(30);
 
@@ -19,6 +21,8 @@ const ANSWER: Duration = Duration::from_secs(30);
 #[derive(Clone)]
 pub struct KubeApi {
     client: Client,
+    /// Whom it acts as, if not as itself.
+    user: Option<String>,
 }
 
 /// A change that a watch reports.
@@ -32,6 +36,7 @@ pub enum Change {
 
 /// A kubeconfig with a bearer token, in the shape Gardener writes it into its access Secrets.
 pub fn kubeconfig(server: &str, authority: &str, token: &str) -> String {
+    secrets::all().hold(token);
     let authority = STANDARD.encode(authority);
     format!(
         r#"apiVersion: v1
@@ -71,13 +76,21 @@ impl KubeApi {
         config.connect_timeout = Some(Duration::from_secs(5));
         // Watches of the test bed end when the test does; requests have a deadline of their own.
         config.read_timeout = None;
-        Ok(Self { client: Client::try_from(config)? })
+        Ok(Self { client: Client::try_from(config)?, user: None })
+    }
+
+    /// The same, as another user. Needs the right to act as others.
+    pub fn acting_as(&self, user: &str) -> Self {
+        Self { client: self.client.clone(), user: Some(user.into()) }
     }
 
     async fn send(&self, method: Method, path: &str, kind: &str, body: Option<&Value>) -> Result<Value, kube::Error> {
         let bytes = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
-        let request = Request::builder().method(method).uri(path).header(http::header::CONTENT_TYPE, kind).body(bytes);
-        answered(self.client.request(request.map_err(kube::Error::HttpError)?)).await
+        let mut request = Request::builder().method(method).uri(path).header(http::header::CONTENT_TYPE, kind);
+        if let Some(user) = &self.user {
+            request = request.header("Impersonate-User", user);
+        }
+        answered(self.client.request(request.body(bytes).map_err(kube::Error::HttpError)?)).await
     }
 
     /// The body of an answer that is no JSON.
@@ -186,6 +199,7 @@ impl KubeApi {
         });
         let answer = self.post(&path, &request).await?;
         let token = answer["status"]["token"].as_str().context("no token in the answer")?;
+        secrets::all().hold(token);
         Ok(token.into())
     }
 }

@@ -14,7 +14,8 @@
 //!
 //! [`Bed`] holds what all scenarios of a test process share, [`Seed`] is a control plane with Gardener's
 //! resources and roles, [`Shoot`] is one cluster whose control plane lives in a namespace of a seed. Everything that is
-//! started ends with the test process, however that ends ([`leash`]).
+//! started ends with the test process, however that ends ([`leash`]), and whatever the programs under test say is searched for
+//! credentials ([`secrets`]).
 
 pub mod audit;
 pub mod bed;
@@ -26,6 +27,7 @@ pub mod page;
 pub mod prober;
 pub mod process;
 pub mod relay;
+pub mod secrets;
 pub mod seed;
 pub mod shoot;
 pub mod stand_in;

@@ -9,6 +9,8 @@ pub const GARDEN: &str = "garden";
 pub const PROBER: &str = "dependency-watchdog-prober";
 /// The prober's ServiceAccount in a shoot, in kube-system.
 pub const PROBE: &str = "dependency-watchdog-probe";
+/// The weeder's ServiceAccount in [`GARDEN`].
+pub const WEEDER: &str = "dependency-watchdog-weeder";
 /// The prober's name among the users of a seed.
 pub const PROBER_USER: &str = "system:serviceaccount:garden:dependency-watchdog-prober";
 /// The prober's name among the users of a shoot.
@@ -106,16 +108,35 @@ pub fn seed_access() -> Vec<Manifest> {
          "verbs": ["get", "list", "watch", "update", "patch"]},
         {"apiGroups": ["machine.sapcloud.io"], "resources": ["machines"], "verbs": read},
     ]);
-    let garden = json!([
-        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]},
-        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": ["dwd-prober-leader-election"],
-         "verbs": ["get", "watch", "update"]},
-        {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "get", "update", "patch"]},
-    ]);
     let mut manifests = vec![namespace(GARDEN), account(GARDEN, PROBER)];
     manifests.extend(grant("gardener.cloud:dependency-watchdog-prober", None, (GARDEN, PROBER), everywhere));
+    let garden = in_garden("dwd-prober-leader-election");
     manifests.extend(grant("gardener.cloud:dependency-watchdog-prober", Some(GARDEN), (GARDEN, PROBER), garden));
     manifests
+}
+
+/// The weeder's account and roles on a seed (rules 82 and 83).
+pub fn weeder_access() -> Vec<Manifest> {
+    let read = json!(["get", "list", "watch"]);
+    let everywhere = json!([
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch", "delete"]},
+        {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": read},
+    ]);
+    let mut manifests = vec![account(GARDEN, WEEDER)];
+    manifests.extend(grant("gardener.cloud:dependency-watchdog-weeder", None, (GARDEN, WEEDER), everywhere));
+    let garden = in_garden("dwd-weeder-leader-election");
+    manifests.extend(grant("gardener.cloud:dependency-watchdog-weeder", Some(GARDEN), (GARDEN, WEEDER), garden));
+    manifests
+}
+
+/// What an agent may do in the namespace garden: elect its leader by this Lease, and tell (rule 83).
+fn in_garden(lease: &str) -> Value {
+    json!([
+        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]},
+        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": [lease],
+         "verbs": ["get", "watch", "update"]},
+        {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "get", "update", "patch"]},
+    ])
 }
 
 /// What an operator grants beside that, who lets the prober scale StatefulSets and custom resources.

@@ -1,4 +1,4 @@
-//! What the watchdog itself serves: `/metrics`, `/healthz`, `/readyz`.
+//! What the watchdog itself serves: `/metrics`, `/healthz`, `/readyz`, `/statusz`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -22,17 +22,31 @@ const ANSWER: Duration = Duration::from_secs(10);
 /// # Errors
 /// When it does not serve it (yet), or does not answer.
 pub async fn page(log: &Path, path: &str) -> Result<(u16, String)> {
-    let what = if path == "/metrics" { "serving metrics" } else { "serving health" };
-    let told = lines(log, what);
-    let address = told.last().and_then(|line| line["address"].as_str()).with_context(|| format!("not yet {what}"))?;
+    let address = address(log, path)?;
     let exchange = async {
-        let mut stream = TcpStream::connect(address).await?;
+        let mut stream = TcpStream::connect(&address).await?;
         stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").as_bytes()).await?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await?;
         anyhow::Ok(answer)
     };
     let answer = timeout(ANSWER, exchange).await.with_context(|| format!("{path}: no answer within {ANSWER:?}"))??;
+    parse(&answer)
+}
+
+/// Where the process that writes this log serves a page.
+///
+/// # Errors
+/// When it does not serve it (yet).
+pub fn address(log: &Path, path: &str) -> Result<String> {
+    let what = if path == "/metrics" { "serving metrics" } else { "serving health" };
+    let told = lines(log, what);
+    let address = told.last().and_then(|line| line["address"].as_str()).with_context(|| format!("not yet {what}"))?;
+    Ok(address.into())
+}
+
+/// Status and body of an answer.
+pub(crate) fn parse(answer: &str) -> Result<(u16, String)> {
     let (head, body) = answer.split_once("\r\n\r\n").context("no HTTP")?;
     let status = head.split(' ').nth(1).context("no status")?.parse()?;
     Ok((status, body.into()))

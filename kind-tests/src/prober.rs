@@ -5,11 +5,12 @@ use std::process::ExitStatus;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::manifests::SECRET;
+use crate::page::SERVED;
 use crate::process::{Process, lines, tail};
 use crate::seed::Seed;
 
@@ -55,7 +56,11 @@ impl ProberConfig {
         Self { file: Some(file), ..Self::default() }
     }
 
-    fn text(&self) -> Result<String> {
+    /// The file's content.
+    ///
+    /// # Errors
+    /// When it is to be read from a file that cannot be read.
+    pub fn text(&self) -> Result<String> {
         if let Some(file) = &self.file {
             return std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()));
         }
@@ -94,16 +99,18 @@ fn gardener_dependents(machine_delay: &str) -> Vec<Value> {
     dependents
 }
 
-/// The binary under test: DEPENDENCY_WATCHDOG_BIN, or the one that cargo has built beside this test.
+/// The binary under test: DEPENDENCY_WATCHDOG_BIN, or the one that cargo has built beside this program, or beside the folder
+/// with this test.
 pub fn binary() -> Result<PathBuf> {
     if let Some(path) = std::env::var_os("DEPENDENCY_WATCHDOG_BIN") {
         return Ok(path.into());
     }
-    let test = std::env::current_exe()?;
-    let folder = test.parent().and_then(Path::parent).unwrap_or(Path::new("."));
-    let path = folder.join("dependency-watchdog");
-    ensure!(path.is_file(), "{} is missing: build it first, or name it in DEPENDENCY_WATCHDOG_BIN", path.display());
-    Ok(path)
+    let this = std::env::current_exe()?;
+    let mut places = this.ancestors().skip(1).take(2).map(|folder| folder.join("dependency-watchdog"));
+    let found = places.find(|path| path.is_file());
+    found.with_context(|| {
+        format!("no dependency-watchdog near {}: build it, or name it in DEPENDENCY_WATCHDOG_BIN", this.display())
+    })
 }
 
 /// A running prober. Dropping it kills it.
@@ -129,10 +136,9 @@ impl Prober {
             "--enable-leader-election=true".into(),
             // Gardener's arguments end here. Several probers share this machine, so none takes a fixed port.
             format!("--kubeconfig={}", kubeconfig.display()),
-            "--metrics-bind-addr=0".into(),
-            "--health-bind-addr=0".into(),
             "--pprof-bind-addr=0".into(),
         ];
+        args.extend(SERVED.map(Into::into));
         args.extend(config.args);
         let process = Process::start("prober", &binary()?, &args, &log)?;
         seed.set_log(log.clone());
@@ -155,6 +161,11 @@ impl Prober {
     /// Holds it up, or lets it go on.
     pub fn pause(&self, paused: bool) -> Result<()> {
         self.process.signal(if paused { Signal::SIGSTOP } else { Signal::SIGCONT })
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> i32 {
+        self.process.id()
     }
 
     /// Its exit status, or none while it runs.

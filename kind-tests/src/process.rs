@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use tokio::process::{Child, Command};
 
-use crate::leash;
+use crate::{leash, secrets};
 
 /// A running program in a process group of its own. Dropping it kills the group.
 pub struct Process {
@@ -19,11 +19,18 @@ pub struct Process {
     child: Child,
     pid: Pid,
     log: PathBuf,
+    /// Whether it is the program under test, which may tell no credentials.
+    tested: bool,
 }
 
 impl Process {
     /// Starts a program; its standard output and error are appended to `log`.
     pub fn start(name: &str, program: &Path, args: &[String], log: &Path) -> Result<Self> {
+        Self::start_in(&[], name, program, args, log)
+    }
+
+    /// The same with more environment variables.
+    pub fn start_in(environment: &[(String, String)], name: &str, program: &Path, args: &[String], log: &Path) -> Result<Self> {
         let output =
             File::options().create(true).append(true).open(log).with_context(|| format!("cannot open {}", log.display()))?;
         let child = Command::new(program)
@@ -32,13 +39,18 @@ impl Process {
             .stdout(output.try_clone()?)
             .stderr(output)
             .env_remove("KUBECONFIG")
+            .envs(environment.iter().cloned())
             .process_group(0)
             .kill_on_drop(true)
             .spawn()
             .with_context(|| format!("cannot start {}", program.display()))?;
         let pid = child.id().and_then(|id| i32::try_from(id).ok()).ok_or_else(|| anyhow!("{name} has no process id"))?;
         leash::hold(pid)?;
-        Ok(Self { name: name.into(), child, pid: Pid::from_raw(pid), log: log.into() })
+        let tested = program.file_stem().is_some_and(|name| name == "dependency-watchdog");
+        if tested {
+            secrets::all().watch(log);
+        }
+        Ok(Self { name: name.into(), child, pid: Pid::from_raw(pid), log: log.into(), tested })
     }
 
     /// Its process id, which is its process group's too.
@@ -48,6 +60,9 @@ impl Process {
 
     /// Sends a signal to this process alone.
     pub fn signal(&self, signal: Signal) -> Result<()> {
+        if self.tested && matches!(signal, Signal::SIGTERM | Signal::SIGKILL) {
+            secrets::all().search_pages(&self.log);
+        }
         kill(self.pid, signal).with_context(|| format!("cannot send {signal} to {}", self.name))
     }
 
@@ -73,6 +88,9 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         if matches!(self.child.try_wait(), Ok(None)) {
+            if self.tested {
+                secrets::all().search_pages(&self.log);
+            }
             // It may end at this very moment; then there is nothing left to kill.
             let _ = killpg(self.pid, Signal::SIGKILL);
         }

@@ -39,6 +39,8 @@ struct Route {
     target: SocketAddr,
     /// Grows when every open connection is to be closed.
     epoch: u64,
+    /// Grows when every open connection is to stand still for good.
+    frozen: u64,
 }
 
 /// A TCP relay on a free port of 127.0.0.1. Dropping it closes everything.
@@ -54,7 +56,7 @@ impl Relay {
     pub async fn start(target: SocketAddr) -> Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.context("no port for a relay")?;
         let address = listener.local_addr()?;
-        let (route, receiver) = watch::channel(Route { path: Path::Open, target, epoch: 0 });
+        let (route, receiver) = watch::channel(Route { path: Path::Open, target, epoch: 0, frozen: 0 });
         let counters = Arc::new(Counters::default());
         let task = tokio::spawn(accept(listener, receiver, counters.clone()));
         Ok(Self { address, route, counters, task })
@@ -81,6 +83,12 @@ impl Relay {
     /// Closes every open connection; new ones are welcome.
     pub fn cut(&self) {
         self.route.send_modify(|route| route.epoch += 1);
+    }
+
+    /// Lets every open connection stand still for good, and tells neither end; new ones are welcome. So acts a network that has
+    /// forgotten them.
+    pub fn freeze(&self) {
+        self.route.send_modify(|route| route.frozen += 1);
     }
 
     /// Connections accepted so far.
@@ -149,6 +157,12 @@ async fn carry(mut client: TcpStream, mut route: watch::Receiver<Route>, counter
                 return;
             }
             _ if now.epoch != begin.epoch => return,
+            _ if now.frozen != begin.frozen => {
+                if route.changed().await.is_err() {
+                    return;
+                }
+                continue;
+            }
             Path::Stalled => {
                 if route.changed().await.is_err() {
                     return;
@@ -160,8 +174,9 @@ async fn carry(mut client: TcpStream, mut route: watch::Receiver<Route>, counter
         let server = match &mut server {
             Some(server) => server,
             None => match TcpStream::connect(now.target).await {
-                Ok(stream) => server.insert(stream),
-                Err(_) => return,
+                // What is passed on piece by piece must not wait for the acknowledgement of the piece before.
+                Ok(stream) if stream.set_nodelay(true).is_ok() && client.set_nodelay(true).is_ok() => server.insert(stream),
+                _ => return,
             },
         };
         tokio::select! {

@@ -21,6 +21,7 @@ use crate::kube_api::{Change, KubeApi};
 use crate::leash;
 use crate::manifests::{GARDEN, Manifest, PROBER, PROBER_USER, SCALERS, definitions, seed_access};
 use crate::prober::Prober;
+use crate::secrets;
 use crate::wait::eventually;
 
 /// A seed.
@@ -115,6 +116,16 @@ impl Seed {
     /// Tells where the prober writes its log.
     pub fn set_log(&self, log: PathBuf) {
         *self.log.lock().unwrap_or_else(PoisonError::into_inner) = log;
+    }
+
+    /// Searches all Events for credentials.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub async fn search_events(&self) -> Result<()> {
+        let events = self.api().get("/api/v1/events").await?;
+        secrets::all().search("an Event", events.to_string().as_bytes());
+        Ok(())
     }
 
     /// What a prober asked of this seed, since the seed was prepared.

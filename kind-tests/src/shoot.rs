@@ -44,7 +44,7 @@ pub struct ShootPlan {
     pub body: Body,
     /// Whether the prober's Secret is there from the beginning.
     pub secret: bool,
-    /// Whether a 403 in the shoot is part of the story.
+    /// Whether a 403 is part of the story.
     pub forbidden: bool,
     /// How far the nodes' clocks are ahead of ours, from the beginning; node by node, 0 for the rest.
     pub skew: Vec<TimeDelta>,
@@ -127,12 +127,12 @@ impl Shoot {
     /// Ends the scenario: nothing was forbidden, and the next one finds clean control planes.
     pub async fn end(self) -> Result<()> {
         self.delete_cluster().await?;
-        let mut asked = self.asked_of_seed();
         if !self.forbidden {
-            asked.extend(self.asked());
+            let asked = [self.asked_of_seed(), self.asked()].concat();
+            let forbidden: Vec<_> = asked.iter().filter(|asked| asked.code == 403).collect();
+            ensure!(forbidden.is_empty(), "forbidden: {forbidden:#?}");
         }
-        let forbidden: Vec<_> = asked.iter().filter(|asked| asked.code == 403).collect();
-        ensure!(forbidden.is_empty(), "forbidden: {forbidden:#?}");
+        self.seed.search_events().await?;
         let api = self.seed.api();
         let paths = [self.path("/apis/apps/v1", "deployments"), self.path(MACHINES, "machines"), self.path("/api/v1", "secrets")];
         try_join_all(paths.iter().map(|path| api.delete(path))).await?;

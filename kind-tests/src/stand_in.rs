@@ -1,8 +1,9 @@
-//! A stand-in for an API server in trouble: it speaks TLS and answers every request alike.
+//! A stand-in for an API server in trouble, or in bad hands: it speaks TLS and answers every request alike.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use rustls::pki_types::pem::PemObject;
@@ -14,7 +15,16 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::control_plane::Certificate;
 
-/// A server that answers every request with one status. Dropping it closes everything.
+/// What every request is answered.
+#[derive(Clone, Debug)]
+pub struct Script {
+    /// What is sent first.
+    pub first: Vec<u8>,
+    /// What is sent again and again after that, each time after a pause, until the client goes away.
+    pub then: Option<(Vec<u8>, Duration)>,
+}
+
+/// A server that answers every request alike. Dropping it closes everything.
 pub struct StandIn {
     address: SocketAddr,
     requests: Arc<AtomicU64>,
@@ -24,12 +34,6 @@ pub struct StandIn {
 impl StandIn {
     /// Serves with this certificate. `headers` are whole lines, such as `Retry-After: 3`.
     pub async fn start(certificate: &Certificate, status: u16, headers: &[&str]) -> Result<Self> {
-        let chain = vec![CertificateDer::from_pem_slice(certificate.certificate.as_bytes())?];
-        let key = PrivateKeyDer::from_pem_slice(certificate.key.as_bytes())?;
-        let config = rustls::ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key)?;
-        let acceptor = TlsAcceptor::from(Arc::new(config));
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await.context("no port")?;
-        let address = listener.local_addr()?;
         let body = format!(
             r#"{{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"Failure","message":"in trouble","code":{status}}}"#
         );
@@ -37,17 +41,29 @@ impl StandIn {
         for header in headers {
             head.push_str(&format!("{header}\r\n"));
         }
-        let answer: Arc<str> = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()).into();
+        let first = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()).into_bytes();
+        Self::follow(certificate, Script { first, then: None }).await
+    }
+
+    /// Serves with this certificate, by this script.
+    pub async fn follow(certificate: &Certificate, script: Script) -> Result<Self> {
+        let chain = vec![CertificateDer::from_pem_slice(certificate.certificate.as_bytes())?];
+        let key = PrivateKeyDer::from_pem_slice(certificate.key.as_bytes())?;
+        let config = rustls::ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key)?;
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.context("no port")?;
+        let address = listener.local_addr()?;
+        let script = Arc::new(script);
         let requests = Arc::new(AtomicU64::new(0));
         let counter = requests.clone();
         let task = tokio::spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
                 while connections.try_join_next().is_some() {}
-                let (acceptor, answer, counter) = (acceptor.clone(), answer.clone(), counter.clone());
+                let (acceptor, script, counter) = (acceptor.clone(), script.clone(), counter.clone());
                 connections.spawn(async move {
                     // A client that goes away has nothing to be told.
-                    let _ = serve(stream, acceptor, &answer, &counter).await;
+                    let _ = serve(stream, acceptor, &script, &counter).await;
                 });
             }
         });
@@ -71,7 +87,7 @@ impl Drop for StandIn {
     }
 }
 
-async fn serve(stream: TcpStream, acceptor: TlsAcceptor, answer: &str, requests: &AtomicU64) -> Result<()> {
+async fn serve(stream: TcpStream, acceptor: TlsAcceptor, script: &Script, requests: &AtomicU64) -> Result<()> {
     let mut stream = acceptor.accept(stream).await?;
     let (mut seen, mut chunk) = (Vec::new(), [0; 4096]);
     loop {
@@ -79,7 +95,12 @@ async fn serve(stream: TcpStream, acceptor: TlsAcceptor, answer: &str, requests:
         while let Some(end) = seen.windows(4).position(|window| window == b"\r\n\r\n") {
             seen.drain(..end + 4);
             requests.fetch_add(1, Ordering::Relaxed);
-            stream.write_all(answer.as_bytes()).await?;
+            stream.write_all(&script.first).await?;
+            while let Some((piece, pause)) = &script.then {
+                tokio::time::sleep(*pause).await;
+                stream.write_all(piece).await?;
+                stream.flush().await?;
+            }
         }
         let count = stream.read(&mut chunk).await?;
         if count == 0 {

@@ -1,6 +1,7 @@
 //! kube-apiserver, with RBAC enforced and an audit log.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -16,9 +17,17 @@ use crate::wait::eventually;
 /// The bearer token of the test bed itself, a cluster administrator. Valid on loopback for as long as a test runs.
 pub const ADMIN_TOKEN: &str = "administrator-of-the-test-bed";
 
+/// It takes some seconds of a core to be ready, and others may start at the same time.
+const START: Duration = Duration::from_secs(90);
+
 /// A running kube-apiserver.
 pub struct ApiServer {
-    process: Process,
+    process: Mutex<Arc<Process>>,
+    name: String,
+    program: PathBuf,
+    args: Vec<String>,
+    log: PathBuf,
+    api: KubeApi,
     port: u16,
     authority: String,
     audit: Audit,
@@ -46,7 +55,7 @@ impl ApiServer {
         let mut last = String::new();
         for attempt in 0..TRIES {
             let [port] = free_ports()?;
-            let args = [
+            let args = vec![
                 format!("--etcd-servers={}", etcd.url()),
                 format!("--etcd-prefix=/{name}"),
                 "--bind-address=127.0.0.1".into(),
@@ -67,10 +76,11 @@ impl ApiServer {
                 format!("--audit-log-path={}", audit.display()),
             ];
             let log = folder.join(format!("log-{attempt}"));
-            let mut process = Process::start(name, &programs.join("kube-apiserver"), &args, &log)?;
+            let program = programs.join("kube-apiserver");
+            let mut process = Process::start(name, &program, &args, &log)?;
             let config = kubeconfig(&format!("https://127.0.0.1:{port}"), &authority.certificate(), ADMIN_TOKEN);
             let api = KubeApi::connect(&config).await?;
-            let ready = eventually("kube-apiserver is ready", Duration::from_secs(90), async || {
+            let ready = eventually("kube-apiserver is ready", START, async || {
                 if process.ended()?.is_some() {
                     return Ok(false);
                 }
@@ -79,7 +89,9 @@ impl ApiServer {
             .await
             .with_context(|| process.tail(5))?;
             if ready {
-                return Ok(Self { process, port, authority: authority.certificate(), audit: Audit::of(&audit) });
+                let process = Mutex::new(Arc::new(process));
+                let (authority, audit) = (authority.certificate(), Audit::of(&audit));
+                return Ok(Self { process, name: name.into(), program, args, log, api, port, authority, audit });
             }
             last = process.tail(5);
         }
@@ -107,7 +119,37 @@ impl ApiServer {
     }
 
     /// The process, to be stopped, continued or killed.
-    pub fn process(&self) -> &Process {
-        &self.process
+    pub fn process(&self) -> Arc<Process> {
+        self.current().clone()
+    }
+
+    /// Starts it on the same port after it was killed, and waits until it is ready. What it knew it reads from etcd.
+    ///
+    /// # Errors
+    /// When it cannot be started, or does not get ready.
+    pub async fn start_again(&self) -> Result<()> {
+        let mut last = String::new();
+        for _ in 0..TRIES {
+            let mut process = Process::start(&self.name, &self.program, &self.args, &self.log)?;
+            // A connection of somebody else's may happen to begin on its port at this moment.
+            let ready = eventually("kube-apiserver is ready again", START, async || {
+                if process.ended()?.is_some() {
+                    return Ok(false);
+                }
+                self.api.text("/readyz").await.map(|_| true)
+            })
+            .await
+            .with_context(|| process.tail(5))?;
+            last = process.tail(5);
+            *self.current() = Arc::new(process);
+            if ready {
+                return Ok(());
+            }
+        }
+        bail!("kube-apiserver does not start again: {last}")
+    }
+
+    fn current(&self) -> MutexGuard<'_, Arc<Process>> {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -4,9 +4,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Result;
+use nix::sys::signal::Signal;
+use tokio::time::Instant;
 
 use crate::leash;
 use crate::process::Process;
+
+/// Kubernetes' default terminationGracePeriodSeconds.
+const TERMINATION_GRACE: Duration = Duration::from_secs(30);
 
 /// A kube-controller-manager that can be stopped and started like the Deployment it stands for.
 pub struct ControllerManager {
@@ -41,6 +46,15 @@ impl ControllerManager {
             self.process = None;
         }
         Ok(())
+    }
+
+    /// Asks it to end, as a kubelet does, and waits for that; how long it took, or none if it did not run.
+    pub async fn terminate(&mut self) -> Result<Option<Duration>> {
+        let Some(mut process) = self.process.take() else { return Ok(None) };
+        let began = Instant::now();
+        process.signal(Signal::SIGTERM)?;
+        process.end(TERMINATION_GRACE).await?;
+        Ok(Some(began.elapsed()))
     }
 
     /// Whether it runs.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::StreamExt;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
@@ -14,6 +15,8 @@ pub const READY_AFTER: &str = "bed.example.org/ready-after";
 
 /// How often it looks whether a change is due.
 const TICK: Duration = Duration::from_millis(25);
+/// Writes in flight: enough for a seed on which hundreds of Deployments change at once.
+const IN_FLIGHT: usize = 16;
 /// How long pods take to start or end, unless an annotation says otherwise.
 const USUAL: Duration = Duration::from_millis(200);
 
@@ -52,10 +55,12 @@ impl Kubelets {
 pub(super) async fn run(kubelets: std::sync::Arc<Kubelets>, api: KubeApi) {
     loop {
         sleep(TICK).await;
-        for (path, wanted) in kubelets.take_due() {
+        // As on a real seed, no kubelet waits for another.
+        let write = async |(path, wanted): (String, i64)| {
             let status = json!({"status": {"replicas": wanted, "readyReplicas": wanted, "availableReplicas": wanted}});
             // Gone meanwhile, or written again: the watch tells.
             let _ = api.merge(&format!("{path}/status"), &status).await;
-        }
+        };
+        futures::stream::iter(kubelets.take_due()).for_each_concurrent(IN_FLIGHT, write).await;
     }
 }

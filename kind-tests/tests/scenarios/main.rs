@@ -13,12 +13,14 @@ mod crash;
 mod credentials;
 mod dependents;
 mod election;
+mod faults;
 mod frugality;
 mod given;
 mod instruments;
 mod kinds;
 mod lifecycle;
 mod outage;
+mod rbac;
 mod reachability;
 mod weeder;
 

@@ -3,7 +3,7 @@
 
 mod election;
 pub mod ground;
-mod plane;
+pub mod plane;
 
 use std::collections::BTreeMap;
 

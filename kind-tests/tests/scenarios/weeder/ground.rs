@@ -9,18 +9,16 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use kind_tests::audit::Asked;
-use kind_tests::manifests::{GARDEN, Manifest};
+use kind_tests::manifests::{GARDEN, WEEDER, weeder_access};
 use kind_tests::page::{SERVED, metrics};
 use kind_tests::process::{Process, lines, tail};
 use kind_tests::shoot::PATIENCE;
 use kind_tests::{Bed, Seed, eventually, prober};
 use nix::sys::signal::Signal;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::OnceCell;
 
-const ACCOUNT: &str = "dependency-watchdog-weeder";
 const USER: &str = "system:serviceaccount:garden:dependency-watchdog-weeder";
-const LEASE: &str = "dwd-weeder-leader-election";
 /// The node of all pods: without one none becomes an endpoint.
 pub const NODE: &str = "weeder";
 
@@ -50,7 +48,7 @@ impl Ground {
     /// A ground for one scenario, with no weeder yet.
     pub async fn own(bed: &'static Bed) -> Result<Arc<Self>> {
         let seed = bed.own_seed().await?;
-        seed.apply(access()).await?;
+        seed.apply(weeder_access()).await?;
         let node = json!({"metadata": {"name": NODE, "labels": {"bed": "weeder"}}});
         seed.apply(vec![("/api/v1/nodes".into(), node)]).await?;
         let file = |name: &str| seed.folder().join(name);
@@ -70,7 +68,7 @@ impl Ground {
     pub async fn weeder(&self, args: &[&str]) -> Result<Weeder> {
         let serial = self.weeders.fetch_add(1, Ordering::Relaxed);
         let (kubeconfig, log) = (self.seed.folder().join(format!("weeder-kubeconfig-{serial}")), self.log(serial));
-        let token = self.seed.api().token(GARDEN, ACCOUNT).await?;
+        let token = self.seed.api().token(GARDEN, WEEDER).await?;
         std::fs::write(&kubeconfig, self.seed.plane().kubeconfig(&self.seed.plane().url(), &token))?;
         let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/weeder.yaml");
         let mut all = vec![
@@ -183,42 +181,4 @@ impl Drop for Paused<'_> {
         // When it has ended meanwhile, the scenario notices that by itself.
         let _ = self.0.signal(Signal::SIGCONT);
     }
-}
-
-/// The weeder's account and roles on a seed (rules 82 and 83).
-fn access() -> Vec<Manifest> {
-    let (rbac, group) = ("/apis/rbac.authorization.k8s.io/v1", "rbac.authorization.k8s.io");
-    let read = json!(["get", "list", "watch"]);
-    let everywhere = json!([
-        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch", "delete"]},
-        {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": read},
-    ]);
-    let garden = json!([
-        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]},
-        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": [LEASE], "verbs": ["get", "watch", "update"]},
-        {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "get", "update", "patch"]},
-    ]);
-    let mut manifests = vec![(
-        format!("/api/v1/namespaces/{GARDEN}/serviceaccounts"),
-        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"namespace": GARDEN, "name": ACCOUNT}}),
-    )];
-    let roles = [
-        ("Cluster", rbac.to_owned(), Value::Null, everywhere),
-        ("", format!("{rbac}/namespaces/{GARDEN}"), json!(GARDEN), garden),
-    ];
-    for (prefix, base, namespace, rules) in roles {
-        let (role, metadata) =
-            (format!("{prefix}Role"), json!({"name": "gardener.cloud:dependency-watchdog-weeder", "namespace": namespace}));
-        let collection = |kind: &str| format!("{base}/{}s", kind.to_lowercase());
-        let version = format!("{group}/v1");
-        manifests.push((collection(&role), json!({"apiVersion": version, "kind": role, "metadata": metadata, "rules": rules})));
-        let binding = format!("{role}Binding");
-        let object = json!({
-            "apiVersion": version, "kind": binding, "metadata": metadata,
-            "roleRef": {"apiGroup": group, "kind": role, "name": metadata["name"]},
-            "subjects": [{"kind": "ServiceAccount", "namespace": GARDEN, "name": ACCOUNT}],
-        });
-        manifests.push((collection(&binding), object));
-    }
-    manifests
 }

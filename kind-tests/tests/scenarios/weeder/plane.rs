@@ -156,9 +156,15 @@ impl Plane {
 
     /// Nothing but what was expected has been deleted by the weeder, and nothing was forbidden to it.
     pub async fn end(self, deleted: usize) -> Result<()> {
+        self.ground.lawful()?;
+        self.clear(deleted).await
+    }
+
+    /// Nothing but what was expected has been deleted by the weeder.
+    pub async fn clear(self, deleted: usize) -> Result<()> {
         let deletes = self.ground.deletes(&self.namespace);
         ensure!(deletes.len() == deleted, "expected {deleted} deletions: {deletes:?}");
-        self.ground.lawful()?;
+        self.ground.seed.search_events().await?;
         for collection in
             [self.path("/apis/apps/v1", "replicasets"), self.path("/api/v1", "services"), self.path("/api/v1", "pods")]
         {

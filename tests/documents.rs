@@ -1,0 +1,156 @@
+//! What docs/ claims can be looked up: every fault has its row, and every test that is named exists.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// How many faults there are; docs/reliability.md numbers them from 1.
+const FAULTS: usize = 75;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn document(name: &str) -> String {
+    fs::read_to_string(root().join("docs").join(name)).expect("the document")
+}
+
+/// The names of all test functions in a folder: what follows an attribute that ends in `test`, or stands in `proptest!`.
+fn tests_in(folder: &Path, found: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            if !path.file_name().is_some_and(|name| name == "target" || name == ".git") {
+                tests_in(&path, found);
+            }
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.extend(tests_of(&fs::read_to_string(&path).expect("a source")));
+        }
+    }
+}
+
+fn tests_of(source: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut is_test = false;
+    for line in source.lines().map(str::trim) {
+        if line.starts_with("#[test]") || line.starts_with("#[tokio::test") {
+            is_test = true;
+        } else if let Some(rest) = line.strip_prefix("fn ").or_else(|| line.strip_prefix("async fn "))
+            && std::mem::take(&mut is_test)
+        {
+            found.extend(rest.split('(').next().map(str::to_owned));
+        }
+    }
+    found
+}
+
+/// The cells of the rows of all tables.
+fn rows(document: &str) -> Vec<Vec<&str>> {
+    let rows = document.lines().filter(|line| line.starts_with("| "));
+    rows.map(|row| row.trim_matches('|').split(" | ").map(str::trim).collect()).collect()
+}
+
+/// What stands in backticks.
+fn named(cell: &str) -> Vec<&str> {
+    cell.split('`').skip(1).step_by(2).collect()
+}
+
+#[test]
+fn every_fault_has_a_row_and_every_row_names_tests_that_exist() {
+    let document = document("reliability.md");
+    let mut exist = BTreeSet::new();
+    tests_in(root(), &mut exist);
+    let mut seen = Vec::new();
+    for row in rows(&document) {
+        let [number, _, _, tests] = row.as_slice() else { continue };
+        let Ok(number) = number.parse::<usize>() else { continue };
+        let tests = named(tests);
+        assert!(!tests.is_empty(), "fault {number} names no test");
+        for test in tests {
+            assert!(exist.contains(test), "fault {number} names {test}, which does not exist");
+        }
+        seen.push(number);
+    }
+    seen.sort_unstable();
+    assert_eq!(seen, (1..=FAULTS).collect::<Vec<_>>(), "each fault has one row");
+}
+
+#[test]
+fn every_test_that_the_security_document_names_exists() {
+    let document = document("security.md");
+    let mut exist = BTreeSet::new();
+    tests_in(root(), &mut exist);
+    let looks_like_a_test = |name: &&str| {
+        name.matches('_').count() >= 4
+            && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+            && !name.starts_with("dwd_")
+    };
+    let named: Vec<_> = rows(&document)
+        .iter()
+        .flat_map(|row| row.iter().flat_map(|cell| named(cell)).collect::<Vec<_>>())
+        .filter(looks_like_a_test)
+        .collect();
+    assert!(named.len() > 10, "{named:?}");
+    for test in named {
+        assert!(exist.contains(test), "{test} does not exist");
+    }
+}
+
+#[test]
+fn no_crate_of_the_workspace_may_hold_unsafe_code() {
+    let manifest = |folder: &str| fs::read_to_string(root().join(folder).join("Cargo.toml")).expect("a manifest");
+    let workspace = manifest("");
+    assert!(workspace.contains("unsafe_code = \"forbid\""));
+    let members = workspace.split_once("members = [").and_then(|(_, rest)| rest.split_once(']')).expect("members").0;
+    let members: Vec<&str> = members.split('"').skip(1).step_by(2).collect();
+    assert!(members.len() > 5, "{members:?}");
+    for member in members.into_iter().chain([""]) {
+        assert!(manifest(member).contains("[lints]\nworkspace = true"), "{member:?} does not take part in the workspace's lints");
+    }
+}
+
+#[test]
+fn a_test_is_known_by_its_attribute() {
+    let source = "#[test]\nfn one() {}\nfn none() {}\n#[tokio::test(start_paused = true)]\nasync fn two() {\n#[test]\n#[ignore]\nfn three() {";
+    assert_eq!(tests_of(source), ["one", "two", "three"]);
+}
+
+/// Every Markdown file that people read.
+fn pages() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut folders = vec![root.join("docs"), root.join("deploy")];
+    let mut pages: Vec<PathBuf> =
+        ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"].map(|name| root.join(name)).into();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                pages.push(path);
+            }
+        }
+    }
+    pages
+}
+
+#[test]
+fn every_link_between_pages_leads_somewhere_and_every_page_is_in_the_book() {
+    let mut dead = Vec::new();
+    for page in pages() {
+        let text = std::fs::read_to_string(&page).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
+        for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let file = target.split('#').next().unwrap_or_default();
+            let is_elsewhere = file.is_empty() || file.contains("://") || file.contains(' ');
+            if !is_elsewhere && !page.with_file_name("").join(file).exists() {
+                dead.push(format!("{}: {target}", page.display()));
+            }
+        }
+    }
+    assert!(dead.is_empty(), "{dead:#?}");
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
+    let summary = std::fs::read_to_string(docs.join("SUMMARY.md")).expect("a summary");
+    let in_docs = pages().into_iter().filter_map(|page| page.strip_prefix(&docs).ok().map(|page| page.display().to_string()));
+    let missing: Vec<String> = in_docs.filter(|page| page != "SUMMARY.md" && !summary.contains(&format!("({page})"))).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
