@@ -1,0 +1,93 @@
+//! The Go program, kept running.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::thread;
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use serde_json::Value;
+
+/// The value Go reads, or the words in which it refuses.
+pub type Answer = Result<Value, String>;
+
+/// A running program that answers for Go's libraries. It ends when this is dropped.
+pub struct Reference {
+    child: Child,
+    questions: Option<ChildStdin>,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Reference {
+    /// Builds the program, unless that is done, and starts it.
+    ///
+    /// # Errors
+    /// When it cannot be built (for lack of Go, say) or started.
+    pub fn start() -> Result<Self> {
+        let program = program()?;
+        let mut child = Command::new(&program)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("starting {}", program.display()))?;
+        let questions = child.stdin.take();
+        let answers = BufReader::new(child.stdout.take().context("the program has no standard output")?);
+        Ok(Self { child, questions, answers })
+    }
+
+    /// Asks one question.
+    ///
+    /// # Errors
+    /// When the program does not answer.
+    pub fn ask(&mut self, question: &Value) -> Result<Answer> {
+        let questions = self.questions.as_mut().context("it was told to end")?;
+        writeln!(questions, "{question}")?;
+        self.answer(question)
+    }
+
+    /// Asks many questions at once, which takes far fewer switches between the two processes; the answers are in their order.
+    ///
+    /// # Errors
+    /// When the program does not answer them all.
+    pub fn ask_all(&mut self, asked: &[Value]) -> Result<Vec<Answer>> {
+        let mut questions = self.questions.take().context("it was told to end")?;
+        let lines: String = asked.iter().map(|question| format!("{question}\n")).collect();
+        // By a thread of its own: the program stops to read when nobody takes its answers.
+        thread::scope(|scope| {
+            let writer = scope.spawn(|| questions.write_all(lines.as_bytes()));
+            let answers: Result<Vec<Answer>> = asked.iter().map(|question| self.answer(question)).collect();
+            writer.join().map_err(|_| anyhow!("writing crashed"))??;
+            answers
+        })
+        .inspect(|_| self.questions = Some(questions))
+    }
+
+    fn answer(&mut self, question: &Value) -> Result<Answer> {
+        let mut line = String::new();
+        self.answers.read_line(&mut line)?;
+        ensure!(!line.is_empty(), "the program ended at {question}");
+        let mut answer: Value = serde_json::from_str(&line).with_context(|| line.clone())?;
+        let Some(fields) = answer.as_object_mut() else { bail!("{line}: not an object") };
+        Ok(match fields.remove("error") {
+            Some(Value::String(error)) => Err(error),
+            _ => Ok(fields.remove("value").unwrap_or_default()),
+        })
+    }
+}
+
+impl Drop for Reference {
+    fn drop(&mut self) {
+        // It ends with its standard input.
+        self.questions = None;
+        let _ = self.child.wait();
+    }
+}
+
+/// The program's path, which `build` prints the folder of.
+fn program() -> Result<PathBuf> {
+    let build = Path::new(env!("CARGO_MANIFEST_DIR")).join("build");
+    let output = Command::new(&build).stderr(Stdio::inherit()).output().with_context(|| build.display().to_string())?;
+    ensure!(output.status.success(), "{} failed, see above", build.display());
+    let folder = String::from_utf8(output.stdout)?;
+    Ok(Path::new(folder.trim()).join("reference-answers"))
+}
