@@ -1,0 +1,78 @@
+//! What a process uses: tasks, connections, file descriptors, threads, memory.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use kind_tests::page::Metrics;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::replica::Replica;
+
+/// The pages are made from memory, at once.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// What a process uses at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Vitals {
+    /// Which of the replica's processes.
+    pub serial: usize,
+    pub tasks: u64,
+    pub files: u64,
+    pub sockets: u64,
+    pub threads: u64,
+    pub resident_kib: u64,
+    /// Whether it leads.
+    pub leads: bool,
+    /// Tasks of shoots that have panicked.
+    pub panics: u64,
+}
+
+impl Vitals {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// When the process does not run or does not answer.
+    pub async fn read(replica: &Replica) -> Result<Self> {
+        let id = replica.id().context("it does not run")?;
+        let address = replica.metrics_address().context("it does not say where it serves metrics")?;
+        let metrics = Metrics::read(&page(&address, "/metrics").await?)?;
+        let value = |series: &str| metrics.values.get(series).map_or(0, |value| *value as u64);
+        let status = std::fs::read_to_string(format!("/proc/{id}/status"))?;
+        let field = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            line.and_then(|line| line.split_whitespace().next()?.parse().ok()).with_context(|| name.to_owned())
+        };
+        let files = std::fs::read_dir(format!("/proc/{id}/fd"))?.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
+        let files: Vec<String> = files.map(|target| target.to_string_lossy().into_owned()).collect();
+        Ok(Self {
+            serial: replica.log().1,
+            tasks: value("dwd_tasks"),
+            files: files.len() as u64,
+            sockets: files.iter().filter(|file| file.starts_with("socket:")).count() as u64,
+            threads: field("Threads:")?,
+            resident_kib: field("VmRSS:")?,
+            leads: metrics
+                .values
+                .iter()
+                .any(|(series, value)| series.starts_with("leader_election_master_status") && *value == 1.0),
+            panics: value("dwd_panics_total"),
+        })
+    }
+}
+
+/// A page that a process serves.
+async fn page(address: &str, path: &str) -> Result<String> {
+    let exchange = async {
+        let mut stream = TcpStream::connect(address).await?;
+        stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").as_bytes()).await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        anyhow::Ok(answer)
+    };
+    let answer = timeout(ANSWER, exchange).await.with_context(|| format!("{path}: no answer within {ANSWER:?}"))??;
+    let (head, body) = answer.split_once("\r\n\r\n").context("no HTTP")?;
+    anyhow::ensure!(head.split(' ').nth(1) == Some("200"), "{head}");
+    Ok(body.to_owned())
+}

@@ -1,0 +1,100 @@
+//! Who leads until when, by the renewals that the seed took, and whether anybody writes after that.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use memory_api::{Record as Request, Source};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::ledger::{Kind, Ledger};
+use crate::pace::ELECTION;
+use crate::weather::Reading;
+
+/// A request may be read a moment after it was sent.
+const WAY: Duration = Duration::from_millis(500);
+
+/// The time that each replica has as the leader. Replicas are told apart by their users.
+#[derive(Debug, Default)]
+pub struct Fences(Mutex<HashMap<String, Renewal>>);
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Renewal {
+    /// A write to its Lease has arrived and is not applied yet.
+    under_way: Option<Instant>,
+    /// When the last one arrived that made it the leader.
+    renewed: Option<Instant>,
+}
+
+impl Fences {
+    /// A request arrives.
+    pub fn request(&self, request: &Request, ledger: &Ledger, climate: Reading, now: Instant) {
+        if !request.is_write() {
+            return;
+        }
+        let mut fences = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if request.resource.starts_with("leases") {
+            fences.entry(request.user.clone()).or_default().under_way = Some(now);
+            return;
+        }
+        if !(request.resource.starts_with("deployments") || request.resource == "pods") {
+            return;
+        }
+        let renewed = fences.get(&request.user).and_then(|renewal| renewal.renewed);
+        let limit = ELECTION[1] + WAY + climate.lag;
+        let late = renewed.map(|renewed| now - renewed);
+        if late.is_none_or(|late| late > limit) {
+            let told = match late {
+                Some(late) => format!("{} writes {:.2} s after its last renewal", request.user, late.as_secs_f64()),
+                None => format!("{} writes and does not lead", request.user),
+            };
+            ledger.found(Kind::Unfenced, &request.namespace, format!("{told}: {} {}", request.method, request.path), Vec::new());
+        }
+    }
+
+    /// A Lease was written; whoever's request arrived last has written it.
+    pub fn lease(&self, lease: &Value, source: Source) {
+        if source != Source::Client {
+            return;
+        }
+        let held = lease["spec"]["holderIdentity"].as_str().is_some_and(|holder| !holder.is_empty());
+        let mut fences = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let latest = fences.values_mut().filter(|renewal| renewal.under_way.is_some()).max_by_key(|renewal| renewal.under_way);
+        if let Some(renewal) = latest {
+            let arrived = renewal.under_way.take();
+            renewal.renewed = if held { arrived } else { None };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn request(user: &str, resource: &str) -> Request {
+        Request { user: user.into(), resource: resource.into(), verb: "patch".into(), ..Request::default() }
+    }
+
+    #[test]
+    fn a_write_counts_as_unfenced_after_the_leaders_time() {
+        let (fences, now) = (Fences::default(), Instant::now());
+        let ledger = Ledger::new(now);
+        let climate = Reading { clear_since: None, weeding_since: None, suspended: false, lag: Duration::ZERO };
+        let write = |user: &str, after: f64| {
+            let before = ledger.all();
+            fences.request(&request(user, "deployments.apps"), &ledger, climate, now + Duration::from_secs_f64(after));
+            ledger.all() - before
+        };
+        assert_eq!(write("a", 0.0), 1, "it never led");
+        fences.request(&request("a", "leases.coordination.k8s.io"), &ledger, climate, now);
+        assert_eq!(write("a", 0.0), 1, "its request is under way");
+        fences.lease(&json!({"spec": {"holderIdentity": "x"}}), Source::Client);
+        assert_eq!((write("a", 7.0), write("b", 1.0), write("a", 7.6)), (0, 1, 1));
+        fences.request(&request("a", "leases.coordination.k8s.io"), &ledger, climate, now + Duration::from_secs(8));
+        fences.lease(&json!({"spec": {"holderIdentity": ""}}), Source::Client);
+        assert_eq!(write("a", 8.1), 1, "it has given the Lease up");
+    }
+}

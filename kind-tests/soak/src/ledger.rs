@@ -1,0 +1,198 @@
+//! What was found and counted.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// What the oracle can find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Scaled down although the nodes renewed.
+    WrongDown,
+    /// Restored during an outage.
+    WrongUp,
+    /// A write that is wrong in itself: memory lost, overwritten or 0.
+    Memory,
+    /// Written for a shoot that must be left alone.
+    Disobedient,
+    /// Written by a process whose time as the leader was over.
+    Unfenced,
+    /// A pod deleted that must not be.
+    WrongDeletion,
+    /// An outage without an answer.
+    Missed,
+    /// A clean outage that was answered after the first node's end.
+    TooLate,
+    /// Healthy, and not restored.
+    NotRestored,
+    /// A crash-looping pod left alone although its Service had recovered.
+    NotWeeded,
+    /// Not at rest in the end.
+    Unrest,
+    /// Tasks, connections, file descriptors or memory that grow.
+    Leak,
+    /// A process that ended, panicked or leaked a token.
+    Process,
+    /// A request that was forbidden.
+    Forbidden,
+}
+
+impl Kind {
+    pub const ALL: [Self; 14] = [
+        Self::WrongDown,
+        Self::WrongUp,
+        Self::Memory,
+        Self::Disobedient,
+        Self::Unfenced,
+        Self::WrongDeletion,
+        Self::Missed,
+        Self::TooLate,
+        Self::NotRestored,
+        Self::NotWeeded,
+        Self::Unrest,
+        Self::Leak,
+        Self::Process,
+        Self::Forbidden,
+    ];
+
+    /// As the table says it.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::WrongDown => "scale-downs of shoots whose nodes did renew",
+            Self::WrongUp => "restores during an outage",
+            Self::Memory => "writes that lose, overwrite or zero a memory, or touch anything else",
+            Self::Disobedient => "writes for shoots that are paused or must not be probed",
+            Self::Unfenced => "writes after the last renewal and renewDeadline",
+            Self::WrongDeletion => "deletions of pods that must stay",
+            Self::Missed => "outages missed although complete answers could be had",
+            Self::TooLate => "clean outages answered after the first node's end",
+            Self::NotRestored => "shoots not restored although complete answers could be had",
+            Self::NotWeeded => "crash-looping pods left alone after their Service's recovery",
+            Self::Unrest => "shoots not back at rest",
+            Self::Leak => "leaks of tasks, connections, file descriptors or memory",
+            Self::Process => "processes that ended, panicked or printed a token",
+            Self::Forbidden => "requests that were forbidden",
+        }
+    }
+
+    /// As the JSON line says it.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::WrongDown => "wrong_scale_downs",
+            Self::WrongUp => "wrong_restores",
+            Self::Memory => "wrong_memories",
+            Self::Disobedient => "disobedient_writes",
+            Self::Unfenced => "unfenced_writes",
+            Self::WrongDeletion => "wrong_deletions",
+            Self::Missed => "missed_outages",
+            Self::TooLate => "late_answers",
+            Self::NotRestored => "not_restored",
+            Self::NotWeeded => "not_weeded",
+            Self::Unrest => "not_at_rest",
+            Self::Leak => "leaks",
+            Self::Process => "process_failures",
+            Self::Forbidden => "forbidden_requests",
+        }
+    }
+}
+
+/// One thing found.
+#[derive(Clone, Debug)]
+pub struct Violation {
+    pub at: Duration,
+    pub kind: Kind,
+    pub place: String,
+    pub told: String,
+    pub story: Vec<String>,
+}
+
+/// What was found and counted.
+#[derive(Debug)]
+pub struct Ledger {
+    pub start: Instant,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    found: BTreeMap<Kind, u64>,
+    /// With evidence; no more than [`SHOWN`].
+    violations: Vec<Violation>,
+    counts: BTreeMap<&'static str, u64>,
+    /// Milliseconds from a clean outage's being beyond doubt to all being at 0.
+    latencies: Vec<u32>,
+}
+
+/// Violations whose evidence is kept.
+const SHOWN: usize = 20;
+/// Latencies kept: those of a day.
+const LATENCIES: usize = 1_000_000;
+
+impl Ledger {
+    /// Nothing yet.
+    pub fn new(start: Instant) -> Self {
+        Self { start, inner: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts one more.
+    pub fn count(&self, what: &'static str) {
+        *self.lock().counts.entry(what).or_default() += 1;
+    }
+
+    /// How many there were.
+    pub fn counted(&self, what: &str) -> u64 {
+        self.lock().counts.get(what).copied().unwrap_or_default()
+    }
+
+    /// All counts.
+    pub fn counts(&self) -> BTreeMap<&'static str, u64> {
+        self.lock().counts.clone()
+    }
+
+    /// Notes how long an answer took.
+    pub fn answered(&self, after: Duration) {
+        let mut inner = self.lock();
+        if inner.latencies.len() < LATENCIES {
+            inner.latencies.push(u32::try_from(after.as_millis()).unwrap_or(u32::MAX));
+        }
+    }
+
+    /// The median, the 99th percentile and the longest of the answers, in milliseconds.
+    pub fn latencies(&self) -> Option<[u32; 3]> {
+        let mut all = self.lock().latencies.clone();
+        all.sort_unstable();
+        let at = |part: usize| all.get((all.len().checked_sub(1)?) * part / 100).copied();
+        Some([at(50)?, at(99)?, at(100)?])
+    }
+
+    /// Something was found.
+    pub fn found(&self, kind: Kind, place: &str, told: String, story: Vec<String>) {
+        let at = self.start.elapsed();
+        let mut inner = self.lock();
+        *inner.found.entry(kind).or_default() += 1;
+        if inner.violations.len() < SHOWN {
+            inner.violations.push(Violation { at, kind, place: place.to_owned(), told, story });
+        }
+    }
+
+    /// How much of this kind was found.
+    pub fn total(&self, kind: Kind) -> u64 {
+        self.lock().found.get(&kind).copied().unwrap_or_default()
+    }
+
+    /// How much was found of all kinds.
+    pub fn all(&self) -> u64 {
+        self.lock().found.values().sum()
+    }
+
+    /// The evidence from the `from`th violation on.
+    pub fn violations(&self, from: usize) -> Vec<Violation> {
+        self.lock().violations.get(from..).unwrap_or_default().to_vec()
+    }
+}

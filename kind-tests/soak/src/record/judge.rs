@@ -1,0 +1,174 @@
+//! Judging: at every tick what must be done, at every write whether it may be made.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::{Episode, Record, SAMPLES, Sample};
+use crate::ledger::Kind;
+use crate::pace::{BEAT, CLEAN, DOWN_LIMIT, FINDING_AGE, OBEDIENCE, SUSPENDED_FINDING_AGE, UP_LIMIT};
+use crate::truth::{Judgement, judge};
+use crate::weather::Reading;
+use crate::writes::{Dependent, Way, way};
+
+/// How long a write may be on its way inside of the seed, delayed by a fault.
+const UNDER_WAY: Duration = Duration::from_secs(8);
+/// An outage that is in doubt for so long is over.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// What the oracle finds.
+pub type Finding = (Kind, String);
+
+/// What a tick brought.
+#[derive(Debug, Default)]
+pub struct Tick {
+    pub findings: Vec<Finding>,
+    /// An outage that is over.
+    pub over: Option<Episode>,
+}
+
+impl Record {
+    /// Looks at the shoot as it is now. To be called about ten times a second.
+    pub fn tick(&mut self, climate: Reading, now: Instant) -> Tick {
+        let (judgement, api) = self.look(climate, now);
+        // Since when nothing has kept anybody from knowing and acting.
+        let left_alone = self.stopped_since.is_some() || self.paused_since.is_some();
+        let able = climate.clear_since.zip(api).filter(|_| !left_alone).map(|(climate, api)| climate.max(api));
+        let able = able.map(|able| able.max(self.watched_from)).filter(|able| *able <= now);
+        let mut tick = Tick { findings: Vec::new(), over: self.follow(judgement, able, climate.lag, now) };
+
+        let exposed = judgement.must_down && able.is_some() && !self.is_safe();
+        if let Some(late) = lasted(&mut self.exposed_since, exposed, DOWN_LIMIT + climate.lag, now) {
+            let told = format!("an outage for {:.1} s with complete answers at hand, and not all is at 0", late.as_secs_f64());
+            tick.findings.push((Kind::Missed, told));
+        }
+        let stuck = judgement.must_up && able.is_some() && !self.is_restored();
+        if let Some(late) = lasted(&mut self.stuck_since, stuck, UP_LIMIT + climate.lag, now) {
+            let told = format!("healthy for {:.1} s with complete answers at hand, and not all is restored", late.as_secs_f64());
+            tick.findings.push((Kind::NotRestored, told));
+        }
+        for (_, told) in &tick.findings {
+            self.note(now, format!("ORACLE: {told}"));
+        }
+        tick
+    }
+
+    /// Judges by how it is now, and remembers that.
+    fn look(&mut self, climate: Reading, now: Instant) -> (Judgement, Option<Instant>) {
+        let since = climate.clear_since.unwrap_or(now).max(self.watched_from);
+        let mut judgement = judge(&self.leases(since, now), self.grace);
+        if now < self.unsettled_until {
+            judgement = Judgement { may_down: true, may_up: true, must_down: false, must_up: false };
+        }
+        let api = self.api.clear_since(now);
+        if self.samples.len() == SAMPLES {
+            self.samples.pop_front();
+        }
+        self.samples.push_back(Sample { at: now, judgement, answers: api.is_some() });
+        (judgement, api)
+    }
+
+    /// Follows an outage; the one that is over now.
+    fn follow(&mut self, judgement: Judgement, able: Option<Instant>, lag: Duration, now: Instant) -> Option<Episode> {
+        if judgement.must_down {
+            let safe = self.is_safe() && !self.dependents.is_empty();
+            if self.episode.is_none() {
+                let counted = self.nodes.values().filter(|node| node.backed && node.counts);
+                let first_end = counted.map(|node| node.renewed + self.grace).min();
+                let clean = able.is_some_and(|able| now - able >= CLEAN) && !safe;
+                self.note(now, format!("outage beyond doubt{}", if clean { ", clean" } else { "" }));
+                self.episode = Some(Episode { began: now, last: now, clean, first_end, safe_at: None, lag: Duration::ZERO });
+            }
+            if let Some(episode) = &mut self.episode {
+                episode.last = now;
+                if safe {
+                    episode.safe_at.get_or_insert(now);
+                }
+                if episode.safe_at.is_none_or(|safe| now - safe < PAUSE) {
+                    episode.lag = episode.lag.max(lag);
+                }
+                // What happens later in it may excuse a late answer.
+                episode.clean &= able.is_some() || episode.safe_at.is_some();
+            }
+            return None;
+        }
+        let over = self.episode.filter(|episode| now - episode.last > PAUSE)?;
+        self.episode = None;
+        self.note(now, format!("outage over, met {:?}", over.met()));
+        Some(over)
+    }
+
+    /// Judges a write of the watchdog to a dependent at the moment at which it is applied.
+    pub fn written(&mut self, name: &str, before: &Value, after: &Value, climate: Reading, now: Instant) -> Option<Finding> {
+        let (was, is) = (Dependent::of(before), Dependent::of(after));
+        self.note(now, format!("the watchdog writes {name}: {was} -> {is}"));
+        let finding = self.judge_write(name, before, after, climate, now).err();
+        if let Some((_, told)) = &finding {
+            self.note(now, format!("ORACLE: {told}"));
+        }
+        finding
+    }
+
+    fn judge_write(&mut self, name: &str, before: &Value, after: &Value, climate: Reading, now: Instant) -> Result<(), Finding> {
+        let way = way(before, after).map_err(|why| (Kind::Memory, format!("{name}: {why}")))?;
+        self.arrivals.retain(|(at, _)| now - *at < UNDER_WAY);
+        let place = self.arrivals.iter().position(|(_, arrived)| arrived == name);
+        let arrived = place.and_then(|place| self.arrivals.remove(place)).map_or(now, |(at, _)| at);
+        let obedience = OBEDIENCE + climate.lag;
+        for (since, what) in [(self.stopped_since, "must not be probed"), (self.paused_since, "is paused")] {
+            if let Some(told) = since.filter(|since| arrived > *since + obedience) {
+                let late = (arrived - told).as_secs_f64();
+                return Err((Kind::Disobedient, format!("{name} is written {late:.1} s after the shoot {what}")));
+            }
+        }
+        let (right, kind, what): (fn(&Judgement) -> bool, _, _) = match way {
+            Way::HandsOff => return Ok(()),
+            Way::Down => (|judgement| judgement.may_down, Kind::WrongDown, "scaled down although the nodes renewed"),
+            Way::Up => (|judgement| judgement.may_up, Kind::WrongUp, "restored during an outage"),
+        };
+        self.look(climate, now);
+        // The last complete look that it can rest on was made while the API server last answered.
+        let age = if climate.suspended { SUSPENDED_FINDING_AGE } else { FINDING_AGE } + climate.lag;
+        let before_it = |sample: &&Sample| sample.at <= arrived;
+        let answered =
+            self.samples.iter().rev().filter(before_it).find(|sample| sample.answers).map_or(arrived, |sample| sample.at);
+        let from = answered.min(arrived) - age;
+        let mut window = self.samples.iter().filter(|sample| sample.at >= from).peekable();
+        if window.peek().is_none() || window.any(|sample| right(&sample.judgement)) {
+            return Ok(());
+        }
+        let silent: Vec<String> = self.nodes.iter().map(|(name, node)| node_line(name, node, now)).collect();
+        Err((kind, format!("{name} is {what}; {}", silent.join(", "))))
+    }
+}
+
+/// For how long a condition has lasted, once it has for longer than the limit; told once, then counted anew.
+fn lasted(since: &mut Option<Instant>, holds: bool, limit: Duration, now: Instant) -> Option<Duration> {
+    if !holds {
+        *since = None;
+        return None;
+    }
+    let lasted = now - *since.get_or_insert(now);
+    (lasted > limit).then(|| {
+        *since = Some(now);
+        lasted
+    })
+}
+
+fn node_line(name: &str, node: &super::Node, now: Instant) -> String {
+    let silent = now.saturating_duration_since(node.renewed);
+    let mut line = format!("{name} silent for {:.1} s", silent.as_secs_f64());
+    for (holds, word) in [
+        (!node.skew.is_zero(), " (skewed)"),
+        (!node.backed, " (no machine)"),
+        (!node.counts, " (does not count)"),
+        (node.cut && silent > BEAT, " (cut)"),
+    ] {
+        line.push_str(if holds { word } else { "" });
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+use std::time::Duration;
+
+use memory_api::gardener::{PROTECTED, REPLICAS};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::super::episode::Met;
+use super::super::{Node, Record};
+use super::*;
+use crate::pace::GRACE;
+
+const BEAT_S: f64 = 2.0;
+
+/// A shoot of three nodes whose time is made up.
+struct Tale {
+    record: Record,
+    start: Instant,
+    now: f64,
+    climate: Reading,
+    found: Vec<Kind>,
+    over: Vec<Episode>,
+}
+
+impl Tale {
+    fn new() -> Self {
+        let start = Instant::now();
+        let mut record = Record::new("shoot".into(), start);
+        for name in ["a", "b", "c"] {
+            record.nodes.insert(name.into(), Node::new(start, Duration::ZERO));
+        }
+        record.dependents.insert("kcm".into(), Dependent::of(&free(2)));
+        let climate = Reading { clear_since: Some(start), weeding_since: Some(start), suspended: false, lag: Duration::ZERO };
+        Self { record, start, now: 0.0, climate, found: Vec::new(), over: Vec::new() }
+    }
+
+    fn at(&self) -> Instant {
+        self.start + Duration::from_secs_f64(self.now)
+    }
+
+    /// Lets time go on; nodes that are not cut renew every 2 s.
+    fn go(mut self, seconds: f64) -> Self {
+        let end = self.now + seconds;
+        while self.now < end {
+            self.now += 0.1;
+            let now = self.at();
+            for node in self.record.nodes.values_mut() {
+                if !node.cut && now - node.renewed >= Duration::from_secs_f64(BEAT_S) {
+                    node.renewed = now;
+                }
+            }
+            let tick = self.record.tick(self.climate, now);
+            self.found.extend(tick.findings.into_iter().map(|(kind, _)| kind));
+            self.over.extend(tick.over);
+        }
+        self
+    }
+
+    fn cut(mut self, cut: bool) -> Self {
+        self.record.nodes.values_mut().for_each(|node| node.cut = cut);
+        self
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Record, Instant)) -> Self {
+        let now = self.at();
+        change(&mut self.record, now);
+        self
+    }
+
+    /// The watchdog writes; what the oracle says of that.
+    fn write(&mut self, before: &Value, after: &Value) -> Option<Kind> {
+        let finding = self.record.written("kcm", before, after, self.climate, self.at());
+        self.record.dependents.insert("kcm".into(), Dependent::of(after));
+        finding.map(|(kind, _)| kind)
+    }
+
+    fn down(&mut self) -> Option<Kind> {
+        self.write(&free(2), &held())
+    }
+
+    fn up(&mut self) -> Option<Kind> {
+        self.write(&held(), &free(2))
+    }
+}
+
+fn free(replicas: i64) -> Value {
+    json!({"metadata": {}, "spec": {"replicas": replicas}, "status": {"readyReplicas": replicas}})
+}
+
+fn held() -> Value {
+    json!({"metadata": {"annotations": {REPLICAS: "2", PROTECTED: ""}}, "spec": {"replicas": 0}, "status": {"readyReplicas": 2}})
+}
+
+#[test]
+fn an_outage_that_is_answered_and_ends_well_is_right() {
+    let mut tale = Tale::new().go(20.0).cut(true).go(6.5);
+    assert_eq!(tale.down(), None);
+    let mut tale = tale.go(20.0).cut(false).go(2.5);
+    assert_eq!(tale.up(), None);
+    let tale = tale.go(60.0);
+    assert_eq!(tale.found, []);
+    assert_eq!(tale.over.iter().map(|episode| (episode.met(), episode.clean)).collect::<Vec<_>>(), [(Met::InTime, true)]);
+}
+
+#[test]
+fn a_scale_down_of_a_healthy_shoot_is_wrong() {
+    assert_eq!(Tale::new().go(20.0).down(), Some(Kind::WrongDown));
+    assert_eq!(Tale::new().go(20.0).cut(true).go(3.0).down(), Some(Kind::WrongDown), "too early");
+    assert_eq!(Tale::new().go(20.0).cut(true).go(10.0).cut(false).go(3.0).down(), None, "decided before they were back");
+    assert_eq!(Tale::new().go(20.0).cut(true).go(10.0).cut(false).go(8.0).down(), Some(Kind::WrongDown), "long after that");
+}
+
+#[test]
+fn what_was_decided_before_the_answers_ceased_is_right_until_they_come_again() {
+    let silent = |tale: Tale| tale.with(|record, _| record.api.begin()).cut(false).go(20.0);
+    assert_eq!(silent(Tale::new().go(20.0).cut(true).go(8.0)).down(), None);
+    assert_eq!(silent(Tale::new().go(20.0)).down(), Some(Kind::WrongDown), "it was healthy then");
+}
+
+#[test]
+fn a_restore_during_an_outage_is_wrong() {
+    let outage = |after: f64| {
+        let mut tale = Tale::new().go(20.0).cut(true).go(6.5);
+        assert_eq!(tale.down(), None);
+        tale.go(after)
+    };
+    assert_eq!(outage(10.0).up(), Some(Kind::WrongUp));
+    assert_eq!(outage(10.0).cut(false).go(0.2).up(), None, "they are just back");
+}
+
+#[test]
+fn an_outage_is_missed_only_if_answers_could_be_had() {
+    assert_eq!(Tale::new().go(20.0).cut(true).go(30.0).found, [Kind::Missed]);
+    assert_eq!(Tale::new().go(20.0).cut(true).with(|record, _| record.api.begin()).go(60.0).found, []);
+    assert_eq!(Tale::new().go(20.0).cut(true).with(|record, now| record.paused_since = Some(now)).go(60.0).found, []);
+    let mut tale = Tale::new().go(20.0).cut(true);
+    tale.climate.clear_since = None;
+    assert_eq!(tale.go(60.0).found, [], "nobody leads");
+}
+
+#[test]
+fn what_is_not_restored_is_found() {
+    let mut tale = Tale::new().go(20.0).cut(true).go(7.0);
+    assert_eq!(tale.down(), None);
+    assert_eq!(tale.cut(false).go(50.0).found, [Kind::NotRestored]);
+}
+
+#[test]
+fn a_write_for_a_shoot_that_must_be_left_alone_is_found() {
+    let stopped =
+        |after: f64| Tale::new().go(20.0).cut(true).go(8.0).with(|record, now| record.stopped_since = Some(now)).go(after);
+    assert_eq!(stopped(1.5).down(), None, "it was under way");
+    assert_eq!(stopped(2.5).down(), Some(Kind::Disobedient));
+    let mut late = stopped(1.5).with(|record, now| record.arrived("kcm", now)).go(3.0);
+    assert_eq!(late.down(), None, "it arrived in time and was applied late");
+}
+
+#[test]
+fn a_late_answer_is_told_from_one_in_time() {
+    let answered = |after: f64| {
+        let mut tale = Tale::new().go(20.0).cut(true).go(after);
+        assert_eq!(tale.down(), None);
+        tale.go(1.0).cut(false).go(10.0).over[0]
+    };
+    assert_eq!(answered(7.0).met(), Met::InTime);
+    let late = answered(12.0);
+    assert_eq!((late.met(), late.clean), (Met::Late, true));
+    assert!(late.latency().is_some_and(|latency| latency > GRACE / 2), "{late:?}");
+}

@@ -1,0 +1,101 @@
+//! What the nodes really do, and what may or must follow from it. Pure.
+//!
+//! The oracle shares no code with the watchdog: it knows when each node really renewed its lease, whatever the stamps say, and so
+//! can say at any moment whether a scale-down could be right, and whether it would be wrong not to make one.
+
+use std::time::Duration;
+
+/// The share of expired leases from which on there is an outage (rule 22). 3 of 5 and 6 of 10 count.
+const FRACTION: f64 = 0.6;
+/// How far apart the oracle's and an API server's ideas of the moment of a renewal may be.
+const BLUR: Duration = Duration::from_millis(250);
+/// What the lease clock may be off by beyond a beat when clocks differ (D-21).
+const TOLERANCE: Duration = Duration::from_secs(1);
+
+/// The lease of a node that counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// Since when it was not renewed.
+    pub silent: Duration,
+    /// Whether the node's clock differs or differed lately, so that its stamps cannot be taken at their word.
+    pub skewed: bool,
+    /// For how long somebody has been watching it without a break.
+    pub watched: Duration,
+}
+
+/// What may and must be done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Judgement {
+    /// A scale-down can be right.
+    pub may_down: bool,
+    /// A scale-up can be right.
+    pub may_up: bool,
+    /// An outage beyond doubt.
+    pub must_down: bool,
+    /// No outage beyond doubt: what is at 0 is to be restored.
+    pub must_up: bool,
+}
+
+/// Judges the leases that count, for a shoot with this grace period.
+pub fn judge(leases: &[Lease], grace: Duration) -> Judgement {
+    let (threshold, beat) = (grace * 3 / 4, grace / 4);
+    let margin = |lease: &Lease| if lease.skewed { beat + TOLERANCE + BLUR } else { BLUR };
+    let maybe = leases.iter().filter(|lease| lease.silent + margin(lease) >= threshold).count();
+    // Who began to watch a skewed lease late cannot know how long it had been silent before.
+    let known = |lease: &Lease| if lease.skewed { lease.silent.min(lease.watched).saturating_sub(beat) } else { lease.silent };
+    let surely = leases.iter().filter(|lease| known(lease) >= threshold + margin(lease)).count();
+    match leases.len() {
+        0 => Judgement { may_up: true, must_up: true, ..Judgement::default() },
+        // A single candidate never leads to a scale-down, and holds back a scale-up unless its lease is valid (D-20).
+        1 => Judgement { may_up: surely == 0, must_up: maybe == 0, ..Judgement::default() },
+        count => {
+            let fails = |expired: usize| expired as f64 / count as f64 >= FRACTION;
+            Judgement { may_down: fails(maybe), may_up: !fails(surely), must_down: fails(surely), must_up: !fails(maybe) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GRACE: Duration = Duration::from_secs(8);
+
+    fn lease(silent: f64) -> Lease {
+        Lease { silent: Duration::from_secs_f64(silent), skewed: false, watched: Duration::from_secs(60) }
+    }
+
+    fn words(leases: &[Lease]) -> [bool; 4] {
+        let Judgement { may_down, may_up, must_down, must_up } = judge(leases, GRACE);
+        [may_down, may_up, must_down, must_up]
+    }
+
+    #[test]
+    fn renewed_leases_forbid_a_scale_down_and_silent_ones_demand_it() {
+        assert_eq!(words(&[lease(1.0), lease(2.0), lease(0.0)]), [false, true, false, true]);
+        assert_eq!(words(&[lease(7.0), lease(8.0), lease(6.5)]), [true, false, true, false]);
+        assert_eq!(words(&[lease(7.0), lease(8.0), lease(1.0), lease(9.0), lease(0.5)]), [true, false, true, false], "3 of 5");
+        assert_eq!(words(&[lease(7.0), lease(1.0)]), [false, true, false, true], "1 of 2");
+    }
+
+    #[test]
+    fn about_the_threshold_both_can_be_right_and_neither_must_be() {
+        assert_eq!(words(&[lease(6.1), lease(5.9), lease(6.0)]), [true, true, false, false]);
+    }
+
+    #[test]
+    fn fewer_than_two_candidates_never_allow_a_scale_down() {
+        assert_eq!(words(&[]), [false, true, false, true]);
+        assert_eq!(words(&[lease(60.0)]), [false, false, false, false]);
+        assert_eq!(words(&[lease(1.0)]), [false, true, false, true]);
+    }
+
+    #[test]
+    fn a_skewed_lease_is_judged_with_a_margin_and_only_as_far_as_it_was_watched() {
+        let skewed = |silent: f64, watched: u64| Lease { skewed: true, watched: Duration::from_secs(watched), ..lease(silent) };
+        assert_eq!(words(&[skewed(1.9, 60), skewed(1.0, 60)]), [false, true, false, true], "it beats every 2 s");
+        assert_eq!(words(&[skewed(5.0, 60), skewed(5.0, 60)]), [true, true, false, false]);
+        assert_eq!(words(&[skewed(12.0, 60), skewed(12.0, 60)]), [true, false, true, false]);
+        assert_eq!(words(&[skewed(12.0, 3), skewed(12.0, 3)]), [true, true, false, false]);
+    }
+}

@@ -1,0 +1,166 @@
+//! Whether something keeps the watchdog from knowing or acting: faults that are on, and when the last one ended.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Faults of one kind. Several may be on at once.
+#[derive(Clone, Copy, Debug)]
+pub struct Weather {
+    on: u32,
+    clear_from: Instant,
+}
+
+impl Weather {
+    /// Clear from this moment on.
+    pub fn clear_from(clear_from: Instant) -> Self {
+        Self { on: 0, clear_from }
+    }
+
+    /// A fault begins.
+    pub fn begin(&mut self) {
+        self.on += 1;
+    }
+
+    /// A fault ends, whose consequences may last until then.
+    pub fn end(&mut self, clear_from: Instant) {
+        self.on = self.on.saturating_sub(1);
+        self.clear_from = self.clear_from.max(clear_from);
+    }
+
+    /// Since when it has been clear; none while it is not.
+    pub fn clear_since(&self, now: Instant) -> Option<Instant> {
+        (self.on == 0 && self.clear_from <= now).then_some(self.clear_from)
+    }
+}
+
+/// What all shoots share.
+#[derive(Debug)]
+pub struct Climate(Mutex<Inner>);
+
+#[derive(Clone, Copy, Debug)]
+struct Inner {
+    seed: Weather,
+    probers: Weather,
+    weeders: Weather,
+    /// When a prober was last suspended or went on.
+    suspended: Option<Instant>,
+    /// The worst delay of this very process lately, and when.
+    lag: (Duration, Instant),
+    /// The worst of all.
+    worst: Duration,
+}
+
+/// The climate at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Reading {
+    /// Since when the seed has answered and a prober has led.
+    pub clear_since: Option<Instant>,
+    /// The same for the weeder.
+    pub weeding_since: Option<Instant>,
+    /// Whether a prober was suspended lately.
+    pub suspended: bool,
+    /// How late this machine lets processes run at present.
+    pub lag: Duration,
+}
+
+/// How long a lag or a suspension matters.
+const MEMORY: Duration = Duration::from_secs(12);
+
+impl Climate {
+    /// Nothing is wrong from this moment on.
+    pub fn new(clear_from: Instant) -> Self {
+        let weather = Weather::clear_from(clear_from);
+        let inner = Inner {
+            seed: weather,
+            probers: weather,
+            weeders: weather,
+            suspended: None,
+            lag: (Duration::ZERO, clear_from),
+            worst: Duration::ZERO,
+        };
+        Self(Mutex::new(inner))
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut Inner) -> T) -> T {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Changes the seed's weather.
+    pub fn seed(&self, act: impl FnOnce(&mut Weather)) {
+        self.with(|inner| act(&mut inner.seed));
+    }
+
+    /// Changes the probers' weather.
+    pub fn probers(&self, act: impl FnOnce(&mut Weather)) {
+        self.with(|inner| act(&mut inner.probers));
+    }
+
+    /// Changes the weeders' weather.
+    pub fn weeders(&self, act: impl FnOnce(&mut Weather)) {
+        self.with(|inner| act(&mut inner.weeders));
+    }
+
+    /// Notes that a prober is suspended, or goes on.
+    pub fn suspend(&self, now: Instant) {
+        self.with(|inner| inner.suspended = Some(now));
+    }
+
+    /// Notes how late this process was.
+    pub fn lag(&self, lag: Duration, now: Instant) {
+        self.with(|inner| {
+            inner.worst = inner.worst.max(lag);
+            if lag >= inner.lag.0 || now - inner.lag.1 > MEMORY {
+                inner.lag = (lag, now);
+            }
+        });
+    }
+
+    /// The worst lag so far.
+    pub fn worst_lag(&self) -> Duration {
+        self.with(|inner| inner.worst)
+    }
+
+    /// How it is.
+    pub fn read(&self, now: Instant) -> Reading {
+        let inner = self.with(|inner| *inner);
+        let both = |agents: Weather| Some(inner.seed.clear_since(now)?.max(agents.clear_since(now)?));
+        Reading {
+            clear_since: both(inner.probers),
+            weeding_since: both(inner.weeders),
+            suspended: inner.suspended.is_some_and(|at| now - at < MEMORY),
+            lag: if now - inner.lag.1 > MEMORY { Duration::ZERO } else { inner.lag.0 },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_clear_after_the_last_fault_and_its_consequences() {
+        let now = Instant::now();
+        let second = Duration::from_secs(1);
+        let mut weather = Weather::clear_from(now);
+        assert_eq!(weather.clear_since(now), Some(now));
+        weather.begin();
+        weather.begin();
+        weather.end(now + 5 * second);
+        assert_eq!(weather.clear_since(now + 9 * second), None, "the other one is still on");
+        weather.end(now + 3 * second);
+        assert_eq!(weather.clear_since(now + 4 * second), None);
+        assert_eq!(weather.clear_since(now + 5 * second), Some(now + 5 * second));
+    }
+
+    #[test]
+    fn the_worst_lag_is_remembered_for_a_while() {
+        let now = Instant::now();
+        let climate = Climate::new(now);
+        climate.lag(Duration::from_secs(2), now);
+        climate.lag(Duration::from_millis(5), now + Duration::from_secs(1));
+        assert_eq!(climate.read(now + Duration::from_secs(1)).lag, Duration::from_secs(2));
+        assert_eq!(climate.read(now + MEMORY + Duration::from_secs(1)).lag, Duration::ZERO);
+    }
+}

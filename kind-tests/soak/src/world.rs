@@ -1,0 +1,196 @@
+//! The ground on which all happens: the seed, the shoots, and those who act in a real landscape and are not built here.
+//!
+//! The seed is in memory. That is what shows most: each of its writes is told to the oracle at the moment at which it is made, in
+//! order and with the state before, and every fault can be made at any moment.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use kind_tests::Bed;
+use memory_api::{Authority, Fault, MemoryApi, Options, Record as Request, Seen, Source, When, gardener};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+
+use crate::dice::Dice;
+use crate::fences::Fences;
+use crate::ledger::{Kind, Ledger};
+use crate::options::Options as Wishes;
+use crate::record::Record;
+use crate::shoot::real::Real;
+use crate::shoot::{Api, CA, KCM, MCM, Shoot};
+use crate::weather::Climate;
+use crate::weeds::Weeds;
+use crate::writes::Dependent;
+
+/// How long pods take to start or end.
+const PODS: Duration = Duration::from_millis(300);
+const KUBELETS: Duration = Duration::from_millis(100);
+
+/// Everything.
+pub struct World {
+    pub ledger: Arc<Ledger>,
+    pub climate: Arc<Climate>,
+    pub seed: MemoryApi,
+    pub shoots: Vec<Arc<Shoot>>,
+    pub weeds: Arc<Weeds>,
+    pub fences: Arc<Fences>,
+    /// Whether the agents' configs can be read: no process is started while one cannot, since it would end at once, and rightly.
+    pub configs_good: watch::Sender<bool>,
+}
+
+/// The shoots' records by namespace.
+type Records = HashMap<String, Arc<Mutex<Record>>>;
+
+impl World {
+    /// Builds it, with everything at rest and no Cluster yet.
+    pub async fn build(wishes: &Wishes, bed: &Bed) -> Result<Self> {
+        let now = Instant::now();
+        let (ledger, climate) = (Arc::new(Ledger::new(now)), Arc::new(Climate::new(now)));
+        let authority = Authority::new()?;
+        let seed = MemoryApi::start(&authority, Options { history: 4096, requests_kept: 2000, ..Options::default() }).await?;
+        let mut dice = Dice::new(wishes.seed, "world");
+        let mut shoots = Vec::new();
+        for number in 0..wishes.shoots + usize::from(wishes.real) {
+            let real = number == wishes.shoots;
+            let namespace = if real { "shoot--soak--real".to_owned() } else { format!("shoot--soak--{number:03}") };
+            let api = match real {
+                true => Api::Real(Box::new(Real::start(bed).await.context("the real shoot")?)),
+                false => {
+                    let options = Options { history: 64, requests_kept: 64, ..Options::default() };
+                    Api::Memory(MemoryApi::start(&authority, options).await?)
+                }
+            };
+            let wanted = [(KCM, dice.number(1..=3)), (MCM, dice.number(1..=2)), (CA, 1)];
+            shoots.push(Arc::new(Shoot {
+                record: Arc::new(Mutex::new(Record::new(namespace.clone(), now))),
+                wanted: Mutex::new(wanted.into()),
+                seed: seed.store().clone(),
+                namespace,
+                api,
+            }));
+        }
+        let weeds = Arc::new(Weeds::new(seed.store().clone(), shoots.iter().map(|shoot| shoot.namespace.clone())));
+        let fences = Arc::new(Fences::default());
+        let world = Self { ledger, climate, seed, shoots, weeds, fences, configs_good: watch::Sender::new(true) };
+        world.observe();
+        world.seed.store().create(gardener::namespace("garden"))?;
+        for shoot in &world.shoots {
+            let token = match &shoot.api {
+                Api::Memory(api) => {
+                    let token = format!("soak-probe-token-{}", shoot.namespace);
+                    api.access().grant(&token, gardener::shoot_probe());
+                    token
+                }
+                Api::Real(real) => real.token().await?,
+            };
+            shoot.furnish(dice.number(2..=6) as usize, &token).await?;
+        }
+        world.weeds.furnish()?;
+        Ok(world)
+    }
+
+    /// Lets the oracle see all that happens on the seed.
+    fn observe(&self) {
+        let records: Records = self.shoots.iter().map(|shoot| (shoot.namespace.clone(), shoot.record.clone())).collect();
+        let (ledger, climate, weeds, fences) =
+            (self.ledger.clone(), self.climate.clone(), self.weeds.clone(), self.fences.clone());
+        let seen = records.clone();
+        self.seed.store().observe(move |write| match write.resource.plural.as_str() {
+            "deployments" => deployment(&seen, &ledger, &climate, write),
+            "pods" => weeds.pod(write, &ledger, &climate),
+            "leases" => fences.lease(write.after, write.source),
+            _ => {}
+        });
+        let (ledger, climate, fences) = (self.ledger.clone(), self.climate.clone(), self.fences.clone());
+        // A script line that no request meets, but that looks at all of them.
+        let look = move |request: &Request| {
+            let now = Instant::now();
+            fences.request(request, &ledger, climate.read(now), now);
+            if request.is_write()
+                && request.resource.starts_with("deployments.apps")
+                && let Some(record) = records.get(&request.namespace)
+            {
+                record.lock().unwrap_or_else(PoisonError::into_inner).arrived(&request.name, now);
+            }
+            false
+        };
+        self.seed.faults().add(When::matches(look), Fault::Stall);
+    }
+
+    /// The stand-ins for the seed's kubelets: ready replicas follow wanted ones, a moment later.
+    pub async fn kubelets(&self) {
+        let mut due: HashMap<(usize, String), (i64, Instant)> = HashMap::new();
+        loop {
+            sleep(KUBELETS).await;
+            let now = Instant::now();
+            for (number, shoot) in self.shoots.iter().enumerate() {
+                let dependents = shoot.record().dependents.clone();
+                for (name, Dependent { replicas, ready, .. }) in dependents {
+                    let key = (number, name);
+                    if replicas == ready {
+                        due.remove(&key);
+                        continue;
+                    }
+                    let (wanted, at) = *due.entry(key.clone()).or_insert((replicas, now + PODS));
+                    if wanted != replicas {
+                        due.insert(key, (replicas, now + PODS));
+                    } else if at <= now {
+                        due.remove(&key);
+                        if let (Api::Real(real), KCM) = (&shoot.api, key.1.as_str())
+                            && let Err(error) = real.manage(replicas > 0)
+                        {
+                            shoot.note(format!("kube-controller-manager: {error:#}"));
+                        }
+                        shoot.change_deployment(&key.1, |object| {
+                            object["status"] =
+                                json!({"replicas": replicas, "readyReplicas": replicas, "availableReplicas": replicas});
+                        });
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Takes in a change of a dependent, and judges it when the watchdog made it.
+fn deployment(records: &Records, ledger: &Ledger, climate: &Climate, write: &Seen<'_>) {
+    let text = |key: &str| write.after["metadata"][key].as_str().unwrap_or_default();
+    let (namespace, name) = (text("namespace"), text("name"));
+    let Some(record) = records.get(namespace) else { return };
+    let mut record = record.lock().unwrap_or_else(PoisonError::into_inner);
+    let now = Instant::now();
+    if write.deleted {
+        record.dependents.remove(name);
+        return record.note(now, format!("{name} is deleted"));
+    }
+    let is = Dependent::of(write.after);
+    match (write.source, write.before) {
+        (Source::Client, before) => {
+            ledger.count("writes");
+            let reading = climate.read(now);
+            if let Some((kind, told)) = record.written(name, before.unwrap_or(&Value::Null), write.after, reading, now) {
+                let story = record.story(ledger.start);
+                ledger.found(kind, namespace, told, story);
+            }
+        }
+        (Source::Test, before) => {
+            let was = before.map(Dependent::of).unwrap_or_default();
+            if (was.replicas, &was.memory, was.marker, was.ignored) != (is.replicas, &is.memory, is.marker, is.ignored) {
+                record.note(now, format!("others write {name}: {was} -> {is}"));
+            }
+        }
+    }
+    record.dependents.insert(name.to_owned(), is);
+}
+
+/// Counts a request that was forbidden, unless a fault said so.
+pub fn forbidden(ledger: &Ledger, place: &str, api: &MemoryApi, scripted: bool) {
+    let refused: Vec<Request> = api.requests().all().into_iter().filter(|request| request.status == Some(403)).collect();
+    if let Some(request) = refused.first().filter(|_| !scripted) {
+        ledger.found(Kind::Forbidden, place, format!("{request:?}"), Vec::new());
+    }
+    api.requests().clear();
+}
