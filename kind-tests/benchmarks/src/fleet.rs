@@ -1,0 +1,54 @@
+//! Load: what a whole seed full of shoots costs, and how fast the watchdog is when all of them need it at once.
+
+pub mod bare;
+pub mod fill;
+pub mod growth;
+pub mod healthy;
+pub mod heart;
+pub mod light;
+pub mod meltdown;
+pub mod start;
+pub mod usage;
+pub mod watchdog;
+pub mod weeder;
+
+use anyhow::Result;
+use clap::Subcommand;
+use kind_tests::scenario;
+
+/// The token of the probe in light shoots; they take any.
+const TOKEN: &str = "light";
+
+/// The benchmarks of load, and the processes that they start beside the watchdog.
+#[derive(Subcommand)]
+pub enum Benchmark {
+    /// Requests, CPU and memory of healthy shoots.
+    Healthy(healthy::Options),
+    /// All shoots melt down at once, and come back.
+    Meltdown(meltdown::Options),
+    /// What one shoot more costs.
+    Growth(growth::Options),
+    /// The weeder's start, and how soon it deletes.
+    Weeder(weeder::Options),
+    /// The binary's size, and how long it takes to be ready.
+    Start(start::Options),
+    /// Serves light shoots, steered through standard input.
+    #[command(hide = true)]
+    LightShoots(light::Plan),
+    /// Lists the leases of light shoots and drops the answers.
+    #[command(hide = true)]
+    BareLoop,
+}
+
+/// Runs one.
+pub fn run(benchmark: Benchmark) -> Result<()> {
+    match benchmark {
+        Benchmark::Healthy(options) => scenario(async |bed| healthy::run(bed, options).await),
+        Benchmark::Meltdown(options) => scenario(async |bed| meltdown::run(bed, options).await),
+        Benchmark::Growth(options) => tokio::runtime::Runtime::new()?.block_on(growth::run(options)),
+        Benchmark::Weeder(options) => scenario(async |bed| weeder::run(bed, options).await),
+        Benchmark::Start(options) => scenario(async |bed| start::run(bed, options).await),
+        Benchmark::LightShoots(plan) => light::serve(plan),
+        Benchmark::BareLoop => bare::run(),
+    }
+}

@@ -1,0 +1,163 @@
+//! What is on a seed full of shoots: for each its namespace, its Cluster, the Secret with its kubeconfig, its Machines and the
+//! three Deployments; and beside them what is none of the prober's business.
+
+use anyhow::{Result, ensure};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use futures::stream::{self, StreamExt, TryStreamExt};
+use kind_tests::KubeApi;
+use kind_tests::manifests::{CLUSTERS, MACHINES, SECRET};
+use kind_tests::shoot::{CA, KCM, MCM};
+use serde_json::{Value, json};
+
+use super::light::{LightShoots, USUAL_GRACE};
+use crate::report::progress;
+
+/// Requests in flight while a seed is filled: enough to keep a real API server and etcd busy.
+const IN_FLIGHT: usize = 24;
+/// The size of a foreign Secret's value.
+const FOREIGN: usize = 2048;
+/// A Cluster carries the whole CloudProfile and Seed of its shoot; what that comes to.
+const BALLAST: usize = 40 << 10;
+
+/// An object and the collection that it is created in.
+pub type Object = (String, Value);
+
+/// What a seed is filled with.
+#[derive(Clone, Debug)]
+pub struct Filling {
+    /// How many shoots; the first of the light ones.
+    pub shoots: usize,
+    /// How many Secrets that are none of the prober's business, over the shoots' namespaces.
+    pub foreign_secrets: usize,
+    /// Milliseconds after which pods follow the replicas of their Deployment; none: the test bed's usual.
+    pub pods_take: Option<u32>,
+}
+
+/// The namespace of a shoot on the seed.
+pub fn namespace(shoot: usize) -> String {
+    format!("shoot--fleet--{shoot:04}")
+}
+
+/// How many replicas a Deployment has before anything happens: they differ, so that one that is restored from the memory of
+/// another is found out.
+pub fn replicas(shoot: usize, name: &str) -> i64 {
+    match name {
+        KCM => 1 + (shoot % 3) as i64,
+        MCM => 1 + (shoot % 2) as i64,
+        _ => 1,
+    }
+}
+
+/// The path of a Deployment.
+pub fn deployment_path(shoot: usize, name: &str) -> String {
+    format!("/apis/apps/v1/namespaces/{}/deployments/{name}", namespace(shoot))
+}
+
+/// The three that Gardener lets the prober scale.
+pub const DEPENDENTS: [&str; 3] = [KCM, MCM, CA];
+
+/// Everything of one shoot, in the order in which it is to be created; the Cluster, which lets the prober begin, comes last.
+pub fn shoot(shoots: &LightShoots, number: usize, pods_take: Option<u32>) -> Vec<Object> {
+    let namespace = namespace(number);
+    let within = |api: &str, plural: &str| format!("{api}/namespaces/{namespace}/{plural}");
+    let mut objects = vec![(
+        "/api/v1/namespaces".to_owned(),
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": {"gardener.cloud/role": "shoot"}}}),
+    )];
+    objects.extend(
+        DEPENDENTS.map(|name| (within("/apis/apps/v1", "deployments"), deployment(name, replicas(number, name), pods_take))),
+    );
+    let kubeconfig = STANDARD.encode(shoots.kubeconfig(number));
+    objects.push((
+        within("/api/v1", "secrets"),
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": SECRET}, "data": {"kubeconfig": kubeconfig}}),
+    ));
+    objects.extend(shoots.plan.node_names().map(|node| (within(MACHINES, "machines"), machine(&node))));
+    objects.push((CLUSTERS.to_owned(), cluster(&namespace, shoots.plan.grace)));
+    objects
+}
+
+/// Fills a seed through its API.
+pub async fn fill(api: &KubeApi, shoots: &LightShoots, filling: &Filling) -> Result<()> {
+    let begin = tokio::time::Instant::now();
+    let Filling { shoots: count, foreign_secrets, pods_take } = *filling;
+    ensure!(count <= shoots.plan.shoots, "there are only {} light shoots", shoots.plan.shoots);
+    let create = |(collection, object): Object| async move { api.create(&collection, &object).await };
+    // A namespace comes before what is in it, and everything before the Cluster.
+    let stages = |number: usize| {
+        let mut objects = shoot(shoots, number, pods_take);
+        let (last, first) = (objects.split_off(objects.len() - 1), objects.drain(..1).collect::<Vec<_>>());
+        [first, objects, last]
+    };
+    for stage in 0..3 {
+        let objects = stream::iter(0..count).flat_map(|number| stream::iter(stages(number)[stage].clone()));
+        objects.map(create).buffer_unordered(IN_FLIGHT).try_collect::<Vec<()>>().await?;
+        if stage == 1 {
+            progress(format!("{count} shoots with {} Machines after {:.0?}", count * shoots.plan.nodes, begin.elapsed()));
+        }
+    }
+    let foreign = stream::iter(0..foreign_secrets).map(|number| foreign_secret(&namespace(number % count.max(1)), number));
+    foreign.map(create).buffer_unordered(IN_FLIGHT).try_collect::<Vec<()>>().await?;
+    progress(format!("the seed is filled after {:.0?}", begin.elapsed()));
+    Ok(())
+}
+
+fn deployment(name: &str, replicas: i64, pods_take: Option<u32>) -> Value {
+    let labels = json!({"app": "kubernetes", "role": name});
+    let annotations = pods_take.map(|millis| json!({kind_tests::seed::READY_AFTER: millis.to_string()}));
+    let container = json!({
+        "name": name, "image": format!("registry.example.org/{name}:v1.36.3"), "command": [name, "--leader-elect=true"],
+        "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}}, "ports": [{"name": "metrics", "containerPort": 10257}],
+    });
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "labels": labels, "annotations": annotations},
+        "spec": {
+            "replicas": replicas, "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+        },
+    })
+}
+
+fn machine(node: &str) -> Value {
+    json!({
+        "apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "Machine",
+        "metadata": {
+            "name": node, "labels": {"node": node, "name": "shoot--fleet--light-worker-z1", "machine-template-hash": "3452134521"},
+            "annotations": {"machinepriority.machine.sapcloud.io": "3"}, "finalizers": ["machine.sapcloud.io/machine-controller-manager"],
+        },
+        "spec": {
+            "class": {"apiGroup": "machine.sapcloud.io", "kind": "MachineClass", "name": "shoot--fleet--light-worker-z1-f2b5c"},
+            "providerID": format!("aws:///eu-west-1/i-{node}"), "drainTimeout": "2h0m0s", "healthTimeout": "10m0s",
+            "nodeTemplate": {"metadata": {"labels": {"worker.gardener.cloud/pool": "worker", "node.kubernetes.io/role": "node"}}, "spec": {}},
+        },
+        "status": {"currentStatus": {"phase": "Running"}},
+    })
+}
+
+fn cluster(name: &str, grace: u32) -> Value {
+    let controller_manager = (grace != USUAL_GRACE).then(|| json!({"nodeMonitorGracePeriod": format!("{grace}s")}));
+    let shoot = json!({
+        "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot",
+        "metadata": {"name": name.rsplit("--").next(), "namespace": "garden-fleet"},
+        "spec": {
+            "kubernetes": {"version": "1.36.3", "kubeControllerManager": controller_manager},
+            "provider": {"type": "aws", "workers": [{"name": "worker", "minimum": 1, "maximum": 200, "machine": {"type": "m5.2xlarge"}}]},
+        },
+        "status": {"lastOperation": {"type": "Reconcile", "state": "Succeeded", "progress": 100}, "technicalID": name},
+    });
+    // Machine types and images, a thing apart for each.
+    let types: Vec<Value> = (0..BALLAST / 128)
+        .map(|at| json!({"name": format!("m5.{at}xlarge"), "cpu": "8", "gpu": "0", "memory": "32Gi", "usable": true, "architecture": "amd64"}))
+        .collect();
+    json!({
+        "apiVersion": "extensions.gardener.cloud/v1alpha1", "kind": "Cluster", "metadata": {"name": name},
+        "spec": {"shoot": shoot, "seed": {"kind": "Seed"}, "cloudProfile": {"kind": "CloudProfile", "spec": {"machineTypes": types}}},
+    })
+}
+
+fn foreign_secret(namespace: &str, number: usize) -> Object {
+    let value = STANDARD.encode(vec![b'x'; FOREIGN]);
+    let object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": format!("foreign-{number:05}")}, "data": {"value": value}});
+    (format!("/api/v1/namespaces/{namespace}/secrets"), object)
+}

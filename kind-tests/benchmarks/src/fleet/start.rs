@@ -1,0 +1,90 @@
+//! How large the binary is, and how long it takes from its start until it is ready.
+
+use std::net::{SocketAddr, TcpListener};
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use clap::Args;
+use kind_tests::{Bed, prober};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::fill::{Filling, fill};
+use super::light::{LightShoots, Plan};
+use super::watchdog::{Agent, Watchdog};
+use crate::report::{Goal, Report, progress};
+
+/// How often it is asked whether it is ready.
+const LOOK: Duration = Duration::from_millis(1);
+/// It is given up after this.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What is started.
+#[derive(Args, Clone, Debug)]
+pub struct Options {
+    #[command(flatten)]
+    plan: Plan,
+    /// How often it is started.
+    #[arg(long, default_value_t = 11)]
+    times: usize,
+}
+
+/// Runs it.
+pub async fn run(bed: &'static Bed, options: Options) -> Result<()> {
+    let Options { plan, times } = options;
+    let what = format!("the stripped binary, started {times} times, with leader election, on a real seed");
+    let mut report = Report::new("start", what);
+    let size = std::fs::metadata(prober::binary()?)?.len() as f64 / f64::from(1 << 20);
+    report.measured_against("size", "size of the binary", size, "MiB", Goal::Below(15.0));
+
+    let seed = bed.own_seed().await?;
+    let kubeconfig = seed.prober_kubeconfig().await?;
+    progress("starting it on a seed without shoots");
+    let mut empty = starts(&kubeconfig, times).await?;
+    let goal = Goal::Below(0.3);
+    empty.sort_by(f64::total_cmp);
+    report.measured_against("ready", format!("from start to ready, median of {times}"), empty[empty.len() / 2], "s", goal);
+    report.figure("ready_max", "from start to ready, worst", empty[empty.len() - 1], "s");
+
+    let light = LightShoots::start(plan.clone()).await?;
+    fill(seed.api(), &light, &Filling { shoots: plan.shoots, foreign_secrets: 0, pods_take: None }).await?;
+    progress("starting it on a full seed");
+    let mut full = starts(&kubeconfig, times).await?;
+    full.sort_by(f64::total_cmp);
+    let shoots = format!("{} shoots and {} Machines on the seed", plan.shoots, plan.shoots * plan.nodes);
+    report.figure("ready_full", format!("from start to ready with {shoots}, median"), full[full.len() / 2], "s");
+    report.figure("ready_full_max", format!("from start to ready with {shoots}, worst"), full[full.len() - 1], "s");
+    report.print();
+    Ok(())
+}
+
+/// Seconds from exec until `/readyz` answers 200, one start after the other; each gives its Lease up when it ends.
+async fn starts(kubeconfig: &str, times: usize) -> Result<Vec<f64>> {
+    let mut took = Vec::with_capacity(times);
+    for _ in 0..times {
+        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let begin = Instant::now();
+        let prober = Watchdog::start(Agent::Prober, kubeconfig, None, &[format!("--health-bind-addr={address}")])?;
+        let ready = async {
+            while !is_ready(address).await {
+                sleep(LOOK).await;
+            }
+        };
+        ensure!(timeout(PATIENCE, ready).await.is_ok(), "not ready within {PATIENCE:?}");
+        took.push(begin.elapsed().as_secs_f64());
+        ensure!(prober.terminate().await?.success(), "the prober did not end well");
+    }
+    Ok(took)
+}
+
+async fn is_ready(address: SocketAddr) -> bool {
+    let ask = async {
+        let mut stream = TcpStream::connect(address).await?;
+        stream.write_all(b"GET /readyz HTTP/1.0\r\n\r\n").await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        std::io::Result::Ok(answer)
+    };
+    ask.await.is_ok_and(|answer| answer.split(' ').nth(1) == Some("200"))
+}

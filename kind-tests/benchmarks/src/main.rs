@@ -1,0 +1,39 @@
+//! What the watchdog wins and what it costs, measured: each subcommand is one benchmark, which ends by itself, prints a table
+//! that a person can read and, as its last line, the same as JSON.
+//!
+//! ```text
+//!  light shoots (a process of their own) <--probes-- dependency-watchdog, the release binary --watches, writes--> seed
+//!       ^                                                     |                                              (real, or in memory)
+//!       '-- what was asked, how late           CPU and memory from /proc                     audit log: what was asked, and when --'
+//! ```
+
+mod fleet;
+mod race;
+mod report;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(about = "Measures the watchdog", disable_help_subcommand = true)]
+struct Command {
+    #[command(subcommand)]
+    benchmark: Benchmark,
+}
+
+#[derive(Subcommand)]
+enum Benchmark {
+    #[command(flatten)]
+    Fleet(fleet::Benchmark),
+    Race(race::Options),
+    RaceMerge(race::Merge),
+}
+
+fn main() -> anyhow::Result<()> {
+    // An error says that a provider is installed already, and there is only this one.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    match Command::parse().benchmark {
+        Benchmark::Fleet(benchmark) => fleet::run(benchmark),
+        Benchmark::Race(options) => race::run(options),
+        Benchmark::RaceMerge(options) => race::merge(&options),
+    }
+}
