@@ -12,8 +12,12 @@ demo: ## Show an outage and its rescue, in about two minutes; needs Rust only
 	@target/release/demo target/release/dependency-watchdog
 
 .PHONY: build
-build: ## Build the product in release mode
+build: ## Build the product in release mode into target/dist, its symbols beside it
 	cargo build --release --package dependency-watchdog
+	@mkdir -p target/dist
+	objcopy --only-keep-debug target/release/dependency-watchdog target/dist/dependency-watchdog.debug
+	objcopy --strip-all --add-gnu-debuglink=target/dist/dependency-watchdog.debug \
+		target/release/dependency-watchdog target/dist/dependency-watchdog
 
 .PHONY: control-plane
 control-plane: ## Build the test control plane (etcd, kube-apiserver, kube-controller-manager) unless it is cached; needs Go
@@ -22,14 +26,119 @@ control-plane: ## Build the test control plane (etcd, kube-apiserver, kube-contr
 .PHONY: test
 test: ## Run every test, also those on a real control plane; needs Rust and Go
 	@$(MAKE) --no-print-directory --jobs=2 control-plane test-binaries
-	cargo test --workspace
+	cargo test --workspace --exclude deploy-tests
 
 .PHONY: test-binaries
 test-binaries:
 	cargo test --workspace --no-run
 
+.PHONY: kind-tests
+kind-tests: ## Run the scenarios on two kind clusters, which it makes and removes; needs Rust, kind and Docker or podman
+	cargo build --package dependency-watchdog
+	@kind-tests/on-kind cargo test --package kind-tests --test scenarios
+
+.PHONY: deploy-test
+deploy-test: ## Test manifests, chart, alerts, dashboard and image; needs Rust, Go and the package prometheus
+	@$(MAKE) --no-print-directory control-plane
+	@kind-tests/deploy-tests/programs/build
+	cargo build --package dependency-watchdog
+	cargo test --package deploy-tests
+
+.PHONY: image
+image: ## Build the container image: REGISTRY=the host that has distroless/cc-debian12; needs podman or docker
+	@test -n '$(REGISTRY)' || { echo 'make image: REGISTRY=HOST is needed, a registry that has distroless/cc-debian12' >&2; exit 1; }; \
+	engine=$$(command -v podman || command -v docker) \
+	  || { echo 'make image: podman or docker is needed, and there is neither' >&2; exit 1; }; \
+	DOCKER_BUILDKIT=1 "$$engine" build --file deploy/Containerfile --tag "dependency-watchdog:$$(deploy/release version)" \
+	  --build-arg BASE_IMAGE="$(REGISTRY)/distroless/cc-debian12:nonroot" \
+	  --build-arg SOURCE_DATE_EPOCH="$$(git log -1 --format=%ct)" --build-arg REVISION="$$(git rev-parse HEAD)" .
+
+.PHONY: release-version
+release-version: ## Say the version, if all files name the same one
+	@deploy/release version
+
+.PHONY: release-notes
+release-notes: ## Print what CHANGELOG.md says of the version
+	@deploy/release notes
+
+.PHONY: chart
+chart: ## Package the chart: OUT=folder REPOSITORY=image DIGEST=sha256:...; needs Go
+	@deploy/release chart '$(OUT)' '$(REPOSITORY)' '$(DIGEST)'
+
+.PHONY: bench-binaries
+bench-binaries: control-plane
+	cargo build --release --package dependency-watchdog --package benchmarks
+	@mkdir -p target/bench
+	@objcopy --strip-all target/release/dependency-watchdog target/bench/dependency-watchdog
+
+.PHONY: bench-race
+bench-race: bench-binaries ## Race a real kube-controller-manager, 20 minutes: [TRIALS=8] [SEED=n] [LOAD=1 | ROLLOUT=1 | CONTROL=1]; needs Go
+	@target/release/benchmarks race --trials $(or $(TRIALS),100) $(if $(LANES),--lanes $(LANES)) $(if $(SEED),--seed $(SEED)) \
+	  $(if $(LOAD),--load 300) $(if $(ROLLOUT),--change both) $(if $(CONTROL),--control) $(ARGS)
+
+.PHONY: fuzz
+fuzz: ## Fuzz every reader of what comes from outside: [SECONDS=20] each [TARGET=name]; needs cargo-fuzz
+	@fuzz/run $(or $(SECONDS),20) $(TARGET)
+
+.PHONY: fuzz-long
+fuzz-long: ## The same at length, and our readers against Go's for as long: DURATION=seconds for each [TARGET=name]; needs Go
+	@fuzz/run $(or $(DURATION),3600) $(TARGET)
+	DIFFERENTIAL_SECONDS=$(or $(DURATION),3600) cargo test --package reference-answers -- --nocapture
+
+.PHONY: soak
+soak: ## Random faults for ten minutes, judged by an oracle; make soak DURATION=2h SEED=7; needs Rust and Go
+	@$(MAKE) --no-print-directory --jobs=2 control-plane soak-binaries
+	@target/release/soak target/release/dependency-watchdog --duration=$(or $(DURATION),10m) $(if $(SEED),--seed=$(SEED)) $(SOAK)
+
+.PHONY: soak-binaries
+soak-binaries:
+	cargo build --release --package dependency-watchdog --package soak
+
+.PHONY: bench-core
+bench-core: ## Measure what a probe computes and allocates; counting instructions needs valgrind
+	cargo bench --package prober --bench core
+	cargo bench --package prober --bench instructions
+	cargo bench --package prober --bench allocations
+
+.PHONY: test-long
+test-long: ## The long forms: more kill points, processes suspended for 5 minutes, models in which more goes wrong; 25 minutes
+	cargo build --package dependency-watchdog
+	KILLS=long SUSPENDED_S=300 cargo test --package kind-tests --test kills -- --nocapture
+	MODEL=long cargo test --release --package prober --lib core::model -- --nocapture --test-threads=1
+
+.PHONY: book
+book: ## Build the documentation into target/book; needs mdbook
+	mdbook build docs
+
 .PHONY: lint
 lint: ## Check format, lints, dependencies and licences
 	cargo fmt --all --check
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	cargo deny --workspace check bans licenses sources
+
+# What is measured is the program as it is shipped.
+STRIPPED = DEPENDENCY_WATCHDOG_BIN=$(CURDIR)/target/bench/dependency-watchdog
+
+.PHONY: bench
+bench: bench-start bench-healthy bench-meltdown bench-weeder bench-growth ## Measure requests, CPU, memory, melt-down, weeder and start, one after the other; 25 minutes
+
+.PHONY: bench-healthy
+bench-healthy: bench-binaries ## Measure what 300 healthy shoots cost: requests, CPU beside a bare loop, memory; 6 minutes
+	@$(STRIPPED) target/release/benchmarks healthy $(ARGS)
+
+.PHONY: bench-meltdown
+bench-meltdown: bench-binaries ## Measure how soon 300 shoots that fail at once are protected, and restored; 4 minutes
+	@$(STRIPPED) target/release/benchmarks meltdown $(ARGS)
+
+.PHONY: bench-growth
+bench-growth: bench-binaries ## Measure what one shoot more costs, from 100 to 2,000; 9 minutes
+	@$(STRIPPED) target/release/benchmarks growth $(ARGS)
+
+.PHONY: bench-weeder
+bench-weeder: bench-binaries ## Measure the weeder's start, and how soon it deletes; 3 minutes
+	@$(STRIPPED) target/release/benchmarks weeder $(ARGS)
+
+.PHONY: bench-start
+bench-start: bench-binaries ## Measure the binary's size and how soon it is ready; 2 minutes
+	@$(STRIPPED) target/release/benchmarks start $(ARGS)
