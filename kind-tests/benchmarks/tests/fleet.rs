@@ -6,18 +6,20 @@ use serde_json::Value;
 
 fn run(benchmark: &str, args: &[&str]) -> Value {
     let program = env!("CARGO_BIN_EXE_benchmarks");
-    let output = Command::new(program).arg(benchmark).args(args).stderr(Stdio::inherit()).output().unwrap();
+    let output = Command::new(program).arg(benchmark).args(args).stderr(Stdio::inherit()).output().expect("it runs");
     assert!(output.status.success(), "{benchmark} failed");
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = String::from_utf8(output.stdout).expect("text");
     assert!(text.contains("measured"), "no table: {text}");
-    let report: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    let report: Value = serde_json::from_str(text.lines().last().expect("a line")).expect("JSON");
     assert_eq!(report["benchmark"], benchmark);
-    assert!(!report["machine"].as_str().unwrap().is_empty());
+    assert!(!report["machine"].as_str().expect("a machine").is_empty());
     report
 }
 
 fn figure(report: &Value, key: &str) -> f64 {
-    report["figures"][key].as_f64().unwrap_or_else(|| panic!("no {key} in {report}"))
+    let figure = report["figures"][key].as_f64();
+    assert!(figure.is_some(), "no {key} in {report}");
+    figure.expect("just asserted")
 }
 
 #[test]

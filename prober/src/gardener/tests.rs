@@ -107,7 +107,7 @@ fn null_inside_of_an_operation_or_a_pool_is_absence_too() {
 #[test]
 fn what_is_not_read_here_may_be_anything() {
     let shoot = understood(json!({
-        "apiVersion": "core.gardener.cloud/v1beta1", "kind": 7, "metadata": {"labels": 3, "name": []},
+        "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": {"labels": 3, "name": []},
         "spec": {"dns": 5, "provider": {"type": 1, "workers": [{"name": "w1", "machine": 9}]}},
         "status": {"isHibernated": true, "conditions": "x", "lastOperation": {"type": "Create", "state": "Succeeded", "progress": 100, "description": "done"}},
     }));

@@ -66,7 +66,9 @@ impl Story {
             {
                 let mut record = self.shoot.record();
                 record.unsettle(Instant::now());
-                record.nodes.get_mut(name).map(|node| node.counts = counts);
+                if let Some(node) = record.nodes.get_mut(name) {
+                    node.counts = counts;
+                }
             }
             self.shoot.patch_node(name, patch).await?;
         }
@@ -92,7 +94,9 @@ impl Story {
             {
                 let mut record = self.shoot.record();
                 record.unsettle(Instant::now());
-                record.nodes.get_mut(name).map(|node| node.backed = phase == "Running");
+                if let Some(node) = record.nodes.get_mut(name) {
+                    node.backed = phase == "Running";
+                }
             }
             let status = json!({"status": {"currentStatus": {"phase": phase}}});
             self.shoot.seed.patch(MACHINES, &self.shoot.namespace, name, &status)?;
