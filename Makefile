@@ -101,7 +101,7 @@ bench-core: ## Measure what a probe computes and allocates; counting instruction
 	cargo bench --package prober --bench allocations
 
 .PHONY: test-long
-test-long: ## The long forms: more kill points, processes suspended for 5 minutes, models in which more goes wrong; 25 minutes
+test-long: ## The long forms: more kill points, processes suspended for 5 minutes, models in which more goes wrong
 	cargo build --package dependency-watchdog
 	KILLS=long SUSPENDED_S=300 cargo test --package kind-tests --test kills -- --nocapture
 	MODEL=long cargo test --release --package prober --lib core::model -- --nocapture --test-threads=1
