@@ -3,7 +3,6 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use anyhow::Context;
 use chrono::{DateTime, Utc};
 use kube::Api;
 use kube::api::DynamicObject;
@@ -57,11 +56,8 @@ struct Dependent {
 pub(crate) async fn run(args: cli::Explain) -> anyhow::Result<()> {
     let seed = seed::read(&args.access, Reach::Shoot(args.namespace.clone())).await?;
     let spectator = &seed.spectator;
-    let clusters = spectator.clusters();
-    let (_, cluster) = clusters.first().with_context(|| {
-        format!("there is no Cluster {:?} on this seed; `dependency-watchdog status` lists all there are", args.namespace)
-    })?;
-    let (state, because) = why::state(cluster);
+    let cluster = seed.cluster(&args.namespace)?;
+    let (state, because) = why::state(&cluster);
     let mut dependents = Vec::new();
     for (dependent, observed) in spectator.dependents(&args.namespace) {
         let because = why::dependent(dependent, &observed, seed.config.restore_only_held_down);

@@ -23,11 +23,8 @@ struct Answer {
 pub(crate) async fn run(args: cli::Probe) -> anyhow::Result<()> {
     let namespace = args.namespace;
     let seed = seed::read(&args.access, Reach::Shoot(namespace.clone())).await?;
-    let clusters = seed.spectator.clusters();
-    let Some((_, cluster)) = clusters.first() else {
-        anyhow::bail!("there is no Cluster {namespace:?} on this seed; `dependency-watchdog status` lists all there are");
-    };
-    let (state, because) = why::state(cluster);
+    let cluster = seed.cluster(&namespace)?;
+    let (state, because) = why::state(&cluster);
     let mut progress = Progress::new();
     let began = tokio::time::Instant::now();
     let progress_of = |probe: &ProbeStatus| {

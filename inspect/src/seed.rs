@@ -1,5 +1,6 @@
 //! The seed, read with the operator's own kubeconfig.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -8,6 +9,7 @@ use kube::api::{DynamicObject, ListParams};
 use kube::discovery::ApiResource;
 use kube::{Api, Client};
 use prober::gardener::Cluster;
+use prober::seed::ClusterState;
 use prober::seed::reach::Reach;
 use prober::spectator::Spectator;
 
@@ -25,6 +27,17 @@ pub(crate) struct Seed {
     /// Where the config is from.
     pub(crate) config_from: String,
     pub(crate) spectator: Spectator,
+}
+
+impl Seed {
+    /// The Cluster of the shoot in this namespace, when the reach is that shoot.
+    pub(crate) fn cluster(&self, namespace: &str) -> anyhow::Result<Arc<ClusterState>> {
+        let found = self.spectator.clusters().into_iter().next();
+        let (_, cluster) = found.with_context(|| {
+            format!("there is no Cluster {namespace:?} on this seed; `dependency-watchdog status` lists all there are")
+        })?;
+        Ok(cluster)
+    }
 }
 
 /// Reads what there is.
