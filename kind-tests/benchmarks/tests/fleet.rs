@@ -26,7 +26,9 @@ fn figure(report: &Value, key: &str) -> f64 {
 fn healthy_shoots_cost_one_request_a_probe_and_none_on_the_seed() {
     let report = run("healthy", &["--shoots=3", "--nodes=4", "--grace=8", "--foreign-secrets=5", "--seconds=6"]);
     assert_eq!(["requests", "connections", "seed_requests"].map(|key| figure(&report, key)), [1.0, 0.0, 0.0]);
-    assert!(figure(&report, "probes") >= 6.0 && figure(&report, "cpu_ratio") > 0.0 && figure(&report, "most") > 1.0, "{report}");
+    assert!(figure(&report, "probes") >= 6.0 && figure(&report, "most") > 1.0, "{report}");
+    // So few probes may cost less than Linux counts, on either side.
+    assert!(report["figures"].get("cpu_ratio").is_some(), "{report}");
 }
 
 #[test]
