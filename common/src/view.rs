@@ -46,7 +46,11 @@ pub struct View<V> {
     reread: Notify,
 }
 
-type Objects<V> = HashMap<String, HashMap<String, Arc<V>>>;
+/// The objects of one namespace, by name.
+pub type Namespaced<V> = HashMap<String, Arc<V>>;
+
+/// Whoever was handed a namespace keeps it as it was: it is copied before it changes.
+type Objects<V> = HashMap<String, Arc<Namespaced<V>>>;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum State {
@@ -66,9 +70,9 @@ impl<V> View<V> {
         self.read().get(namespace)?.get(name).cloned()
     }
 
-    /// All objects of a namespace, as last seen.
-    pub fn all_in(&self, namespace: &str) -> Vec<Arc<V>> {
-        self.read().get(namespace).map(|objects| objects.values().cloned().collect()).unwrap_or_default()
+    /// All objects of a namespace, as last seen: the very same while nothing has changed there.
+    pub fn all_in(&self, namespace: &str) -> Arc<Namespaced<V>> {
+        self.read().get(namespace).cloned().unwrap_or_default()
     }
 
     /// All objects with their keys, as last seen.
@@ -83,7 +87,7 @@ impl<V> View<V> {
 
     /// How many objects there are.
     pub fn len(&self) -> usize {
-        self.read().values().map(HashMap::len).sum()
+        self.read().values().map(|inner| inner.len()).sum()
     }
 
     /// Whether there are no objects.
@@ -128,7 +132,7 @@ impl<V> View<V> {
 
     fn remove(&self, key: &Key) {
         let mut objects = self.write();
-        if let Some(inner) = objects.get_mut(&key.namespace) {
+        if let Some(inner) = objects.get_mut(&key.namespace).map(Arc::make_mut) {
             inner.remove(&key.name);
             if inner.is_empty() {
                 objects.remove(&key.namespace);
@@ -204,7 +208,7 @@ impl<V: Send + Sync + 'static> View<V> {
             Event::InitApply(object) => {
                 let (key, value) = self.pruned(object, prune).await;
                 if let (Some(value), Some(objects)) = (value, filling.as_mut()) {
-                    objects.entry(key.namespace).or_default().insert(key.name, value);
+                    insert(objects, &key, value);
                 }
             }
             Event::InitDone => {
@@ -217,7 +221,7 @@ impl<V: Send + Sync + 'static> View<V> {
             Event::Apply(object) => {
                 let (key, value) = self.pruned(object, prune).await;
                 match value {
-                    Some(value) => drop(self.write().entry(key.namespace.clone()).or_default().insert(key.name.clone(), value)),
+                    Some(value) => insert(&mut self.write(), &key, value),
                     None => self.remove(&key),
                 }
                 changed.push(key);
@@ -283,6 +287,10 @@ where
 /// The key of an object.
 pub fn key_of(object: &impl Resource) -> Key {
     Key { namespace: object.namespace().unwrap_or_default(), name: object.name_any() }
+}
+
+fn insert<V>(objects: &mut Objects<V>, key: &Key, value: Arc<V>) {
+    Arc::make_mut(objects.entry(key.namespace.clone()).or_default()).insert(key.name.clone(), value);
 }
 
 fn keys<V>(objects: &Objects<V>) -> impl Iterator<Item = Key> {

@@ -3,13 +3,11 @@
 
 #![allow(dead_code, reason = "several programs share this file and each uses a part of it")]
 
-use std::collections::HashSet;
-
 use chrono::{DateTime, TimeDelta};
 use prober::core::lease::{Grace, LeaseBook, LeaseList};
 use prober::core::moment::{Look, Moment};
 use prober::core::schedule::{Outlook, next_look, verdict_possible};
-use prober::core::verdict::{Candidates, NodeRecord, PoolConditions, Tally};
+use prober::core::verdict::{BackedNodes, Candidates, NodeRecord, PoolConditions, Tally};
 use prober::engine::wire;
 
 use super::bodies;
@@ -27,7 +25,7 @@ fn look(seconds: i64) -> Look {
 /// A shoot that was looked at before.
 pub struct Shoot {
     pub book: LeaseBook,
-    pub machines: Vec<String>,
+    pub machines: BackedNodes,
     pub nodes: Vec<NodeRecord>,
     pub protobuf: Vec<u8>,
     pub json: Vec<u8>,
@@ -42,11 +40,12 @@ impl Shoot {
             observe(&mut book, &look, bodies::PROTOBUF, &bodies::leases_protobuf(count, look.wall));
         }
         let look = look(40);
+        let names: Vec<_> = (0..count).map(bodies::name).collect();
         let mut nodes = Vec::new();
         wire::nodes(bodies::PROTOBUF, &bodies::nodes_protobuf(count), &mut nodes).expect("a page");
         Self {
             book,
-            machines: (0..count).map(bodies::name).collect(),
+            machines: names.iter().map(String::as_str).collect(),
             nodes,
             protobuf: bodies::leases_protobuf(count, look.wall),
             json: bodies::leases_json(count, look.wall),
@@ -76,14 +75,12 @@ pub fn observe(book: &mut LeaseBook, look: &Look, content_type: &str, body: &[u8
 
 /// Judges by the leases and the Machines alone, as a healthy probe does, and says when to look next.
 pub fn judge(shoot: &Shoot) -> (Tally, Moment) {
-    let machines: HashSet<&str> = shoot.machines.iter().map(String::as_str).collect();
-    outlook(shoot, &Candidates::by_machines(&shoot.book, &machines), false)
+    outlook(shoot, &Candidates::by_machines(&shoot.book, &shoot.machines), false)
 }
 
 /// Judges by leases, Machines and nodes, as in an outage.
 pub fn judge_with_nodes(shoot: &Shoot) -> (Tally, Moment) {
-    let machines: HashSet<&str> = shoot.machines.iter().map(String::as_str).collect();
-    outlook(shoot, &Candidates::by_nodes(&shoot.book, &machines, &shoot.nodes, &PoolConditions::new()), true)
+    outlook(shoot, &Candidates::by_nodes(&shoot.book, &shoot.machines, &shoot.nodes, &PoolConditions::new()), true)
 }
 
 fn outlook(shoot: &Shoot, candidates: &Candidates<'_>, candidates_known: bool) -> (Tally, Moment) {

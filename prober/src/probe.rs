@@ -1,10 +1,11 @@
 //! One probe of one shoot: look, place the leases on the clock, choose candidates, judge, say when to look next.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
+use common::view::Namespaced;
 
 use crate::board::SeenLease;
 use crate::clock::Clock;
@@ -13,7 +14,7 @@ use crate::core::lifecycle::ShootSettings;
 use crate::core::moment::Moment;
 use crate::core::plan::neat_until;
 use crate::core::schedule::verdict_possible;
-use crate::core::verdict::{Candidates, Tally, Verdict, nodes_matter};
+use crate::core::verdict::{BackedNodes, Candidates, Tally, Verdict, nodes_matter};
 use crate::engine::error::{Cause, ProbeError, Stage};
 use crate::engine::{Budget, Engine, Seen};
 use crate::seed::Seed;
@@ -71,13 +72,25 @@ pub struct Probe {
     seed: Arc<Seed>,
     engine: Engine<ShootSecret>,
     leases: LeaseBook,
+    /// The Machines that were seen last.
+    machines: Arc<Namespaced<String>>,
+    /// The nodes of these.
+    backed: BackedNodes,
 }
 
 impl Probe {
     /// A probe that has not looked yet.
     pub fn new(namespace: String, clock: Clock, seed: Arc<Seed>) -> Self {
         let engine = Engine::new(clock, ShootSecret { seed: Arc::clone(&seed), namespace: namespace.clone() });
-        Self { namespace, clock, seed, engine, leases: LeaseBook::default() }
+        Self {
+            namespace,
+            clock,
+            seed,
+            engine,
+            leases: LeaseBook::default(),
+            machines: Arc::default(),
+            backed: BackedNodes::default(),
+        }
     }
 
     /// Looks once. `at_rest` says that a scale-up would find nothing to do.
@@ -90,15 +103,14 @@ impl Probe {
         self.leases.observe(&look, items.iter(), rules.grace);
         drop(items);
         let unknown = ProbeError { stage: Stage::Machines, cause: Cause::SeedUnknown("Machines") };
-        let backed = self.seed.backed_nodes(&self.namespace).ok_or(unknown)?;
-        let backed: HashSet<&str> = backed.iter().map(|node| node.as_str()).collect();
+        self.follow_machines(self.seed.machines(&self.namespace).ok_or(unknown)?);
         let now = look.sent;
 
-        let allowed = Candidates::by_machines(&self.leases, &backed);
+        let allowed = Candidates::by_machines(&self.leases, &self.backed);
         let nodes_listed = nodes_matter(allowed.tally(now, rules.grace), at_rest);
         let candidates = if nodes_listed {
             let nodes = self.engine.nodes(budget).await?;
-            Candidates::by_nodes(&self.leases, &backed, &nodes.items, &rules.settings.pool_conditions)
+            Candidates::by_nodes(&self.leases, &self.backed, &nodes.items, &rules.settings.pool_conditions)
         } else {
             allowed
         };
@@ -118,6 +130,14 @@ impl Probe {
             leases: if nodes_listed { oldest(&candidates, now, rules.grace) } else { Vec::new() },
             neat_until: neat_until(clocks, self.clock.now(), rules.grace),
         })
+    }
+
+    /// Healthy shoots keep their Machines, so that their nodes need not be put in order for each look.
+    fn follow_machines(&mut self, machines: Arc<Namespaced<String>>) {
+        if !Arc::ptr_eq(&machines, &self.machines) {
+            self.backed = machines.values().map(|node| node.as_str()).collect();
+            self.machines = machines;
+        }
     }
 
     fn excluded(&self, candidates: &Candidates<'_>) -> BTreeMap<&'static str, usize> {

@@ -6,7 +6,7 @@ pub mod secret;
 
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use common::view::{Key, View};
+use common::view::{Key, Namespaced, View};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::runtime::watcher;
 use kube::{Client, ResourceExt};
@@ -167,8 +167,9 @@ impl Seed {
         self.paused.get("", namespace).is_some()
     }
 
-    /// The nodes of a shoot that usable Machines back; none when the Machines are not known (D-27).
-    pub fn backed_nodes(&self, namespace: &str) -> Option<Vec<Arc<String>>> {
+    /// The usable Machines of a shoot, each with the node that it backs; none when the Machines are not known (D-27).
+    /// The very same while nothing has changed.
+    pub fn machines(&self, namespace: &str) -> Option<Arc<Namespaced<String>>> {
         self.machines.is_known().then(|| self.machines.all_in(namespace))
     }
 

@@ -80,7 +80,7 @@ impl Spectator {
 
     /// How many nodes of a shoot usable Machines back; none if the Machines could not be read.
     pub fn machines(&self, namespace: &str) -> Option<usize> {
-        self.seed.backed_nodes(namespace).map(|nodes| nodes.len())
+        self.seed.machines(namespace).map(|machines| machines.len())
     }
 
     /// Whether the shoot's operators want nothing written.

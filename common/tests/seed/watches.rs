@@ -75,6 +75,27 @@ impl Bed {
 }
 
 #[tokio::test]
+async fn what_a_view_has_handed_out_stays_as_it_was_and_is_the_same_until_something_changes() {
+    let server = server(Options::default()).await;
+    let url = server.url();
+    let mut bed = Bed::start(server, &url).await;
+    let before = bed.view.all_in("a");
+    assert!(Arc::ptr_eq(&before, &bed.view.all_in("a")), "nothing has changed");
+    for (namespace, name) in [("b", "other"), ("a", "two")] {
+        let metadata = json!({"namespace": namespace, "name": name});
+        bed.server.store().create(json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata})).unwrap();
+        assert_eq!(bed.change().await, name);
+        let changed = namespace == "a";
+        assert_eq!(Arc::ptr_eq(&before, &bed.view.all_in("a")), !changed, "after a change in {namespace}");
+    }
+    assert_eq!((before.len(), bed.view.all_in("a").len()), (1, 2));
+    bed.server.store().delete("secrets", "a", "one").unwrap();
+    assert_eq!(bed.change().await, "one");
+    assert_eq!((before.contains_key("one"), bed.view.all_in("a").contains_key("one")), (true, false));
+    bed.end().await;
+}
+
+#[tokio::test]
 async fn a_bookmark_changes_nothing() {
     // Fault 8. What else happens on the server is soon more than it remembers; only bookmarks tell a quiet watch to go on from there.
     let options = Options { history: 8, bookmark_interval: Duration::from_millis(20), ..Options::default() };

@@ -10,8 +10,6 @@
 
 mod list;
 
-use std::collections::HashMap;
-
 use chrono::{DateTime, TimeDelta, Utc};
 
 pub use self::list::{LeaseList, LeaseRecord};
@@ -70,7 +68,7 @@ pub enum LeaseState {
 }
 
 /// What we know of one lease's renewals.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct LeaseClock {
     stamp: DateTime<Utc>,
     /// `stamp` on our clock, converted once, when the value was first seen.
@@ -169,10 +167,10 @@ impl LeaseClock {
     }
 }
 
-/// The lease clocks of one shoot, by node name.
+/// The lease clocks of one shoot, sorted by node name as API servers list them.
 #[derive(Debug, Default)]
 pub struct LeaseBook {
-    lines: HashMap<Box<str>, Line>,
+    lines: Vec<Line>,
     without_renew_time: usize,
     /// Which look is the last; it may come round.
     look: u32,
@@ -180,6 +178,7 @@ pub struct LeaseBook {
 
 #[derive(Debug)]
 struct Line {
+    name: Box<str>,
     clock: LeaseClock,
     /// The last look that showed the lease.
     look: u32,
@@ -190,28 +189,56 @@ impl LeaseBook {
     pub fn observe<'a>(&mut self, look: &Look, leases: impl IntoIterator<Item = LeaseRecord<'a>>, grace: Grace) {
         self.without_renew_time = 0;
         self.look = self.look.wrapping_add(1);
+        let mut new = Vec::new();
+        let mut next = 0;
         for LeaseRecord { name, renew_time, duration_seconds } in leases {
             let Some(stamp) = renew_time else {
                 self.without_renew_time += 1;
                 continue;
             };
-            match self.lines.get_mut(name) {
-                Some(line) if line.look != self.look => {
-                    line.clock.observe(look, stamp, duration_seconds, grace);
-                    line.look = self.look;
-                }
+            let Some(at) = self.position(name, next) else {
+                new.push(Line { name: name.into(), clock: LeaseClock::new(look, stamp, duration_seconds), look: self.look });
+                continue;
+            };
+            let line = &mut self.lines[at];
+            if line.look == self.look {
                 // No honest list names a lease twice: what is known of it is worth nothing.
-                Some(line) => line.clock = LeaseClock::new(look, stamp, duration_seconds),
-                None => {
-                    let clock = LeaseClock::new(look, stamp, duration_seconds);
-                    self.lines.insert(name.into(), Line { clock, look: self.look });
-                }
+                line.clock = LeaseClock::new(look, stamp, duration_seconds);
+            } else {
+                line.clock.observe(look, stamp, duration_seconds, grace);
+                line.look = self.look;
             }
+            next = at + 1;
         }
-        self.lines.retain(|_, line| line.look == self.look);
+        self.lines.retain(|line| line.look == self.look);
+        self.add(new);
         if self.lines.len() < self.lines.capacity() / 4 {
             self.lines.shrink_to_fit();
         }
+    }
+
+    /// Where the lease of this node is; most likely at `expected`, since the order of one list is that of the next.
+    fn position(&self, node: &str, expected: usize) -> Option<usize> {
+        match self.lines.get(expected) {
+            Some(line) if *line.name == *node => Some(expected),
+            _ => self.lines.binary_search_by(|line| (*line.name).cmp(node)).ok(),
+        }
+    }
+
+    /// Adds leases that are not there yet. One that was named twice is as it was named last.
+    fn add(&mut self, mut new: Vec<Line>) {
+        if new.is_empty() {
+            return;
+        }
+        self.lines.append(&mut new);
+        self.lines.sort_by(|one, other| one.name.cmp(&other.name));
+        self.lines.dedup_by(|later, kept| {
+            let twice = later.name == kept.name;
+            if twice {
+                std::mem::swap(later, kept);
+            }
+            twice
+        });
     }
 
     /// The clock of the lease of this node.
@@ -221,12 +248,12 @@ impl LeaseBook {
 
     /// The same with the name.
     pub fn entry(&self, node: &str) -> Option<(&str, &LeaseClock)> {
-        self.lines.get_key_value(node).map(|(name, line)| (&**name, &line.clock))
+        self.position(node, 0).map(|at| (&*self.lines[at].name, &self.lines[at].clock))
     }
 
-    /// All leases that have a renewTime.
+    /// All leases that have a renewTime, sorted by the names of their nodes.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &LeaseClock)> {
-        self.lines.iter().map(|(name, line)| (&**name, &line.clock))
+        self.lines.iter().map(|line| (&*line.name, &line.clock))
     }
 
     /// How many leases have a renewTime.

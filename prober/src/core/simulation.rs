@@ -4,8 +4,6 @@
 //! What must come out: no healthy shoot is ever scaled down; without skew a scale-down is late by nothing but the
 //! millisecond of the schedule; after a restart in mid-outage nothing is scaled up.
 
-use std::collections::HashSet;
-
 use chrono::{DateTime, TimeDelta, Utc};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -13,7 +11,7 @@ use rand::{RngExt, SeedableRng};
 use super::lease::{Grace, LeaseBook, LeaseRecord};
 use super::moment::{Look, Moment};
 use super::schedule::{Outlook, next_look, verdict_possible};
-use super::verdict::{Candidates, NodeRecord, PoolConditions, Verdict, nodes_matter};
+use super::verdict::{BackedNodes, Candidates, NodeRecord, PoolConditions, Verdict, nodes_matter};
 
 const GRACE: Grace = Grace::new(TimeDelta::seconds(40));
 const FRACTION: f64 = 0.6;
@@ -83,7 +81,7 @@ impl World {
             .map(|_| Node { phase: rng.random_range(0.0..BEAT_S), skew: rng.random_range(self.skew.clone()) })
             .collect();
         let names: Vec<String> = (0..self.nodes).map(|i| format!("node-{i}")).collect();
-        let machines: HashSet<&str> = names.iter().map(String::as_str).collect();
+        let machines: BackedNodes = names.iter().map(String::as_str).collect();
         let records: Vec<NodeRecord> = names
             .iter()
             .enumerate()

@@ -197,6 +197,40 @@ impl Tally {
     }
 }
 
+/// The names of the nodes that a Machine backs which is neither Failed nor Terminating, sorted.
+#[derive(Debug, Default)]
+pub struct BackedNodes(Box<[Box<str>]>);
+
+impl BackedNodes {
+    /// Whether this node is among them.
+    pub fn contains(&self, node: &str) -> bool {
+        self.0.binary_search_by(|backed| (**backed).cmp(node)).is_ok()
+    }
+
+    /// How many they are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|node| &**node)
+    }
+}
+
+impl<'a> FromIterator<&'a str> for BackedNodes {
+    fn from_iter<I: IntoIterator<Item = &'a str>>(nodes: I) -> Self {
+        let mut nodes: Vec<&str> = nodes.into_iter().collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        Self(nodes.into_iter().map(Box::from).collect())
+    }
+}
+
 /// The leases that count, and why others do not.
 #[derive(Debug, Default)]
 pub struct Candidates<'a> {
@@ -208,10 +242,13 @@ pub struct Candidates<'a> {
 
 impl<'a> Candidates<'a> {
     /// The leases that Machines allow: all that could be candidates, whatever the nodes say.
-    pub fn by_machines(leases: &'a LeaseBook, machines: &HashSet<&str>) -> Self {
+    pub fn by_machines(leases: &'a LeaseBook, machines: &BackedNodes) -> Self {
         let mut candidates = Self::with_capacity(leases.len());
+        let mut backed = machines.iter().peekable();
         for (name, clock) in leases.iter() {
-            if machines.contains(name) {
+            // Both are sorted, so that one walk along them finds what they share.
+            while backed.next_if(|node| *node < name).is_some() {}
+            if backed.peek() == Some(&name) {
                 candidates.leases.push((name, clock));
             } else {
                 candidates.exclude(Exclusion::NoUsableMachine);
@@ -221,8 +258,7 @@ impl<'a> Candidates<'a> {
     }
 
     /// The leases of the nodes that pass every filter (rules 44 to 46).
-    /// `machines` holds the names of the nodes that a Machine backs which is neither Failed nor Terminating.
-    pub fn by_nodes(leases: &'a LeaseBook, machines: &HashSet<&str>, nodes: &[NodeRecord], conditions: &PoolConditions) -> Self {
+    pub fn by_nodes(leases: &'a LeaseBook, machines: &BackedNodes, nodes: &[NodeRecord], conditions: &PoolConditions) -> Self {
         let mut candidates = Self::with_capacity(nodes.len());
         for node in nodes {
             match (exclusion(node, machines, conditions), leases.entry(&node.name)) {
@@ -258,7 +294,7 @@ impl<'a> Candidates<'a> {
     }
 }
 
-fn exclusion(node: &NodeRecord, machines: &HashSet<&str>, conditions: &PoolConditions) -> Option<Exclusion> {
+fn exclusion(node: &NodeRecord, machines: &BackedNodes, conditions: &PoolConditions) -> Option<Exclusion> {
     if node.not_managed_by_mcm {
         return Some(Exclusion::NotManaged);
     }
@@ -270,7 +306,7 @@ fn exclusion(node: &NodeRecord, machines: &HashSet<&str>, conditions: &PoolCondi
     if node.conditions.iter().any(|condition| condition.status == TRUE && unhealthy(&condition.kind)) {
         return Some(Exclusion::UnhealthyCondition);
     }
-    if !machines.contains(node.name.as_str()) {
+    if !machines.contains(&node.name) {
         return Some(Exclusion::NoUsableMachine);
     }
     let (kind, reasons) = IN_PLACE_UPDATE;

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
 
 use super::super::scene::{GRACE, at, lease, look, span, wall};
@@ -186,6 +188,26 @@ fn a_lease_that_went_away_is_forgotten_and_starts_anew() {
     assert_eq!(book.get("b").map(|clock| clock.state(at(60.0), GRACE)), Some(LeaseState::Undecided));
 }
 
+/// What a book must know after lists of (node, stamp), by the simplest means.
+fn known<'a>(lists: &'a [Vec<(&'a str, f64)>]) -> BTreeMap<&'a str, LeaseClock> {
+    let mut clocks = BTreeMap::new();
+    for (number, list) in lists.iter().enumerate() {
+        let look = look(10.0 * number as f64);
+        let mut before = std::mem::take(&mut clocks);
+        for &(name, stamp) in list {
+            let clock = match before.remove(name) {
+                Some(mut clock) => {
+                    LeaseClock::observe(&mut clock, &look, wall(stamp), Some(40), GRACE);
+                    clock
+                }
+                None => LeaseClock::new(&look, wall(stamp), Some(40)),
+            };
+            clocks.insert(name, clock);
+        }
+    }
+    clocks
+}
+
 /// Looks in ascending order with gaps of up to 90 s.
 fn looks() -> impl Strategy<Value = Vec<f64>> {
     prop::collection::vec(0.001..90.0_f64, 2..30).prop_map(|gaps| {
@@ -204,6 +226,21 @@ fn last_renewal(phase: f64, now: f64) -> f64 {
 }
 
 proptest! {
+    #[test]
+    fn in_whatever_order_leases_are_listed_each_has_its_own_clock_and_one_named_twice_a_new_one(
+        lists in prop::collection::vec(prop::collection::vec((prop::sample::select(vec!["a", "aa", "b", "c", "d", "e"]), -60.0..5.0_f64), 0..9), 1..6),
+    ) {
+        let mut book = LeaseBook::default();
+        for (number, list) in lists.iter().enumerate() {
+            book.observe(&look(10.0 * number as f64), list.iter().map(|&(name, stamp)| lease(name, stamp)), GRACE);
+        }
+        let known = known(&lists);
+        prop_assert_eq!(book.iter().map(|(name, clock)| (name, clock.clone())).collect::<Vec<_>>(), known.into_iter().collect::<Vec<_>>());
+        for (name, _) in book.iter() {
+            prop_assert_eq!(book.entry(name).map(|(name, _)| name), Some(name));
+        }
+    }
+
     #[test]
     fn a_healthy_lease_never_expires_whatever_its_clock_says(looks in looks(), phase in 0.0..10.0_f64, skew in -7200.0..7200.0_f64) {
         let mut clock = LeaseClock::new(&look(looks[0]), wall(last_renewal(phase, looks[0]) + skew), Some(40));

@@ -25,6 +25,10 @@ fn updating(name: &str, reason: &str) -> NodeRecord {
     NodeRecord { conditions: vec![condition("InPlaceUpdate", "True", reason)], ..node(name) }
 }
 
+fn backed<const N: usize>(nodes: [&str; N]) -> BackedNodes {
+    nodes.into_iter().collect()
+}
+
 /// What is concluded from these leases, nodes and pools when all of `machines` can be used.
 fn judge(leases: &[(&str, LeaseState)], machines: &[&str], nodes: &[NodeRecord], pools: &PoolConditions) -> (Tally, Verdict) {
     let book = book(leases.iter().copied());
@@ -101,7 +105,7 @@ fn each_pool_is_judged_by_its_own_conditions() {
 #[test]
 fn a_pool_of_its_own_replaces_the_default_conditions() {
     let pools = PoolConditions::from([("w1".to_owned(), vec!["PIDPressure".to_owned()])]);
-    let machines = HashSet::from(["n"]);
+    let machines = backed(["n"]);
     assert_eq!(exclusion(&in_pool("n", "w1", &[("DiskPressure", "True")]), &machines, &pools), None);
     assert_eq!(
         exclusion(&in_pool("n", "w1", &[("PIDPressure", "True")]), &machines, &pools),
@@ -111,7 +115,7 @@ fn a_pool_of_its_own_replaces_the_default_conditions() {
 
 #[test]
 fn the_default_conditions_exclude_when_true_and_only_then() {
-    let (machines, pools) = (HashSet::from(["n"]), PoolConditions::new());
+    let (machines, pools) = (backed(["n"]), PoolConditions::new());
     for kind in ["KernelDeadlock", "ReadonlyFilesystem", "DiskPressure", "NetworkUnavailable"] {
         for (status, excluded) in [("True", true), ("False", false), ("Unknown", false), ("true", false), ("", false)] {
             let found = exclusion(&in_pool("n", "any", &[(kind, status)]), &machines, &pools);
@@ -135,7 +139,7 @@ fn nodes_in_an_in_place_update_do_not_count() {
 
 #[test]
 fn the_status_of_an_in_place_update_does_not_matter_but_its_type_does() {
-    let (machines, pools) = (HashSet::from(["n"]), PoolConditions::new());
+    let (machines, pools) = (backed(["n"]), PoolConditions::new());
     for status in ["True", "False", "Unknown", ""] {
         let node = NodeRecord { conditions: vec![condition("InPlaceUpdate", status, "UpdateFailed")], ..node("n") };
         assert_eq!(exclusion(&node, &machines, &pools), Some(Exclusion::InPlaceUpdate), "{status:?}");
@@ -148,7 +152,7 @@ fn the_status_of_an_in_place_update_does_not_matter_but_its_type_does() {
 fn leases_without_a_node_and_nodes_without_a_lease_do_not_count() {
     // PRB-14, faults 28 and 29
     let leases = book(four_leases([Valid, Expired, Expired, Expired]));
-    let machines = HashSet::from(["n1", "n2", "n3", "n4", "n5"]);
+    let machines = backed(["n1", "n2", "n3", "n4", "n5"]);
     let nodes = [node("n1"), node("n2"), node("n5")];
     let pools = PoolConditions::new();
     let candidates = Candidates::by_nodes(&leases, &machines, &nodes, &pools);
@@ -162,7 +166,7 @@ fn every_node_that_does_not_count_is_counted_by_its_reason() {
     let foreign = NodeRecord { not_managed_by_mcm: true, ..node("n1") };
     let nodes = [foreign, in_pool("n2", "w", &[("DiskPressure", "True")]), updating("n3", "UpdateFailed"), node("n4")];
     let pools = PoolConditions::new();
-    let machines = HashSet::from(["n1", "n2", "n3"]);
+    let machines = backed(["n1", "n2", "n3"]);
     let candidates = Candidates::by_nodes(&leases, &machines, &nodes, &pools);
     let reasons = [Exclusion::NoUsableMachine, Exclusion::NotManaged, Exclusion::UnhealthyCondition, Exclusion::InPlaceUpdate];
     assert_eq!(candidates.excluded, reasons.into_iter().map(|reason| (reason, 1)).collect());
@@ -174,9 +178,24 @@ fn every_node_that_does_not_count_is_counted_by_its_reason() {
 #[test]
 fn machines_alone_bound_the_candidates_from_above() {
     let leases = book(four_leases([Valid, Expired, Undecided, Expired]));
-    let allowed = Candidates::by_machines(&leases, &HashSet::from(["n1", "n2", "n3", "n9"]));
+    let allowed = Candidates::by_machines(&leases, &backed(["n1", "n2", "n3", "n9"]));
     assert_eq!(allowed.tally(at(JUDGED), GRACE), Tally { candidates: 3, expired: 1, undecided: 1 });
     assert_eq!(allowed.excluded, BTreeMap::from([(Exclusion::NoUsableMachine, 1)]));
+}
+
+proptest! {
+    #[test]
+    fn machines_allow_the_leases_of_the_nodes_that_they_back_and_no_others(
+        leases in prop::collection::btree_set("[ab]{1,3}", 0..8),
+        machines in prop::collection::vec("[ab]{1,3}", 0..8),
+    ) {
+        let book = book(leases.iter().map(|name| (name.as_str(), Valid)));
+        let machines: BackedNodes = machines.iter().map(String::as_str).collect();
+        let allowed = Candidates::by_machines(&book, &machines);
+        let (backed, others): (Vec<_>, Vec<_>) = leases.iter().map(String::as_str).partition(|name| machines.iter().any(|node| node == *name));
+        prop_assert_eq!(allowed.leases.iter().map(|(name, _)| *name).collect::<Vec<_>>(), backed);
+        prop_assert_eq!(allowed.excluded.values().sum::<usize>(), others.len());
+    }
 }
 
 #[test]
@@ -287,7 +306,7 @@ proptest! {
     ) {
         let names: Vec<String> = (0..8).map(|number| format!("n{number}")).collect();
         let book = book(leases.iter().map(|(&number, &state)| (names[number].as_str(), state)));
-        let machines: HashSet<&str> = machines.iter().map(|&number| names[number].as_str()).collect();
+        let machines: BackedNodes = machines.iter().map(|&number| names[number].as_str()).collect();
         let nodes: Vec<NodeRecord> = nodes
             .iter()
             .map(|(&number, &(not_managed_by_mcm, sick, updated))| {
