@@ -74,8 +74,12 @@ impl Report {
         self.figures.push(Figure { key: key.into(), what: what.into(), value, unit, goal: Some(goal) });
     }
 
-    /// Adds median, 99th percentile and maximum of many values; the goal is for the 99th percentile.
+    /// Adds median, 99th percentile and maximum of many values; the goal is for the 99th percentile. Of no values nothing can be
+    /// said, and a goal for them is missed.
     pub fn spread(&mut self, key: &str, what: &str, values: &mut [f64], unit: &'static str, goal: Option<Goal>) {
+        if values.is_empty() && goal.is_none() {
+            return;
+        }
         values.sort_by(f64::total_cmp);
         self.figure(&format!("{key}_p50"), format!("{what}, median of {}", values.len()), percentile(values, 0.5), unit);
         let (key99, what99) = (format!("{key}_p99"), format!("{what}, 99th percentile"));
@@ -134,10 +138,10 @@ pub fn progress(text: impl AsRef<str>) {
     eprintln!("{} {}", Utc::now().format("%H:%M:%S"), text.as_ref());
 }
 
-/// The value below which this share of sorted values lies; 0 when there are none.
+/// The value below which this share of sorted values lies; not a number when there are none.
 pub fn percentile(sorted: &[f64], share: f64) -> f64 {
     let place = (share * sorted.len() as f64).ceil() as usize;
-    sorted.get(place.saturating_sub(1)).or(sorted.last()).copied().unwrap_or_default()
+    sorted.get(place.saturating_sub(1)).or(sorted.last()).copied().unwrap_or(f64::NAN)
 }
 
 /// A number as people read it: three digits that count, whole ones in full.
@@ -177,7 +181,17 @@ mod tests {
         let values: Vec<f64> = (1..=100).map(f64::from).collect();
         assert_eq!([0.5, 0.99, 1.0].map(|share| percentile(&values, share)), [50.0, 99.0, 100.0]);
         assert_eq!(percentile(&[7.0], 0.01), 7.0);
-        assert_eq!(percentile(&[], 0.5), 0.0);
+        assert!(percentile(&[], 0.5).is_nan());
+    }
+
+    #[test]
+    fn what_was_not_measured_is_not_there_and_meets_no_goal() {
+        let mut report = Report::new("it", "on that");
+        report.spread("free", "free", &mut [], "s", None);
+        report.spread("bound", "bound", &mut [], "s", Some(Goal::AtMost(1.0)));
+        let json: Value = serde_json::from_str(&report.json()).unwrap();
+        assert_eq!(json["missed"], json!(["bound_p99"]));
+        assert_eq!(json["figures"], json!({"bound_p50": null, "bound_p99": null, "bound_max": null}));
     }
 
     #[test]

@@ -90,8 +90,14 @@ impl Findings {
         spread("kcm_write", "verdict to kube-controller-manager's write", None, &|trial| trial.kcm_write);
         spread("kcm_exit", "SIGTERM to the end of its process", None, &|trial| trial.kcm_exit);
         spread("restoring", "end of the outage to all restored", None, &|trial| trial.restored);
-        report.figure("available_min", "verdict to first node's end, least", least(self.values(|t| Some(t.available))), "s");
-        report.figure("left_min", "left over when the process had ended, least", least(self.values(|t| t.left)), "s");
+        for (key, what, values) in [
+            ("available_min", "verdict to first node's end, least", self.values(|trial| Some(trial.available))),
+            ("left_min", "left over when the process had ended, least", self.values(|trial| trial.left)),
+        ] {
+            if let Some(least) = values.into_iter().min_by(f64::total_cmp) {
+                report.figure(key, what, least, "s");
+            }
+        }
         if changes {
             self.report_changes(&mut report);
         }
@@ -122,10 +128,6 @@ impl Findings {
             report.spread(&format!("{key}_lead_to_write"), &format!("{how}: new leader to its write"), &mut write, "s", None);
         }
     }
-}
-
-fn least(values: Vec<f64>) -> f64 {
-    values.into_iter().min_by(f64::total_cmp).unwrap_or_default()
 }
 
 #[cfg(test)]
