@@ -21,6 +21,7 @@ use prometheus_client::metrics::gauge::Gauge;
 pub use prometheus_client::registry::Registry;
 
 pub use self::leader::LeaderStatus;
+pub(crate) use self::requests::HostCounter;
 pub use self::requests::RequestCounter;
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

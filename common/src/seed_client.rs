@@ -1,12 +1,15 @@
 //! The client for the seed's API server.
 
+mod connections;
+mod plugin;
+
 use std::path::Path;
 use std::time::Duration;
 
-use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
+use self::connections::Connections;
 use crate::metrics::RequestCounter;
 
 /// After this time without a connection an attempt is given up.
@@ -54,8 +57,9 @@ pub async fn connect(kubeconfig: Option<&Path>, counter: &RequestCounter) -> Res
     // Whoever asks decides when to ask again: a watch, a flow and an election differ in it.
     config.default_retry = false;
     let counter = counter.of_host(config.cluster_url.authority().map_or("", |authority| authority.as_str()));
-    let builder = ClientBuilder::try_from(config).map_err(|error| Error::Client(Box::new(error)))?;
-    Ok(builder.with_layer(&counter).build())
+    let namespace = config.default_namespace.clone();
+    let connections = Connections::new(config, counter).map_err(|error| Error::Client(Box::new(error)))?;
+    Ok(Client::new(connections, namespace))
 }
 
 async fn configuration(kubeconfig: Option<&Path>) -> Result<Config, Error> {

@@ -3,7 +3,6 @@
 use std::error::Error;
 use std::io::{IsTerminal, Write};
 
-use kube::client::AuthError;
 use serde::Serialize;
 
 use crate::cli::Format;
@@ -29,9 +28,6 @@ pub(crate) fn print(bytes: &[u8]) -> anyhow::Result<()> {
 
 /// An error with its causes, in one line; a cause that is told already, as some errors do themselves, is not told again.
 pub(crate) fn told(error: &(dyn Error + 'static)) -> String {
-    if let Some(problem) = std::iter::successors(Some(error), |&error| error.source()).find_map(of_plugin) {
-        return plain(&problem);
-    }
     let mut text = error.to_string();
     for cause in std::iter::successors(error.source(), |&cause| cause.source()).map(ToString::to_string) {
         if !text.contains(&cause) {
@@ -40,18 +36,6 @@ pub(crate) fn told(error: &(dyn Error + 'static)) -> String {
         }
     }
     plain(&text)
-}
-
-/// What a kubeconfig's exec plugin has to say for itself. The error's own text has its environment and its output, and so credentials.
-fn of_plugin(error: &(dyn Error + 'static)) -> Option<String> {
-    match error.downcast_ref()? {
-        AuthError::AuthExecRun { out, .. } => {
-            let said = String::from_utf8_lossy(&out.stderr);
-            Some(format!("the kubeconfig's exec plugin failed ({}): {}", out.status, said.trim()))
-        }
-        AuthError::AuthExecParse(_) => Some("the kubeconfig's exec plugin printed no ExecCredential".to_owned()),
-        _ => None,
-    }
 }
 
 /// Text from elsewhere, without what could steer a terminal.

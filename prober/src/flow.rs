@@ -6,6 +6,7 @@
 //! cannot be written holds back the later levels.
 
 mod tell;
+mod tries;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,8 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::config::{Config, Dependent, ResourceRef, ScaleInfo};
+use self::tries::Tries;
+use crate::config::{Config, Dependent, ResourceRef};
 use crate::core::lifecycle::{Lifecycle, lifecycle};
 use crate::core::memory::{self, Observed, Write};
 use crate::core::moment::Moment;
@@ -32,13 +34,6 @@ use crate::write::{WriteError, Writer};
 const READY_WAIT: Duration = Duration::from_secs(5);
 /// How often the watched state, which is in memory, is looked at while waiting for it.
 const LOOK_AT_MEMORY: Duration = Duration::from_millis(50);
-/// Attempts per resource and the pause between them (rule 60).
-const ATTEMPTS: u32 = 3;
-const PAUSE: Duration = Duration::from_millis(100);
-/// A conflict says that somebody else wrote, not that the API server is ill, so more of them are borne.
-const CONFLICTS: u32 = 10;
-/// The longest that a Retry-After of the seed holds up protection: its deadline is kube-controller-manager's grace.
-const MAX_THROTTLE: Duration = Duration::from_secs(1);
 
 /// What the probes said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,9 +188,9 @@ impl Flow {
     async fn bring(&self, dependent: &Dependent, direction: Direction) -> Result<Done, WriteError> {
         let resource = &dependent.resource;
         let began = Instant::now();
-        let (mut attempt, mut conflicts, mut delayed) = (1, 0, false);
+        let mut tries = Tries::new(direction, direction.info(dependent).timeout);
         loop {
-            let error = match self.attempt(dependent, direction, conflicts > 0, &mut delayed).await {
+            let error = match self.attempt(dependent, direction, &mut tries).await {
                 Ok(Done::NothingToDo) => return Ok(Done::NothingToDo),
                 Ok(done) => {
                     self.metrics.scaled(direction, resource, "written");
@@ -204,45 +199,25 @@ impl Flow {
                 }
                 Err(error) => error,
             };
-            let pause = match error {
-                WriteError::Conflict | WriteError::StoodStill if conflicts < CONFLICTS => {
-                    conflicts += 1;
-                    PAUSE
-                }
-                _ if attempt == ATTEMPTS => {
-                    self.metrics.scaled(direction, resource, error.category());
-                    self.tell_failure(resource, direction, &error);
-                    tracing::error!(resource = %resource, direction = direction.as_str(), category = error.category(), error = %error, "resource cannot be scaled");
-                    return Err(error);
-                }
-                WriteError::Throttled(after) => {
-                    attempt += 1;
-                    after.unwrap_or(PAUSE).min(MAX_THROTTLE)
-                }
-                _ => {
-                    attempt += 1;
-                    PAUSE
-                }
+            let Some(pause) = tries.pause_after(&error) else {
+                self.metrics.scaled(direction, resource, error.category());
+                self.tell_failure(resource, direction, &error);
+                tracing::error!(resource = %resource, direction = direction.as_str(), category = error.category(), error = %error, "resource cannot be scaled");
+                return Err(error);
             };
             tracing::debug!(resource = %resource, direction = direction.as_str(), category = error.category(), error = %error, "scaling is tried again");
             sleep(pause).await;
         }
     }
 
-    async fn attempt(
-        &self,
-        dependent: &Dependent,
-        direction: Direction,
-        live: bool,
-        delayed: &mut bool,
-    ) -> Result<Done, WriteError> {
-        let info = direction.info(dependent);
+    async fn attempt(&self, dependent: &Dependent, direction: Direction, tries: &mut Tries) -> Result<Done, WriteError> {
+        let initial_delay = direction.info(dependent).initial_delay;
         let view = self.view(dependent)?;
-        let mut decided = self.decision(&view, dependent, direction, live).await?;
+        let mut decided = self.decision(&view, dependent, direction, tries).await?;
         // The delay is waited once, and only when there is something to scale (D-18, D-35).
-        if matches!(decided, Some((_, Write { replicas: Some(_), .. }))) && !*delayed && !info.initial_delay.is_zero() {
-            *delayed = true;
-            sleep(info.initial_delay).await;
+        if matches!(decided, Some((_, Write { replicas: Some(_), .. }))) && !tries.delayed && !initial_delay.is_zero() {
+            tries.delayed = true;
+            sleep(initial_delay).await;
             decided = None;
         } else if decided.is_none() {
             return Ok(Done::NothingToDo);
@@ -252,7 +227,7 @@ impl Flow {
             let (judged_at, waited) = self.may_write(direction).await;
             if decided.is_none() || waited || direction == Direction::Up {
                 // Time may have passed: what was decided before the wait is decided anew.
-                decided = self.decision(&view, dependent, direction, live).await?;
+                decided = self.decision(&view, dependent, direction, tries).await?;
             }
             if direction == Direction::Down || self.says_up() {
                 break judged_at;
@@ -263,7 +238,8 @@ impl Flow {
             tracing::warn!(resource = %dependent.resource, memory = observed.marks.replicas, "remembered replicas cannot be used, scaling to 1");
         }
         let began = Instant::now();
-        match within(info, self.writer.write(&view, &self.namespace, (&observed, &write), judged_at)).await {
+        let written = self.writer.write(&view, &self.namespace, (&observed, &write), judged_at);
+        match within(tries.limit(), written).await {
             // It went away in the meantime; what follows under its name is another resource.
             Err(WriteError::Missing) => return Ok(Done::NothingToDo),
             result => result?,
@@ -290,10 +266,10 @@ impl Flow {
         view: &DependentView,
         dependent: &Dependent,
         direction: Direction,
-        live: bool,
+        tries: &Tries,
     ) -> Result<Option<(Observed, Write)>, WriteError> {
-        let observed = if live {
-            within(direction.info(dependent), self.writer.read(view, &self.namespace)).await?
+        let observed = if tries.read_anew() {
+            within(tries.limit(), self.writer.read(view, &self.namespace)).await?
         } else {
             view.observed(&self.namespace)?.map(|observed| observed.as_ref().clone())
         };
@@ -396,9 +372,9 @@ impl Flow {
     }
 }
 
-/// Bounds a request by the dependent's timeout; one that is over before it began sends nothing.
-async fn within<T>(info: &ScaleInfo, request: impl Future<Output = Result<T, WriteError>>) -> Result<T, WriteError> {
-    let deadline = Instant::now() + info.timeout;
+/// Bounds a request in time; one that is over before it began sends nothing.
+async fn within<T>(limit: Duration, request: impl Future<Output = Result<T, WriteError>>) -> Result<T, WriteError> {
+    let deadline = Instant::now() + limit;
     if Instant::now() >= deadline {
         return Err(WriteError::Timeout);
     }

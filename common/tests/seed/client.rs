@@ -1,11 +1,20 @@
 //! The client for the seed's API server.
 
+use std::time::Duration;
+
 use common::metrics::RequestCounter;
 use common::seed_client::connect;
+use futures::future::join_all;
 use kube::Client;
 use memory_api::{Authority, Fault, MemoryApi, Options, When, hello};
+use serde_json::json;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+/// Far more than anything here takes, also on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 pub const TOKEN: &str = "t0k3n-f0r-th3-s33d";
 
@@ -33,6 +42,28 @@ async fn nothing_older_than_tls_1_2_is_offered_to_a_seed() {
     let (answer, message) = tokio::join!(client.apiserver_version(), hello::hear(&listener));
     assert!(answer.is_err());
     assert_eq!(hello::versions(&message.unwrap()), [0x0303, 0x0304], "TLS 1.2 and 1.3");
+}
+
+#[tokio::test]
+async fn after_a_request_that_was_given_up_no_kept_connection_is_used() {
+    const KEPT: usize = 4;
+    let server = server(Options::default()).await;
+    let client = client(&server.kubeconfig(TOKEN)).await;
+    let all = CancellationToken::new();
+    server.faults().add(When::request("GET", "/version").times(KEPT as u64), Fault::Hold(all.clone()));
+    let asked = server.requests().wait_for(|requests| (requests.len() == KEPT).then(|| all.cancel()));
+    let (answers, ()) = tokio::join!(join_all((0..KEPT).map(|_| client.apiserver_version())), asked);
+    assert!(answers.iter().all(Result::is_ok));
+    let kept = server.connections().accepted;
+    assert_eq!(kept, KEPT as u64, "each has a connection of its own");
+
+    // The network forgets them all, and tells nobody.
+    let lost = server.faults().add(When::matches(move |record| record.connection <= kept), Fault::Stall);
+    timeout(Duration::from_millis(200), client.apiserver_version()).await.expect_err("no answer");
+    for _ in 0..KEPT {
+        timeout(PATIENCE, client.apiserver_version()).await.expect("on a fresh connection").unwrap();
+    }
+    assert_eq!((server.faults().hits(lost), server.connections().accepted), (1, kept + 1), "one, which is kept in turn");
 }
 
 #[tokio::test]
@@ -77,4 +108,46 @@ async fn no_error_of_a_kubeconfig_quotes_it() {
         let said = format!("{error:#} {error:?}");
         assert!(!said.contains(TOKEN), "{said}");
     }
+}
+
+/// A kubeconfig whose credentials come from a shell script, with a secret in its arguments and its environment.
+fn with_plugin(script: &str) -> String {
+    let plugin = json!({
+        "apiVersion": "client.authentication.k8s.io/v1", "command": "/bin/sh", "args": ["-c", script, "hidden-argument"],
+        "env": [{ "name": "TOKEN", "value": "hidden-word" }], "interactiveMode": "Never",
+    });
+    let kubeconfig = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "seed",
+        "clusters": [{ "name": "seed", "cluster": { "server": "https://127.0.0.1:1" } }],
+        "users": [{ "name": "seed", "user": { "exec": plugin } }],
+        "contexts": [{ "name": "seed", "context": { "cluster": "seed", "user": "seed" } }],
+    });
+    kubeconfig.to_string()
+}
+
+#[tokio::test]
+async fn an_exec_plugin_that_fails_says_why_and_tells_no_secret() {
+    rustls::crypto::ring::default_provider().install_default().ok();
+    let folder = TempDir::new().unwrap();
+    let (file, ran) = (folder.path().join("kubeconfig"), folder.path().join("ran"));
+    let credential = json!({
+        "apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",
+        "status": { "token": TOKEN, "expirationTimestamp": "2020-01-01T00:00:00Z" },
+    });
+    let fails = "echo hidden-answer; echo no login >&2; exit 3";
+    let works_once = format!("if mkdir {} 2>/dev/null; then echo '{credential}'; else {fails}; fi", ran.display());
+    for (script, expected) in [
+        (fails, "exec plugin failed (exit status: 3): no login"),
+        ("echo hidden-answer: [", "exec plugin printed no ExecCredential"),
+        (&works_once, "exec plugin failed (exit status: 3): no login"),
+    ] {
+        std::fs::write(&file, with_plugin(script)).unwrap();
+        let error = match connect(Some(&file), &RequestCounter::default()).await {
+            Err(error) => anyhow::Error::from(error),
+            Ok(client) => client.apiserver_version().await.unwrap_err().into(),
+        };
+        let said = format!("{error:#} {error:?}");
+        assert!(said.contains(expected) && !said.contains("hidden") && !said.contains(TOKEN), "{said}");
+    }
+    assert!(ran.exists(), "also the one that worked at first");
 }

@@ -79,5 +79,10 @@ pub const SCALE: &[Key] = &[
         "0s",
         "The wait before it is scaled, once its level has begun and only if there is something to scale. In `scaleDown` protection comes that much later",
     ),
-    key("timeout", "a duration above 0", "30s", "The longest that its requests may take"),
+    key(
+        "timeout",
+        "a duration above 0",
+        "30s",
+        "The longest that its requests may take; on the way down an answer is waited for 5 s at most, then it is asked anew",
+    ),
 ];

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use memory_api::{Fault, When};
 use serde_json::json;
+use tokio::time::Instant;
 
-use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, World, at, held};
+use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, World, at, held, scales};
 
 /// Writes to one dependent.
 fn writes_to(name: &'static str) -> When {
@@ -85,6 +86,25 @@ async fn a_write_that_hangs_ends_with_the_dependents_timeout() {
     world.seed.faults().add(writes_to(MCM).times(2), Fault::Stall);
     world.nodes.cut_all();
     world.until([held("1"), held("1"), held("1")]).await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn protection_waits_little_for_connections_that_the_network_has_forgotten() {
+    // Far less than the dependents' timeout of 30 s: the nodes do not wait for it either.
+    let world = World::running().await;
+    world.nodes.cut_all();
+    world.until([held("1"), held("1"), held("1")]).await;
+    world.nodes.heal_all();
+    world.until([at(1), at(1), at(1)]).await;
+    let kept = world.seed.connections().accepted;
+    let lost = When::matches(move |record| scales(record) && record.connection <= kept);
+    let lost = world.seed.faults().add(lost, Fault::Stall);
+    let began = Instant::now();
+    world.nodes.cut_all();
+    world.until([held("1"), held("1"), held("1")]).await;
+    assert!(world.seed.faults().hits(lost) > 0, "one was used");
+    assert!(began.elapsed() < Duration::from_secs(25), "{:?}", began.elapsed());
     world.end().await;
 }
 
