@@ -217,13 +217,16 @@ async fn check_config_names_every_error_with_its_place_and_takes_gardeners_files
     }
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("wrong.yaml");
-    std::fs::write(&file, "kubeConfigSecretName: ''\nprobeInterval: 30\n").expect("a file");
+    std::fs::write(&file, "kubeConfigSecretName: ''\nprobeInterval: 30\ndependantResourceInfos: []\n").expect("a file");
     let output = ask(["check-config", file.to_str().expect("UTF-8")]).await;
     assert_eq!(output.status.code(), Some(1));
     let shown = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(shown.contains("wrong.yaml:1:23: error: kubeConfigSecretName"), "{shown}");
     assert!(shown.contains("wrong.yaml:2:16: error: probeInterval: 30: expected a duration"), "{shown}");
     assert!(shown.contains("dependentResourceInfos: missing"), "{shown}");
+    // Why it is missing, and what a warning is for.
+    assert!(shown.contains("warning: dependantResourceInfos: unknown key, ignored (line 3"), "{shown}");
+    assert!(shown.ends_with("refused as the prober's config, 1 warning\n"), "{shown}");
     std::fs::write(&file, "a: [\n").expect("a file");
     let shown = String::from_utf8(ask(["check-config", file.to_str().expect("UTF-8")]).await.stdout).expect("text");
     assert!(shown.contains("wrong.yaml: error: unclosed bracket '[' at line 1, column 4\n"), "{shown}");

@@ -14,21 +14,21 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use tokio::time::sleep;
 
-use crate::document::{ConfigError, Loaded, MAX_BYTES};
+use crate::document::{ConfigError, Contents, Loaded};
 use crate::events::Events;
 
 /// How often the file is looked at. A kubelet takes up to a minute to bring a changed ConfigMap to the file.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// Reads a config.
-pub type Load<T> = fn(&Path) -> Result<Loaded<T>, ConfigError>;
+/// Reads a config from what the file holds.
+pub type Load<T> = fn(&Contents) -> Result<Loaded<T>, ConfigError>;
 
 /// Follows one config file.
 pub struct ConfigFile<T> {
     path: PathBuf,
     load: Load<T>,
-    /// What was read last, good or bad.
-    read: Option<Vec<u8>>,
+    /// What was read last, good or bad; none when it could not be read.
+    read: Option<Contents>,
     reloads: Family<Labels, Counter>,
     refused: Gauge,
     teller: Option<(Events, ObjectReference)>,
@@ -45,10 +45,10 @@ impl<T> ConfigFile<T> {
     /// # Errors
     /// When it cannot be read or is wrong; then every wrong field is named.
     pub fn open(path: &Path, load: Load<T>) -> Result<(T, Self), ConfigError> {
-        let read = bytes(path);
-        let Loaded { config, warnings } = load(path)?;
+        let read = Contents::of(path)?;
+        let Loaded { config, warnings } = load(&read)?;
         let (reloads, refused, teller) = (Family::default(), Gauge::default(), None);
-        let file = Self { path: path.to_owned(), load, read, reloads, refused, teller };
+        let file = Self { path: path.to_owned(), load, read: Some(read), reloads, refused, teller };
         file.warn(warnings);
         Ok((config, file))
     }
@@ -74,12 +74,13 @@ impl<T> ConfigFile<T> {
     pub async fn next(&mut self) -> T {
         loop {
             sleep(LOOK).await;
-            let read = bytes(&self.path);
-            if read == self.read {
+            let read = Contents::of(&self.path);
+            if read.as_ref().ok() == self.read.as_ref() {
                 continue;
             }
-            self.read = read;
-            match (self.load)(&self.path) {
+            self.read = None;
+            let loaded = read.and_then(|read| (self.load)(self.read.insert(read)));
+            match loaded {
                 Ok(Loaded { config, warnings }) => {
                     self.reloads.get_or_create(&Labels { result: "taken" }).inc();
                     self.refused.set(0);
@@ -106,14 +107,6 @@ impl<T> ConfigFile<T> {
     }
 }
 
-/// What the file holds; none when it cannot be read. Of a file that is too large, enough to see that it changed.
-fn bytes(path: &Path) -> Option<Vec<u8>> {
-    use std::io::Read;
-    let mut bytes = Vec::new();
-    std::fs::File::open(path).ok()?.take(MAX_BYTES + 1).read_to_end(&mut bytes).ok()?;
-    Some(bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
@@ -123,8 +116,8 @@ mod tests {
     use super::*;
     use crate::document;
 
-    fn number(path: &Path) -> Result<Loaded<i32>, ConfigError> {
-        document::load(path, |root, _| root.field("number").required("a number").integer()).map(Loaded::from)
+    fn number(contents: &Contents) -> Result<Loaded<i32>, ConfigError> {
+        document::load(contents, |root, _| root.field("number").required("a number").integer())
     }
 
     /// A folder as a kubelet lays it out: the file is a link through `..data`, which is turned.
@@ -160,6 +153,14 @@ mod tests {
         let mut text = String::new();
         encode(&mut text, registry).unwrap();
         text.lines().any(|found| found == line)
+    }
+
+    #[test]
+    fn what_is_remembered_of_the_file_is_what_was_taken_up() {
+        let says_something_else_each_time = Path::new("/proc/sys/kernel/random/uuid");
+        let text = |contents: &Contents| Ok(Loaded { config: contents.text()?.to_owned(), warnings: Vec::new() });
+        let (taken_up, file) = ConfigFile::open(says_something_else_each_time, text).unwrap();
+        assert_eq!(file.read.unwrap().text().unwrap(), taken_up);
     }
 
     #[tokio::test(start_paused = true)]

@@ -53,24 +53,42 @@ pub struct Loaded<T> {
     pub warnings: Vec<String>,
 }
 
-impl<T> From<(T, Vec<String>)> for Loaded<T> {
-    fn from((config, warnings): (T, Vec<String>)) -> Self {
-        Self { config, warnings }
+/// What a file holds at one moment; of one that is too large, enough to see that it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contents {
+    file: String,
+    bytes: Vec<u8>,
+}
+
+impl Contents {
+    /// Reads the file at `path`.
+    ///
+    /// # Errors
+    /// [`ConfigError::Read`] when it cannot be read.
+    pub fn of(path: &Path) -> Result<Self, ConfigError> {
+        let file = path.display().to_string();
+        let mut bytes = Vec::new();
+        match std::fs::File::open(path).and_then(|opened| opened.take(MAX_BYTES + 1).read_to_end(&mut bytes)) {
+            Ok(_) => Ok(Self { file, bytes }),
+            Err(source) => Err(ConfigError::Read { file, source }),
+        }
+    }
+
+    /// It as text.
+    ///
+    /// # Errors
+    /// [`ConfigError::Syntax`] when it is none.
+    pub fn text(&self) -> Result<&str, ConfigError> {
+        str::from_utf8(&self.bytes).map_err(|_| ConfigError::syntax(&self.file, "it is not UTF-8 text"))
     }
 }
 
-/// Reads the file at `path` as [`parse`] reads text.
+/// Reads what a file holds as [`parse`] reads text.
 ///
 /// # Errors
-/// [`ConfigError::Read`] when the file cannot be read, else those of [`parse`]; all of them name the file.
-pub fn load<T>(path: &Path, read: impl FnOnce(&Object<'_>, &Problems) -> Option<T>) -> Result<(T, Vec<String>), ConfigError> {
-    let file = path.display().to_string();
-    let mut bytes = Vec::new();
-    std::fs::File::open(path)
-        .and_then(|opened| opened.take(MAX_BYTES + 1).read_to_end(&mut bytes))
-        .map_err(|source| ConfigError::Read { file: file.clone(), source })?;
-    let text = String::from_utf8(bytes).map_err(|_| ConfigError::syntax(&file, "it is not UTF-8 text"))?;
-    parse(&file, &text, read)
+/// Those of [`Contents::text`] and of [`parse`]; all of them name the file.
+pub fn load<T>(contents: &Contents, read: impl FnOnce(&Object<'_>, &Problems) -> Option<T>) -> Result<Loaded<T>, ConfigError> {
+    parse(&contents.file, contents.text()?, read)
 }
 
 /// Reads `text` as YAML and hands its top level to `read`, which notes every error in the [`Problems`] and gives `None`
@@ -82,7 +100,7 @@ pub fn parse<T>(
     file: &str,
     text: &str,
     read: impl FnOnce(&Object<'_>, &Problems) -> Option<T>,
-) -> Result<(T, Vec<String>), ConfigError> {
+) -> Result<Loaded<T>, ConfigError> {
     if text.len() as u64 > MAX_BYTES {
         return Err(ConfigError::syntax(file, format!("it is larger than {MAX_BYTES} bytes")));
     }
@@ -92,10 +110,10 @@ pub fn parse<T>(
         Some(object) => read(&object, &problems),
         None => None,
     };
-    let errors = problems.errors.into_inner();
+    let (errors, warnings) = (problems.errors.into_inner(), problems.warnings.into_inner());
     match result {
-        Some(result) if errors.is_empty() => Ok((result, problems.warnings.into_inner())),
-        _ => Err(ConfigError::Fields { file: file.to_owned(), errors }),
+        Some(config) if errors.is_empty() => Ok(Loaded { config, warnings }),
+        _ => Err(ConfigError::Fields { file: file.to_owned(), errors, warnings }),
     }
 }
 

@@ -2,35 +2,36 @@
 
 use std::process::ExitCode;
 
-use common::document::ConfigError;
+use common::document::{ConfigError, Contents};
 
 use crate::cli::{Agent, CheckConfig};
 use crate::output::{bad, good, warn};
 
 pub(crate) fn run(args: &CheckConfig) -> ExitCode {
     let file = args.file.display();
-    let agent = args.agent.unwrap_or_else(|| guess(&std::fs::read_to_string(&args.file).unwrap_or_default()));
-    let loaded = match agent {
-        Agent::Prober => prober::config::Config::load(&args.file).map(|loaded| loaded.warnings),
-        Agent::Weeder => weeder::config::Config::load(&args.file).map(|loaded| loaded.warnings),
+    let contents = Contents::of(&args.file);
+    let agent =
+        args.agent.unwrap_or_else(|| guess(contents.as_ref().ok().and_then(|contents| contents.text().ok()).unwrap_or_default()));
+    let loaded = contents.and_then(|contents| match agent {
+        Agent::Prober => prober::config::Config::read(&contents).map(|loaded| loaded.warnings),
+        Agent::Weeder => weeder::config::Config::read(&contents).map(|loaded| loaded.warnings),
+    });
+    let (warnings, error) = match &loaded {
+        Ok(warnings) => (warnings.as_slice(), None),
+        Err(error) => (error.warnings(), Some(error)),
     };
-    let name = format!("{agent:?}").to_lowercase();
-    match loaded {
-        Ok(warnings) => {
-            for warning in &warnings {
-                anstream::println!("{file}: {}: {warning}", warn("warning"));
-            }
-            let count = warnings.len();
-            let plural = if count == 1 { "" } else { "s" };
-            anstream::println!("{file}: {} as the {name}'s config, {count} warning{plural}", good("valid"));
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            report(&file.to_string(), &error);
-            anstream::println!("{file}: {} as the {name}'s config", bad("refused"));
-            ExitCode::FAILURE
-        }
+    for warning in warnings {
+        anstream::println!("{file}: {}: {warning}", warn("warning"));
     }
+    if let Some(error) = error {
+        report(&file.to_string(), error);
+    }
+    let name = format!("{agent:?}").to_lowercase();
+    let (verdict, code) = if error.is_none() { (good("valid"), ExitCode::SUCCESS) } else { (bad("refused"), ExitCode::FAILURE) };
+    let count = warnings.len();
+    let plural = if count == 1 { "" } else { "s" };
+    anstream::println!("{file}: {verdict} as the {name}'s config, {count} warning{plural}");
+    code
 }
 
 /// One line for each error, its place first, as compilers write them.

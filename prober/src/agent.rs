@@ -42,7 +42,7 @@ const STALLED: Duration = Duration::from_secs(60);
 /// When it cannot start (config file, kubeconfig, ports), or when leadership is lost.
 pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result<()> {
     let clock = Clock::start();
-    let (config, mut file) = ConfigFile::open(&args.config_file, Config::load)?;
+    let (config, mut file) = ConfigFile::open(&args.config_file, Config::read)?;
     let mut frame = Frame::open(Agent::Prober, &args, LEASE).await?;
     file.report_to(&mut frame.registry, frame.events.clone(), frame.home.clone());
     let burst = NonZeroU32::new(u32::try_from(args.kube_api_burst).unwrap_or(u32::MAX)).unwrap_or(NonZeroU32::MIN);

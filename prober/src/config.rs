@@ -13,7 +13,7 @@ use std::path::Path;
 use std::time::Duration;
 
 pub use common::document::ConfigError;
-use common::document::{self, Object, Problems};
+use common::document::{self, Contents, Object, Problems};
 
 /// How shoots are probed and what is scaled when their nodes lose the way to the API server.
 #[derive(Clone, Debug, PartialEq)]
@@ -94,7 +94,15 @@ impl Config {
     /// # Errors
     /// When it cannot be read or is wrong; then every wrong field is named.
     pub fn load(path: &Path) -> Result<Loaded, ConfigError> {
-        document::load(path, Self::from_document).map(Loaded::from)
+        Self::read(&Contents::of(path)?)
+    }
+
+    /// Reads a config from what a file holds.
+    ///
+    /// # Errors
+    /// When it is wrong; then every wrong field is named.
+    pub fn read(contents: &Contents) -> Result<Loaded, ConfigError> {
+        document::load(contents, Self::from_document)
     }
 
     /// Reads a config from text; errors call it `config`.
@@ -102,7 +110,7 @@ impl Config {
     /// # Errors
     /// When it is wrong; then every wrong field is named.
     pub fn parse(text: &str) -> Result<Loaded, ConfigError> {
-        document::parse("config", text, Self::from_document).map(Loaded::from)
+        document::parse("config", text, Self::from_document)
     }
 
     fn from_document(root: &Object<'_>, problems: &Problems) -> Option<Self> {

@@ -20,7 +20,7 @@ const LEASE: &str = "dwd-weeder-leader-election";
 /// # Errors
 /// When it cannot start (config file, kubeconfig, ports), or when leadership is lost.
 pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result<()> {
-    let (config, mut file) = ConfigFile::open(&args.config_file, Config::load)?;
+    let (config, mut file) = ConfigFile::open(&args.config_file, Config::read)?;
     let mut frame = Frame::open(Agent::Weeder, &args, LEASE).await?;
     file.report_to(&mut frame.registry, frame.events.clone(), frame.home.clone());
     let instruments = Instruments::default();

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 pub use common::document::ConfigError;
-use common::document::{self, Object, Problems};
+use common::document::{self, Contents, Object, Problems};
 use common::go_duration::GoDuration;
 
 use crate::core::selector::Selector;
@@ -41,7 +41,15 @@ impl Config {
     /// # Errors
     /// When it cannot be read or is wrong; then every wrong field is named.
     pub fn load(path: &Path) -> Result<Loaded, ConfigError> {
-        document::load(path, Self::from_document).map(Loaded::from)
+        Self::read(&Contents::of(path)?)
+    }
+
+    /// Reads a config from what a file holds.
+    ///
+    /// # Errors
+    /// When it is wrong; then every wrong field is named.
+    pub fn read(contents: &Contents) -> Result<Loaded, ConfigError> {
+        document::load(contents, Self::from_document)
     }
 
     /// Reads a config from text; errors call it `config`.
@@ -49,7 +57,7 @@ impl Config {
     /// # Errors
     /// When it is wrong; then every wrong field is named.
     pub fn parse(text: &str) -> Result<Loaded, ConfigError> {
-        document::parse("config", text, Self::from_document).map(Loaded::from)
+        document::parse("config", text, Self::from_document)
     }
 
     /// What all pods that any Service's selectors match have in common.

@@ -66,6 +66,8 @@ pub enum ConfigError {
         file: String,
         /// All that was found.
         errors: Vec<FieldError>,
+        /// What loads but will surprise, as far as it was found; not part of the text.
+        warnings: Vec<String>,
     },
 }
 
@@ -78,6 +80,14 @@ impl ConfigError {
     pub fn fields(&self) -> &[FieldError] {
         match self {
             Self::Fields { errors, .. } => errors,
+            Self::Read { .. } | Self::Syntax { .. } => &[],
+        }
+    }
+
+    /// One sentence each on what is no error, but will surprise.
+    pub fn warnings(&self) -> &[String] {
+        match self {
+            Self::Fields { warnings, .. } => warnings,
             Self::Read { .. } | Self::Syntax { .. } => &[],
         }
     }

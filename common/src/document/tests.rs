@@ -8,7 +8,7 @@ use proptest::prelude::*;
 /// Reads one field `x` of a document and gives the value and all errors.
 fn field<T: Debug>(yaml: &str, read: impl FnOnce(&Value<'_>) -> Option<T>) -> Result<Option<T>, String> {
     match parse("file", yaml, |root, _| Some(read(&root.field("x")))) {
-        Ok((value, _)) => Ok(value),
+        Ok(loaded) => Ok(loaded.config),
         Err(error) => Err(error.to_string()),
     }
 }
@@ -134,7 +134,8 @@ fn durations_are_go_strings_and_never_bare_numbers() {
 
 #[test]
 fn keys_match_in_any_case_and_the_last_in_byte_order_wins() {
-    let level = |yaml: &str| parse("file", yaml, |root, _| Some(root.field("minLevel").integer())).map(|(level, _)| level).ok();
+    let level =
+        |yaml: &str| parse("file", yaml, |root, _| Some(root.field("minLevel").integer())).map(|loaded| loaded.config).ok();
     assert_eq!(level("MINLEVEL: 1"), Some(Some(1)));
     assert_eq!(level("minLevel: 2\nMINLEVEL: 1"), Some(Some(2)));
     assert_eq!(level("MINLEVEL: 1\nminLevel: 2"), Some(Some(2)));
@@ -188,7 +189,7 @@ fn all_errors_are_reported_together_under_their_paths() {
 
 #[test]
 fn unknown_keys_are_ignored_with_a_warning() {
-    let (_, warnings) = parse("file", "x: {known: 1, KNOWN: 2, typo: 3}", |root, _| {
+    let Loaded { warnings, .. } = parse("file", "x: {known: 1, KNOWN: 2, typo: 3}", |root, _| {
         root.field("x").object()?.warn_of_unknown(&[Key { name: "known", takes: "", default: "", meaning: "" }]);
         Some(())
     })
@@ -198,7 +199,7 @@ fn unknown_keys_are_ignored_with_a_warning() {
 
 #[test]
 fn maps_of_data_give_their_entries_in_order() {
-    let (entries, _) = parse("file", "x: {b: 1, a: ~}", |root, _| {
+    let Loaded { config: entries, .. } = parse("file", "x: {b: 1, a: ~}", |root, _| {
         let entries = root.field("x").object()?;
         let entries = entries.entries().map(|(key, value)| (key.to_owned(), value.path().to_owned(), value.is_absent()));
         Some(entries.collect::<Vec<_>>())
@@ -258,7 +259,7 @@ fn a_document_of_too_many_values_is_refused() {
 #[test]
 fn a_key_is_named_on_one_line_and_not_at_any_length() {
     let warnings = |yaml: &str| {
-        let (_, warnings) = parse("file", yaml, |root, _| {
+        let Loaded { warnings, .. } = parse("file", yaml, |root, _| {
             root.warn_of_unknown(&[]);
             Some(())
         })
@@ -279,15 +280,15 @@ fn a_long_value_is_shortened_in_its_error() {
 fn a_file_that_cannot_be_read_is_named_with_the_cause() {
     let folder = tempfile::tempdir().expect("a folder");
     let missing = folder.path().join("missing.yaml");
-    let error = load(&missing, |_, _| Some(())).expect_err("no file").to_string();
+    let error = Contents::of(&missing).expect_err("no file").to_string();
     assert_eq!(error, format!("{}: No such file or directory (os error 2)", missing.display()));
 
     let binary = folder.path().join("binary.yaml");
     std::fs::File::create(&binary).and_then(|mut file| file.write_all(&[0xff, 0xfe, 0x00])).expect("written");
-    let error = load(&binary, |_, _| Some(())).expect_err("no text").to_string();
+    let error = Contents::of(&binary).and_then(|contents| load(&contents, |_, _| Some(()))).expect_err("no text").to_string();
     assert_eq!(error, format!("{}: 1 error\n  it is not UTF-8 text", binary.display()));
 
-    assert!(load(folder.path(), |_, _| Some(())).expect_err("a folder").to_string().contains("directory"));
+    assert!(Contents::of(folder.path()).expect_err("a folder").to_string().contains("directory"));
 }
 
 proptest! {
