@@ -1,9 +1,10 @@
 //! Whether the weeder still does its work, and knows enough to do it: what `/healthz` and `/readyz` ask.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use common::health::Check;
+use common::view::MAX_BLIND;
 use tokio::time::Instant;
 
 /// The work takes a turn at least this often, even when nothing happens.
@@ -17,43 +18,52 @@ pub struct Pulse(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 struct State {
-    last: Instant,
-    filled: bool,
+    /// The last turn.
+    turn: Instant,
+    /// The last turn at which everything was seen.
+    seen: Option<Instant>,
 }
 
 impl Default for Pulse {
     fn default() -> Self {
-        Self(Arc::new(Mutex::new(State { last: Instant::now(), filled: false })))
+        Self(Arc::new(Mutex::new(State { turn: Instant::now(), seen: None })))
     }
 }
 
 impl Pulse {
-    /// The work takes a turn; `filled` says whether everything has been listed once.
-    pub fn beat(&self, filled: bool) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = State { last: Instant::now(), filled };
+    /// The work takes a turn; `sees` says whether what is known is true now.
+    pub fn beat(&self, sees: bool) {
+        let now = Instant::now();
+        let mut state = self.lock();
+        state.turn = now;
+        if sees {
+            state.seen = Some(now);
+        }
     }
 
     /// For `/healthz`: the work goes on.
     pub fn live(&self) -> Check {
         let pulse = self.clone();
-        Check::new("weeding", move || match pulse.state().0 {
+        Check::new("weeding", move || match pulse.lock().turn.elapsed() {
             stalled if stalled > STALLED => Err(format!("no turn for {} s", stalled.as_secs())),
             _ => Ok(()),
         })
     }
 
-    /// For `/readyz`: EndpointSlices and pods are known.
+    /// For `/readyz`: EndpointSlices and pods are known, that is, they were seen within [`MAX_BLIND`] (D-27).
     pub fn ready(&self) -> Check {
         let pulse = self.clone();
-        Check::new("watches", move || match pulse.state().1 {
-            true => Ok(()),
-            false => Err("EndpointSlices and pods have not been listed yet".to_owned()),
+        Check::new("watches", move || match pulse.lock().seen.map(|seen| seen.elapsed()) {
+            None => Err("EndpointSlices and pods have not been listed yet".to_owned()),
+            Some(blind) if blind >= MAX_BLIND => {
+                Err(format!("EndpointSlices and pods have not been seen for {} s", blind.as_secs()))
+            }
+            Some(_) => Ok(()),
         })
     }
 
-    fn state(&self) -> (Duration, bool) {
-        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        (state.last.elapsed(), state.filled)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -73,11 +83,18 @@ mod tests {
         assert_eq!((live.ask)(), Ok(()));
     }
 
-    #[tokio::test]
-    async fn it_is_ready_once_everything_was_listed() {
+    #[tokio::test(start_paused = true)]
+    async fn it_is_ready_from_the_first_lists_until_nothing_was_seen_for_a_minute() {
         let pulse = Pulse::default();
         let ready = pulse.ready();
+        pulse.beat(false);
         assert!((ready.ask)().is_err());
+        pulse.beat(true);
+        tokio::time::advance(MAX_BLIND - BEAT).await;
+        pulse.beat(false);
+        assert_eq!((ready.ask)(), Ok(()));
+        tokio::time::advance(BEAT).await;
+        assert_eq!((ready.ask)(), Err("EndpointSlices and pods have not been seen for 60 s".to_owned()));
         pulse.beat(true);
         assert_eq!((ready.ask)(), Ok(()));
     }

@@ -74,7 +74,7 @@ impl Weeding {
     async fn run(mut self, mut configs: watch::Receiver<Arc<Config>>, cancelled: CancellationToken) {
         let mut leads = false;
         loop {
-            self.pulse.beat(self.namespaces.is_filled());
+            self.pulse.beat(self.namespaces.sees());
             self.metrics.namespaces(self.namespaces.len());
             self.metrics.windows_open(self.namespaces.open_windows());
             let beat = Instant::now() + BEAT;

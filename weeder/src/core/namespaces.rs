@@ -30,27 +30,18 @@ pub struct Namespaces {
     in_flight: usize,
     /// Whether this process may write: before, it only learns what is ready.
     leads: bool,
-    slices: Sight,
-    pods: Sight,
+    /// Whether EndpointSlices have been listed once.
+    slices_listed: bool,
+    /// Whether EndpointSlices have been listed, and watched since.
+    sees_slices: bool,
+    /// The same of pods.
+    sees_pods: bool,
     /// Services that a change of the config has added, until they have been listed: those that are ready then may always have
     /// been.
     added: BTreeSet<usize>,
     /// The number of the last window.
     serial: u64,
     reports: Vec<Report>,
-}
-
-/// How well one kind of objects is known.
-#[derive(Clone, Copy, Debug, Default)]
-struct Sight {
-    /// They have been listed once.
-    ever: bool,
-    /// They have been listed, and watched since.
-    now: bool,
-}
-
-impl Sight {
-    const LISTED: Self = Self { ever: true, now: true };
 }
 
 impl Namespaces {
@@ -62,8 +53,9 @@ impl Namespaces {
             touched: BTreeSet::new(),
             in_flight: 0,
             leads: false,
-            slices: Sight::default(),
-            pods: Sight::default(),
+            slices_listed: false,
+            sees_slices: false,
+            sees_pods: false,
             added: BTreeSet::new(),
             serial: 0,
             reports: Vec::new(),
@@ -90,13 +82,13 @@ impl Namespaces {
                 let told = state.relocate(place);
                 self.reports.extend(told.into_iter().map(|told| report(namespace, told)));
             }
-            if self.slices.ever {
+            if self.slices_listed {
                 let kept: BTreeSet<usize> =
                     (0..self.config.services.len()).filter(|old| !self.added.contains(old)).filter_map(place).collect();
                 self.added = (0..config.services.len()).filter(|place| !kept.contains(place)).collect();
             }
-            self.slices.now = false;
-            self.pods.now = false;
+            self.sees_slices = false;
+            self.sees_pods = false;
         }
         self.config = config;
         self.touched.extend(self.namespaces.keys().cloned());
@@ -111,8 +103,9 @@ impl Namespaces {
             Change::Gone(key) if !self.namespaces.contains_key(&key.namespace) => {}
             Change::Gone(key) => self.turn(key.namespace, now, |state| (state.readiness.remove(&key.name), Cause::Recovery)),
             Change::Listed { objects, unreadable } => {
-                let cause = if self.slices.ever { Cause::Recovery } else { Cause::Start };
-                self.slices = Sight::LISTED;
+                let cause = if self.slices_listed { Cause::Recovery } else { Cause::Start };
+                self.slices_listed = true;
+                self.sees_slices = true;
                 let added = std::mem::take(&mut self.added);
                 let is_news = |turn: &Turn| !matches!(turn, Turn::Ready(service) if added.contains(service));
                 for (namespace, slices) in self.by_namespace(objects) {
@@ -124,7 +117,7 @@ impl Namespaces {
                     });
                 }
             }
-            Change::Lost => self.slices.now = false,
+            Change::Lost => self.sees_slices = false,
         }
     }
 
@@ -139,14 +132,14 @@ impl Namespaces {
                 }
             }
             Change::Listed { objects, unreadable } => {
-                self.pods = Sight::LISTED;
+                self.sees_pods = true;
                 for (namespace, weeds) in self.by_namespace(objects) {
                     let is_unreadable =
                         |name: &str| unreadable.contains(&Key { namespace: namespace.clone(), name: name.to_owned() });
                     self.entry(namespace.clone()).replace_pods(weeds, is_unreadable);
                 }
             }
-            Change::Lost => self.pods.now = false,
+            Change::Lost => self.sees_pods = false,
         }
     }
 
@@ -204,9 +197,9 @@ impl Namespaces {
         std::mem::take(&mut self.reports)
     }
 
-    /// Whether everything has been listed once.
-    pub const fn is_filled(&self) -> bool {
-        self.slices.ever && self.pods.ever
+    /// Whether what is known is true now: everything has been listed, and watched since.
+    pub const fn sees(&self) -> bool {
+        self.sees_slices && self.sees_pods
     }
 
     /// How many windows are open.
@@ -222,11 +215,6 @@ impl Namespaces {
     /// Whether nothing is remembered.
     pub fn is_empty(&self) -> bool {
         self.namespaces.is_empty()
-    }
-
-    /// Whether what is known is true now.
-    const fn sees(&self) -> bool {
-        self.slices.now && self.pods.now
     }
 
     fn entry(&mut self, namespace: String) -> &mut Namespace {

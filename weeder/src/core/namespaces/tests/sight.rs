@@ -56,11 +56,3 @@ fn a_retry_waits_for_sight_without_turning_in_circles() {
     seed.list_pods(&[("a", weed("1", "owner", &[ETCD]))]);
     assert_eq!(seed.deleted(), ["1"]);
 }
-
-#[test]
-fn a_broken_watch_does_not_undo_the_first_list() {
-    let mut seed = Seed::leading("");
-    seed.namespaces.pods(Change::Lost);
-    seed.namespaces.slices(Change::Lost, seed.now);
-    assert!(seed.namespaces.is_filled());
-}
