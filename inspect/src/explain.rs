@@ -25,7 +25,9 @@ struct Answer {
     namespace: String,
     state: &'static str,
     because: String,
-    paused: bool,
+    /// None when the namespaces cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paused: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     machines: Option<usize>,
     dependents: Vec<Dependent>,
@@ -75,7 +77,7 @@ pub(crate) async fn run(args: cli::Explain) -> anyhow::Result<()> {
             because,
         });
     }
-    let (machines, paused) = (spectator.machines(&args.namespace), spectator.is_paused(&args.namespace));
+    let (machines, paused) = (spectator.machines(&args.namespace), spectator.paused(&args.namespace));
     let progress = Progress::saying("looking at the shoot ...");
     let looked = |probe: &ProbeStatus| probe.found.is_some() || probe.failure.is_some();
     let probe = seed.spectator.probe(&args.namespace, LOOK, looked, |_| {}).await;
@@ -106,8 +108,10 @@ fn text(answer: &Answer) -> String {
     };
     line("Namespace", &answer.namespace);
     line("State", &format!("{}: {}", answer.state, answer.because));
-    if answer.paused {
-        line("Paused", &warn("yes: its operators want nothing written, in either direction"));
+    match answer.paused {
+        Some(true) => line("Paused", &warn("yes: its operators want nothing written, in either direction")),
+        Some(false) => {}
+        None => line("Paused", &warn("could not be read: may namespaces be listed and watched?")),
     }
     line("Machines", &answer.machines.map_or("could not be read".to_owned(), |count| format!("{count} that back nodes")));
     line("Config", &answer.config_from);

@@ -47,7 +47,9 @@ struct Row {
     /// Nodes that usable Machines back; none when the Machines cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     machines: Option<usize>,
-    paused: bool,
+    /// None when the namespaces cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paused: Option<bool>,
     held_down: Vec<String>,
     /// At 0 replicas without the watchdog's marker.
     at_zero: Vec<String>,
@@ -79,7 +81,7 @@ pub(crate) async fn run(args: cli::Status) -> anyhow::Result<()> {
             }
         }
         let (state, _) = why::state(&cluster);
-        let (machines, paused) = (spectator.machines(&namespace), spectator.is_paused(&namespace));
+        let (machines, paused) = (spectator.machines(&namespace), spectator.paused(&namespace));
         Row { namespace, state, machines, paused, held_down, at_zero, ignored, unknown }
     };
     let shoots = spectator.clusters().into_iter().map(row).collect();
@@ -143,8 +145,10 @@ fn text(answer: &Answer) -> String {
 
 fn row(row: &Row) -> Vec<String> {
     let mut notes = Vec::new();
-    if row.paused {
-        notes.push("paused".to_owned());
+    match row.paused {
+        Some(true) => notes.push("paused".to_owned()),
+        Some(false) => {}
+        None => notes.push("paused or not: could not be read".to_owned()),
     }
     if !row.at_zero.is_empty() {
         notes.push(format!("at 0, not by the watchdog: {}", row.at_zero.join(", ")));
@@ -166,4 +170,31 @@ fn row(row: &Row) -> Vec<String> {
 
 fn warn_all(notes: &[String]) -> String {
     if notes.is_empty() { String::new() } else { warn(&notes.join("; ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note(paused: Option<bool>) -> String {
+        let none = Vec::new;
+        let shown = Row {
+            namespace: "shoot--a--b".into(),
+            state: "probed",
+            machines: Some(3),
+            paused,
+            held_down: none(),
+            at_zero: none(),
+            ignored: none(),
+            unknown: none(),
+        };
+        anstream::adapter::strip_str(&row(&shown).concat()).to_string()
+    }
+
+    #[test]
+    fn a_pause_that_is_not_known_is_not_told_as_none() {
+        assert_eq!(note(Some(false)), "shoot--a--bprobed3-");
+        assert_eq!(note(Some(true)), "shoot--a--bprobed3-paused");
+        assert_eq!(note(None), "shoot--a--bprobed3-paused or not: could not be read");
+    }
 }

@@ -167,6 +167,11 @@ impl Seed {
         self.paused.get("", namespace).is_some()
     }
 
+    /// The same for those who only tell of it; none when the namespaces are not known (D-27).
+    pub fn paused(&self, namespace: &str) -> Option<bool> {
+        self.paused.is_known().then(|| self.is_paused(namespace))
+    }
+
     /// The usable Machines of a shoot, each with the node that it backs; none when the Machines are not known (D-27).
     /// The very same while nothing has changed.
     pub fn machines(&self, namespace: &str) -> Option<Arc<Namespaced<String>>> {

@@ -83,9 +83,9 @@ impl Spectator {
         self.seed.machines(namespace).map(|machines| machines.len())
     }
 
-    /// Whether the shoot's operators want nothing written.
-    pub fn is_paused(&self, namespace: &str) -> bool {
-        self.seed.is_paused(namespace)
+    /// Whether the shoot's operators want nothing written; none if the namespaces could not be read.
+    pub fn paused(&self, namespace: &str) -> Option<bool> {
+        self.seed.paused(namespace)
     }
 
     /// Probes the shoot in this namespace until `enough`, for at most `limit`; none when it may not be probed. `progress` is told

@@ -1,9 +1,16 @@
 //! What the prober shows at `/statusz`.
 
+use std::time::Duration;
+
+use common::metrics::RequestCounter;
+use memory_api::{Fault, When};
+use prober::seed::reach::Reach;
+use prober::spectator::Spectator;
 use serde_json::{Value, json};
 
+use super::log::SEED_TOKEN;
 use super::operations::Served;
-use super::world::{CONFIG, KCM, NAMESPACE, World, held};
+use super::world::{CONFIG, KCM, NAMESPACE, PATIENCE, World, held};
 
 async fn shown(served: &Served) -> Value {
     let (status, body) = served.get(&format!("{}/statusz.json", served.health), "*/*").await;
@@ -96,4 +103,25 @@ async fn a_replica_that_waits_says_who_leads() {
     assert_eq!((&process["role"], &process["leader"]), (&"waiting".into(), &"another".into()));
     assert!(page(&served, "/").await.contains("Another replica leads"));
     served.world.end().await;
+}
+
+#[tokio::test]
+async fn whether_a_shoot_is_paused_is_not_known_while_namespaces_may_not_be_read() {
+    let world = World::new().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("kubeconfig");
+    std::fs::write(&file, world.seed.kubeconfig(SEED_TOKEN)).expect("a file");
+    let client = common::seed_client::connect(Some(&file), &RequestCounter::default()).await.expect("a client");
+    let config = prober::config::Config::parse(CONFIG).expect("a config").config;
+    for (forbidden, paused) in [(true, None), (false, Some(false))] {
+        world.seed.faults().clear();
+        if forbidden {
+            world.seed.faults().add(When::matches(|record| record.resource == "namespaces"), Fault::status(403));
+        }
+        // What may not be read never comes.
+        let patience = if forbidden { Duration::from_secs(1) } else { PATIENCE };
+        let spectator = Spectator::start(client.clone(), config.clone(), Reach::Seed, patience).await;
+        assert_eq!(spectator.paused(NAMESPACE), paused);
+        spectator.end().await;
+    }
 }
