@@ -22,15 +22,22 @@ const ANSWER: Duration = Duration::from_secs(10);
 /// # Errors
 /// When it does not serve it (yet), or does not answer.
 pub async fn page(log: &Path, path: &str) -> Result<(u16, String)> {
-    let address = address(log, path)?;
+    get(&address(log, path)?, path, ANSWER).await
+}
+
+/// What a server on loopback answers to a plain GET within this time.
+///
+/// # Errors
+/// When it does not answer, or not in HTTP.
+pub async fn get(address: &str, path: &str, patience: Duration) -> Result<(u16, String)> {
     let exchange = async {
-        let mut stream = TcpStream::connect(&address).await?;
+        let mut stream = TcpStream::connect(address).await?;
         stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").as_bytes()).await?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await?;
         anyhow::Ok(answer)
     };
-    let answer = timeout(ANSWER, exchange).await.with_context(|| format!("{path}: no answer within {ANSWER:?}"))??;
+    let answer = timeout(patience, exchange).await.with_context(|| format!("{path}: no answer within {patience:?}"))??;
     parse(&answer)
 }
 

@@ -6,11 +6,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use kind_tests::page;
 use kind_tests::process::Process;
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
-use tokio::time::timeout;
 
 use crate::objects::{Objects, get};
 use crate::tools::of_prometheus;
@@ -91,16 +89,8 @@ impl Prometheus {
     }
 
     async fn get(&self, path: &str) -> Result<Value> {
-        let exchange = async {
-            let mut stream = TcpStream::connect(&self.address).await?;
-            stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: {}\r\n\r\n", self.address).as_bytes()).await?;
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer).await?;
-            anyhow::Ok(answer)
-        };
-        let answer = timeout(ANSWER, exchange).await?.with_context(|| self.process.tail(5))?;
-        let (_, body) = answer.split_once("\r\n\r\n").context("no HTTP")?;
-        Ok(serde_json::from_str(body)?)
+        let (_, body) = page::get(&self.address, path, ANSWER).await.with_context(|| self.process.tail(5))?;
+        Ok(serde_json::from_str(&body)?)
     }
 }
 

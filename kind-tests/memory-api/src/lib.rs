@@ -21,7 +21,7 @@ pub mod hello;
 mod nodes;
 mod object;
 mod objects;
-mod protobuf;
+pub mod protobuf;
 mod reply;
 mod requests;
 mod resource;

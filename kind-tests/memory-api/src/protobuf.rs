@@ -1,53 +1,19 @@
 //! The protobuf form of the kinds a probe lists. Field numbers are those of Kubernetes' `generated.proto` files.
 
+pub mod common;
+
 use bytes::{BufMut, Bytes, BytesMut};
 use chrono::DateTime;
 use prost::{Message, encoding};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
+pub(crate) use self::common::MEDIA_TYPE;
+use self::common::{ListMeta, Timestamp, envelope};
 use crate::{object::Object, resource::Resource, status::ApiError};
 
-/// The media type.
-pub(crate) const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
-/// What every body begins with.
-const MAGIC: &[u8] = b"k8s\0";
 /// Field 2 of every list kind holds its items.
 const ITEMS: u32 = 2;
-
-#[derive(Clone, PartialEq, Message)]
-struct Unknown {
-    #[prost(message, optional, tag = "1")]
-    type_meta: Option<TypeMeta>,
-    #[prost(bytes = "bytes", tag = "2")]
-    raw: Bytes,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct TypeMeta {
-    #[prost(string, tag = "1")]
-    api_version: String,
-    #[prost(string, tag = "2")]
-    kind: String,
-}
-
-#[derive(Clone, Copy, PartialEq, Message)]
-struct Timestamp {
-    #[prost(int64, tag = "1")]
-    seconds: i64,
-    #[prost(int32, tag = "2")]
-    nanos: i32,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct ListMeta {
-    #[prost(string, tag = "2")]
-    resource_version: String,
-    #[prost(string, tag = "3")]
-    r#continue: String,
-    #[prost(int64, optional, tag = "4")]
-    remaining_item_count: Option<i64>,
-}
 
 #[derive(Clone, PartialEq, Message)]
 struct ObjectMeta {
@@ -229,15 +195,7 @@ pub(crate) fn status_body(error: &ApiError) -> Bytes {
         }),
         code: i32::from(error.code),
     };
-    envelope("v1".to_owned(), "Status".to_owned(), status.encode_to_vec().into())
-}
-
-fn envelope(api_version: String, kind: String, raw: Bytes) -> Bytes {
-    let unknown = Unknown { type_meta: Some(TypeMeta { api_version, kind }), raw };
-    let mut body = BytesMut::with_capacity(MAGIC.len() + unknown.encoded_len());
-    body.put_slice(MAGIC);
-    unknown.encode(&mut body).expect("the buffer grows");
-    body.freeze()
+    envelope("v1", "Status", status.encode_to_vec())
 }
 
 fn lease(value: &Value) -> Lease {

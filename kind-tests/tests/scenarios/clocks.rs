@@ -4,7 +4,7 @@ use anyhow::Result;
 use chrono::TimeDelta;
 use kind_tests::{ShootPlan, scenario};
 
-use crate::{DOWN, UP, healthy};
+use crate::{healthy, through_an_outage};
 
 #[test]
 fn nodes_whose_clocks_are_off_are_judged_like_all_others() -> Result<()> {
@@ -14,10 +14,7 @@ fn nodes_whose_clocks_are_off_are_judged_like_all_others() -> Result<()> {
         let begin = shoot.history().len();
         shoot.after_probes(8).await?;
         shoot.untouched_since(begin)?;
-        shoot.nodes.cut_all();
-        shoot.held_down(&DOWN).await?;
-        shoot.nodes.heal_all();
-        shoot.free_at(&UP).await?;
+        through_an_outage(&shoot).await?;
         shoot.end().await
     })
 }
@@ -32,10 +29,7 @@ fn clocks_that_step_are_no_outage() -> Result<()> {
             shoot.after_probes(5).await?;
             shoot.untouched_since(begin)?;
         }
-        shoot.nodes.cut_all();
-        shoot.held_down(&DOWN).await?;
-        shoot.nodes.heal_all();
-        shoot.free_at(&UP).await?;
+        through_an_outage(&shoot).await?;
         shoot.end().await
     })
 }

@@ -9,7 +9,7 @@ use kind_tests::control_plane::Authority;
 use kind_tests::{Bed, ShootPlan, scenario};
 use serde_json::{Value, json};
 
-use crate::{DOWN, UP, healthy, shoot};
+use crate::{DOWN, UP, healthy, shoot, through_an_outage};
 
 /// Twice the grace: every lease would have been expired for long.
 const LONG: Duration = Duration::from_secs(12);
@@ -59,10 +59,7 @@ fn a_renewed_token_is_used_and_the_old_one_forgotten() -> Result<()> {
         // The API server forgets within 10 s what it has accepted; after that only the new token is good.
         shoot.after_probes(12).await?;
         shoot.untouched_since(begin)?;
-        shoot.nodes.cut_all();
-        shoot.held_down(&DOWN).await?;
-        shoot.nodes.heal_all();
-        shoot.free_at(&UP).await?;
+        through_an_outage(&shoot).await?;
         shoot.end().await
     })
 }

@@ -7,7 +7,7 @@ use kind_tests::shoot::Body;
 use kind_tests::{Bed, Shoot, ShootPlan, scenario};
 use serde_json::json;
 
-use crate::{DOWN, UP, healthy, shoot};
+use crate::{DOWN, UP, healthy, shoot, through_an_outage};
 
 /// Several probe intervals.
 const LONG: Duration = Duration::from_secs(4);
@@ -115,10 +115,7 @@ fn a_running_probe_goes_on_while_the_shoot_is_created_restored_or_reconciled_ane
             shoot.change(|body| body.operation = Some(operation)).await?;
             shoot.after_probes(2).await?;
         }
-        shoot.nodes.cut_all();
-        shoot.held_down(&DOWN).await?;
-        shoot.nodes.heal_all();
-        shoot.free_at(&UP).await?;
+        through_an_outage(&shoot).await?;
         shoot.end().await
     })
 }
@@ -131,10 +128,7 @@ fn a_cluster_that_cannot_be_read_keeps_its_probe_and_harms_no_other() -> Result<
             shoot.publish_raw(broken).await?;
             shoot.after_probes(2).await?;
         }
-        shoot.nodes.cut_all();
-        shoot.held_down(&DOWN).await?;
-        shoot.nodes.heal_all();
-        shoot.free_at(&UP).await?;
+        through_an_outage(&shoot).await?;
         shoot.end().await
     })
 }

@@ -43,3 +43,11 @@ async fn healthy(bed: &'static Bed, name: &str, plan: ShootPlan) -> Result<Shoot
     shoot.after_probes(2).await?;
     Ok(shoot)
 }
+
+/// In an outage all go down, and after it they come back.
+async fn through_an_outage(shoot: &Shoot) -> Result<()> {
+    shoot.nodes.cut_all();
+    shoot.held_down(&DOWN).await?;
+    shoot.nodes.heal_all();
+    shoot.free_at(&UP).await
+}

@@ -8,7 +8,7 @@ use kind_tests::shoot::{CA, KCM, MCM, PATIENCE};
 use kind_tests::{Prober, ProberConfig, Shoot, ShootPlan, scenario};
 use tokio::time::Instant;
 
-use crate::{DOWN, UP, healthy};
+use crate::{DOWN, UP, healthy, through_an_outage};
 
 #[test]
 fn an_outage_takes_all_to_zero_in_order_and_recovery_brings_them_back_in_order() -> Result<()> {
@@ -63,10 +63,7 @@ fn one_recovers_and_fails_again_as_often_as_it_likes() -> Result<()> {
     scenario(async |bed| {
         let shoot = healthy(bed, "again", ShootPlan::default()).await?;
         for _ in 0..2 {
-            shoot.nodes.cut_all();
-            shoot.held_down(&DOWN).await?;
-            shoot.nodes.heal_all();
-            shoot.free_at(&UP).await?;
+            through_an_outage(&shoot).await?;
         }
         shoot.end().await
     })
@@ -144,10 +141,7 @@ fn a_relapse_in_the_middle_of_the_way_back_takes_all_down_again() -> Result<()> 
                 Ok(())
             })
             .await?;
-        shoot.nodes.cut_all();
-        shoot.held_down(&DOWN).await?;
-        shoot.nodes.heal_all();
-        shoot.free_at(&UP).await?;
+        through_an_outage(&shoot).await?;
         shoot.end().await
     })
 }

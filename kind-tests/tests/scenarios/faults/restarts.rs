@@ -12,7 +12,7 @@ use super::PATIENT;
 use crate::weeder::ground::Ground;
 use crate::weeder::on_ground;
 use crate::weeder::plane::{ETCD, Plane, State};
-use crate::{DOWN, UP};
+use crate::{DOWN, UP, through_an_outage};
 
 fn kill(seed: &Seed) -> Result<()> {
     seed.plane().server().context("own")?.process().signal(Signal::SIGKILL)
@@ -61,10 +61,7 @@ fn watches_that_were_cut_before_a_compaction_are_begun_anew_and_nothing_is_misse
             .await?;
         shoot.after_probes(2).await?;
         shoot.untouched_since(begin)?;
-        shoot.nodes.cut_all();
-        shoot.held_down(&DOWN).await?;
-        shoot.nodes.heal_all();
-        shoot.free_at(&UP).await?;
+        through_an_outage(&shoot).await?;
         shoot.end().await
     })
 }

@@ -2,13 +2,11 @@
 //! there and a probe skips. Field numbers are those of Kubernetes' `generated.proto` files.
 
 use bytes::Bytes;
+pub use memory_api::protobuf::common::MEDIA_TYPE as PROTOBUF;
+use memory_api::protobuf::common::{ListMeta, Timestamp, envelope};
 use prost::Message;
 
 use crate::fleet::heart::{Micros, SECOND};
-
-/// The media type.
-pub const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
-const MAGIC: &[u8] = b"k8s\0";
 
 /// What a kubelet's lease says about itself in managedFields, and a node, abridged to the fields that are large.
 const LEASE_FIELDS: &str = r#"{"f:metadata":{"f:ownerReferences":{".":{},"k:{\"uid\":\"0d5dd1e7-3dfa-46d8-9ee4-5a1fd0c4c02c\"}":{}}},"f:spec":{"f:holderIdentity":{},"f:leaseDurationSeconds":{},"f:renewTime":{}}}"#;
@@ -19,42 +17,6 @@ const IMAGES: usize = 50;
 /// The name of a node, of a usual length.
 pub fn node_name(node: usize) -> String {
     format!("shoot--fleet--light-worker-z1-6d8f9-{node:05}")
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Unknown {
-    #[prost(message, optional, tag = "1")]
-    type_meta: Option<TypeMeta>,
-    #[prost(bytes = "bytes", tag = "2")]
-    raw: Bytes,
-    #[prost(string, tag = "3")]
-    content_encoding: String,
-    #[prost(string, tag = "4")]
-    content_type: String,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct TypeMeta {
-    #[prost(string, tag = "1")]
-    api_version: String,
-    #[prost(string, tag = "2")]
-    kind: String,
-}
-
-#[derive(Clone, Copy, PartialEq, Message)]
-struct Timestamp {
-    #[prost(int64, tag = "1")]
-    seconds: i64,
-    #[prost(int32, tag = "2")]
-    nanos: i32,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct ListMeta {
-    #[prost(string, tag = "2")]
-    resource_version: String,
-    #[prost(string, tag = "3")]
-    r#continue: String,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -214,7 +176,7 @@ impl Answers {
             }),
         });
         let list = Leases { metadata: Some(list_metadata(now, String::new())), items: items.collect() };
-        envelope("coordination.k8s.io/v1", "LeaseList", list.encode_to_vec())
+        envelope("coordination.k8s.io/v1", "LeaseList", list.encode_to_vec()).into()
     }
 
     /// A page of the NodeList: at most `limit` nodes from `begin` on.
@@ -223,22 +185,12 @@ impl Answers {
         let end = begin.saturating_add(limit).min(self.nodes.len());
         let next = if end < self.nodes.len() { end.to_string() } else { String::new() };
         let list = Items { metadata: Some(list_metadata(now, next)), items: self.nodes[begin..end].to_vec() };
-        envelope("v1", "NodeList", list.encode_to_vec())
+        envelope("v1", "NodeList", list.encode_to_vec()).into()
     }
 }
 
 fn list_metadata(now: Micros, next: String) -> ListMeta {
-    ListMeta { resource_version: (now / SECOND).to_string(), r#continue: next }
-}
-
-fn envelope(api_version: &str, kind: &str, raw: Vec<u8>) -> Vec<u8> {
-    let type_meta = Some(TypeMeta { api_version: api_version.into(), kind: kind.into() });
-    let unknown = Unknown { type_meta, raw: raw.into(), content_encoding: String::new(), content_type: String::new() };
-    let mut body = Vec::with_capacity(MAGIC.len() + unknown.encoded_len());
-    body.extend_from_slice(MAGIC);
-    // A Vec grows.
-    let _ = unknown.encode(&mut body);
-    body
+    ListMeta { resource_version: (now / SECOND).to_string(), r#continue: next, ..ListMeta::default() }
 }
 
 fn timestamp(at: Micros) -> Timestamp {
@@ -331,6 +283,8 @@ fn node(at: usize, name: &str) -> Node {
 
 #[cfg(test)]
 mod tests {
+    use memory_api::protobuf::common::unwrapped;
+
     use super::*;
 
     #[test]
@@ -346,8 +300,7 @@ mod tests {
     fn nodes_come_page_by_page() {
         let answers = Answers::new(5, 40);
         let page = |begin| {
-            let unknown = Unknown::decode(&answers.nodes(SECOND, begin, 2)[MAGIC.len()..]).unwrap();
-            let items = Items::decode(unknown.raw).unwrap();
+            let items = Items::decode(unwrapped(&answers.nodes(SECOND, begin, 2)).unwrap()).unwrap();
             (items.items.len(), items.metadata.unwrap().r#continue)
         };
         assert_eq!([page(0), page(2), page(4)], [(2, "2".to_owned()), (2, "4".to_owned()), (1, String::new())]);
