@@ -16,7 +16,6 @@ use crate::core::lease::{Grace, LeaseState};
 use crate::core::moment::Moment;
 use crate::core::plan::Direction;
 use crate::core::verdict::{Tally, Verdict};
-use crate::status::Failure;
 
 /// What is said of a shoot whose last probe was not complete, in the place of a verdict.
 const UNKNOWN: &str = "unknown";
@@ -63,6 +62,20 @@ pub struct Line {
     pub scaling: Option<Direction>,
     /// In a dry run: what would be written.
     pub intended: Vec<Intended>,
+}
+
+/// Why a probe was not complete.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Failure {
+    /// What was asked for.
+    pub stage: &'static str,
+    /// The error in one word.
+    pub category: &'static str,
+    /// The error in words.
+    pub message: String,
+    /// How many probes failed in a row.
+    pub failed_probes: u32,
 }
 
 /// A write that a dry run would make.

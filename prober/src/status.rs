@@ -10,6 +10,7 @@ use maud::Markup;
 use serde::Serialize;
 use serde_json::Value;
 
+pub use crate::board::Failure;
 use crate::board::{Board, Intended, Line};
 use crate::clock::Clock;
 use crate::core::lease::LeaseState;
@@ -123,20 +124,6 @@ pub struct LeaseAge {
     /// How far the node's clock is behind ours; negative: ahead.
     #[serde(skip_serializing_if = "is_zero")]
     pub skew_seconds: f64,
-}
-
-/// Why a probe was not complete.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Failure {
-    /// What was asked for.
-    pub stage: &'static str,
-    /// The error in one word.
-    pub category: &'static str,
-    /// The error in words.
-    pub message: String,
-    /// How many probes failed in a row.
-    pub failed_probes: u32,
 }
 
 fn is_zero(seconds: &f64) -> bool {

@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::Shoot;
-use crate::board::Judged;
+use crate::board::{Failure, Judged};
 use crate::core::moment::Moment;
 use crate::engine::error::ProbeError;
 use crate::probe::Finding;
-use crate::status::Failure;
 
 impl Shoot {
     /// Notes on the board when the next look is due and what is held down.
