@@ -9,9 +9,9 @@ const LIMIT: usize = 20_000_000;
 const ONE_OF_EACH: Left = Left { turns: 2, edits: 1, crashes: 1, losses: 1 };
 
 fn explored(rules: Rules, mut left: Left) -> Explored {
-    // The long form: somebody else writes twice.
+    // The long form: somebody else writes once more.
     if std::env::var("MODEL").is_ok_and(|form| form == "long") {
-        left.edits = 2;
+        left.edits += 1;
     }
     let explored = explore(&Flow::new(rules), World::start(left), LIMIT);
     println!("{rules:?}, {left:?}: {} states, {} actions, depth {}", explored.states, explored.actions, explored.depth);
