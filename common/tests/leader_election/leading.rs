@@ -101,12 +101,8 @@ async fn a_lease_is_given_up_even_when_the_end_comes_in_the_middle_of_a_renewal(
         let bed = Bed::start().await;
         let replica = bed.replica("one", quick());
         replica.leads().await;
-        let before = bed.count("update");
         let id = bed.server.faults().add(When::verb("update", LEASES).once(), fault.clone());
-        bed.asked("update", before + 1).await;
-        while bed.server.faults().hits(id) == 0 {
-            bed.asked("update", bed.count("update") + 1).await;
-        }
+        soon(bed.server.faults().met(id, 1)).await;
         replica.end().await;
         assert_eq!((bed.holder(), &bed.lease()["leaseDurationSeconds"]), ("".into(), &1.into()), "{fault:?}");
         bed.check();

@@ -4,6 +4,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::requests::Record;
@@ -132,6 +133,8 @@ pub struct FaultId(u64);
 #[derive(Default)]
 pub struct Faults {
     script: Mutex<Script>,
+    /// Wakes those who wait for a fault to be met.
+    met: Notify,
 }
 
 #[derive(Default)]
@@ -173,6 +176,20 @@ impl Faults {
         script.lines.iter().find(|line| line.id == id).map_or(0, |line| line.hits)
     }
 
+    /// Waits until `count` requests have met a fault.
+    pub async fn met(&self, id: FaultId, count: u64) {
+        loop {
+            let next = self.met.notified();
+            tokio::pin!(next);
+            // From here on it is woken, so that none is missed between the look and the wait.
+            next.as_mut().enable();
+            if self.hits(id) >= count {
+                return;
+            }
+            next.await;
+        }
+    }
+
     /// The fault that a request meets, counted.
     pub(crate) fn meet(&self, record: &Record) -> Option<Fault> {
         let mut script = self.script.lock().expect("no panic while locked");
@@ -185,6 +202,7 @@ impl Faults {
                 continue;
             }
             line.hits += 1;
+            self.met.notify_waiters();
             return Some(line.fault.clone());
         }
         None
@@ -210,5 +228,19 @@ mod tests {
         assert_eq!(met, [false, true, true, false, false]);
         assert_eq!(faults.hits(id), 2);
         assert!(faults.meet(&Record { method: "PUT".into(), ..record }).is_none());
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_for_a_fault_is_told_when_it_is_met_and_not_before() {
+        let faults = Faults::default();
+        let id = faults.add(When::any(), Fault::Stall);
+        let mut second = std::pin::pin!(faults.met(id, 2));
+        for hits in 0..2 {
+            assert_eq!(faults.hits(id), hits);
+            assert!(futures::poll!(second.as_mut()).is_pending());
+            faults.meet(&Record::default());
+        }
+        second.await;
+        faults.met(id, 1).await;
     }
 }

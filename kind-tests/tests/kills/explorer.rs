@@ -135,7 +135,7 @@ pub struct Trap {
 impl Trap {
     /// Waits until the fatal write is there; who sent it.
     pub async fn sprung(&self, seed: &MemoryApi) -> String {
-        seed.requests().wait_for(|_| (seed.faults().hits(self.id) > 0).then_some(())).await;
+        seed.faults().met(self.id, 1).await;
         self.user.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -30,8 +30,7 @@ async fn killed_at(fatal: u64, fault: Fault) {
 }
 
 async fn take_over(world: &mut World, fault: memory_api::FaultId) {
-    let met = world.seed.requests().wait_for(|_| (world.seed.faults().hits(fault) == 1).then_some(()));
-    timeout(PATIENCE, met).await.expect("the fatal write");
+    timeout(PATIENCE, world.seed.faults().met(fault, 1)).await.expect("the fatal write");
     world.kill().await;
     world.start(CONFIG);
 }

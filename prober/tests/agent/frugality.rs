@@ -38,8 +38,7 @@ async fn a_shoot_that_cannot_be_asked_is_not_scaled_in_either_direction() {
     let world = World::running().await;
     let id = world.shoot.faults().add(When::any(), Fault::status(503));
     let refused = async |count: u64| {
-        let met = world.shoot.requests().wait_for(|_| (world.shoot.faults().hits(id) >= count).then_some(()));
-        timeout(PATIENCE, met).await.expect("it goes on asking");
+        timeout(PATIENCE, world.shoot.faults().met(id, count)).await.expect("it goes on asking");
     };
     refused(2).await;
     world.change(CA, |object| object["spec"]["replicas"] = json!(0));
