@@ -7,7 +7,7 @@ help: ## List the recipes
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: ## Show an outage and its rescue, in about two minutes; needs Rust only
+demo: ## Show an outage and its rescue, in a minute and a half; needs Rust only
 	cargo build --release --package dependency-watchdog --package demo
 	@target/release/demo target/release/dependency-watchdog
 
@@ -38,7 +38,7 @@ kind-tests: ## Run the scenarios on two kind clusters, which it makes and remove
 	@kind-tests/on-kind cargo test --package kind-tests --test scenarios
 
 .PHONY: deploy-test
-deploy-test: ## Test manifests, chart, alerts, dashboard and image; needs Rust, Go and the package prometheus
+deploy-test: ## Test manifests, chart, alerts, dashboard, image and status page; needs Rust, Go and the packages prometheus, chromium, chromium-driver
 	@$(MAKE) --no-print-directory control-plane
 	@kind-tests/deploy-tests/programs/build
 	cargo build --package dependency-watchdog
@@ -140,5 +140,5 @@ bench-weeder: bench-binaries ## Measure the weeder's start, and how soon it dele
 	@$(STRIPPED) target/release/benchmarks weeder $(ARGS)
 
 .PHONY: bench-start
-bench-start: bench-binaries ## Measure the binary's size and how soon it is ready; 2 minutes
+bench-start: bench-binaries ## Measure the binary's size and how soon it is ready; 3 minutes
 	@$(STRIPPED) target/release/benchmarks start $(ARGS)
