@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::events::Events;
+use futures::FutureExt;
 use futures::future::join_all;
 use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::{Notify, watch};
@@ -106,6 +107,23 @@ enum Done {
     NothingToDo,
 }
 
+/// What follows from how a resource is.
+enum Decision {
+    /// This is to be written, based on that.
+    Write(Observed, Write),
+    /// Nothing, since this was written although nobody told us.
+    Landed(Observed, Write),
+    Nothing,
+}
+
+/// That a write may be made now.
+struct Allowed {
+    /// The moment that the last complete probe judged.
+    judged_at: Moment,
+    /// Whether anything had to be waited for.
+    waited: bool,
+}
+
 impl Flow {
     /// Whether a scale-up would find nothing to do; false when that is not known.
     pub fn at_rest(&self) -> bool {
@@ -120,6 +138,13 @@ impl Flow {
     pub fn held_down(&self) -> Vec<&ResourceRef> {
         let marked = |dependent: &&Dependent| matches!(self.observed(dependent), Ok(Some(observed)) if observed.marks.held_down);
         self.config.dependents.iter().filter(marked).map(|dependent| &dependent.resource).collect()
+    }
+
+    /// Whether a flow in this direction has something to do. Protection that cannot know that tries, and says so.
+    pub fn is_due(&self, direction: Direction, scope: Scope) -> bool {
+        let unknown = |dependent| matches!(self.observed(dependent), Err(Unavailable::Unknown));
+        self.intended(direction, scope).next().is_some()
+            || direction == Direction::Down && self.config.dependents.iter().any(unknown)
     }
 
     /// What a flow in this direction would write, as far as is known at present.
@@ -213,37 +238,65 @@ impl Flow {
     async fn attempt(&self, dependent: &Dependent, direction: Direction, tries: &mut Tries) -> Result<Done, WriteError> {
         let initial_delay = direction.info(dependent).initial_delay;
         let view = self.view(dependent)?;
-        let mut decided = self.decision(&view, dependent, direction, tries).await?;
+        let mut decision = self.decision(&view, dependent, direction, tries).await?;
         // The delay is waited once, and only when there is something to scale (D-18, D-35).
-        if matches!(decided, Some((_, Write { replicas: Some(_), .. }))) && !tries.delayed && !initial_delay.is_zero() {
+        let scales = matches!(&decision, Decision::Write(_, write) if write.replicas.is_some());
+        if scales && !tries.delayed && !initial_delay.is_zero() {
             tries.delayed = true;
             sleep(initial_delay).await;
-            decided = None;
-        } else if decided.is_none() {
-            return Ok(Done::NothingToDo);
+            decision = self.decision(&view, dependent, direction, tries).await?;
         }
-        let _permit = self.writer.turn(direction).await;
-        let judged_at = loop {
-            let (judged_at, waited) = self.may_write(direction).await;
-            if decided.is_none() || waited || direction == Direction::Up {
-                // Time may have passed: what was decided before the wait is decided anew.
-                decided = self.decision(&view, dependent, direction, tries).await?;
+        if !matches!(decision, Decision::Write(..)) {
+            return Ok(self.settled(dependent, direction, decision));
+        }
+        // Time may pass: what was decided before a wait is decided anew.
+        let mut anew = direction == Direction::Up;
+        let (_permit, judged_at) = loop {
+            anew |= self.may_write(direction).await.waited;
+            let permit = self.writer.turn(direction).await;
+            // Others wait for the permit, so it is given back while the write has to wait for anything else.
+            let Some(Allowed { judged_at, .. }) = self.may_write(direction).now_or_never() else {
+                anew = true;
+                continue;
+            };
+            if anew {
+                decision = self.decision(&view, dependent, direction, tries).await?;
             }
             if direction == Direction::Down || self.says_up() {
-                break judged_at;
+                break (permit, judged_at);
             }
         };
-        let Some((observed, write)) = decided else { return Ok(Done::NothingToDo) };
+        let Decision::Write(observed, write) = decision else { return Ok(self.settled(dependent, direction, decision)) };
         if write.fell_back {
             tracing::warn!(resource = %dependent.resource, memory = observed.marks.replicas, "remembered replicas cannot be used, scaling to 1");
         }
         let began = Instant::now();
-        let written = self.writer.write(&view, &self.namespace, (&observed, &write), judged_at);
-        match within(tries.limit(), written).await {
+        let written = within(tries.limit(), self.writer.write(&view, &self.namespace, (&observed, &write), judged_at)).await;
+        tries.sent((&observed, &write), &written);
+        match written {
             // It went away in the meantime; what follows under its name is another resource.
             Err(WriteError::Missing) => return Ok(Done::NothingToDo),
             result => result?,
         }
+        Ok(self.done(dependent, direction, (&observed, &write), Some(began.elapsed())))
+    }
+
+    /// What an attempt comes to that has nothing to write.
+    fn settled(&self, dependent: &Dependent, direction: Direction, decision: Decision) -> Done {
+        match decision {
+            Decision::Landed(observed, write) => self.done(dependent, direction, (&observed, &write), None),
+            _ => Done::NothingToDo,
+        }
+    }
+
+    /// Tells of a write that was made, and how long it `took` if that is known.
+    fn done(
+        &self,
+        dependent: &Dependent,
+        direction: Direction,
+        (observed, write): (&Observed, &Write),
+        took: Option<Duration>,
+    ) -> Done {
         if write.fell_back {
             self.metrics.memory_fell_back();
         }
@@ -253,33 +306,32 @@ impl Flow {
             replicas_before = observed.replicas,
             replicas = write.replicas.unwrap_or(observed.replicas),
             marker_removed = write.marker == Some(memory::Mark::Remove),
-            took_s = began.elapsed().as_secs_f64(),
+            took_s = took.map(|took| took.as_secs_f64()),
             "resource written"
         );
-        self.tell_write(&dependent.resource, &observed, &write);
-        Ok(if write.replicas.is_some() { Done::Scaled } else { Done::Unmarked })
+        self.tell_write(&dependent.resource, observed, write);
+        if write.replicas.is_some() { Done::Scaled } else { Done::Unmarked }
     }
 
-    /// What is to be written, and what that is based on.
     async fn decision(
         &self,
         view: &DependentView,
         dependent: &Dependent,
         direction: Direction,
-        tries: &Tries,
-    ) -> Result<Option<(Observed, Write)>, WriteError> {
+        tries: &mut Tries,
+    ) -> Result<Decision, WriteError> {
         let observed = if tries.read_anew() {
             within(tries.limit(), self.writer.read(view, &self.namespace)).await?
         } else {
             view.observed(&self.namespace)?.map(|observed| observed.as_ref().clone())
         };
         match observed {
-            None if dependent.optional => Ok(None),
+            None if dependent.optional => Ok(Decision::Nothing),
             None => Err(WriteError::Missing),
-            Some(observed) => {
-                let write = self.decide(direction, self.scope(), &observed);
-                Ok(write.map(|write| (observed, write)))
-            }
+            Some(observed) => Ok(match self.decide(direction, self.scope(), &observed) {
+                Some(write) => Decision::Write(observed, write),
+                None => tries.landed(&observed).map_or(Decision::Nothing, |(before, write)| Decision::Landed(before, write)),
+            }),
         }
     }
 
@@ -292,8 +344,7 @@ impl Flow {
 
     /// Waits until a write in this direction is allowed: a Cluster that was read anew after any interruption, a complete
     /// probe since this process last stood still, and for the way up a last probe that was complete and says so (D-23).
-    /// Returns the moment that the last complete probe judged, and whether that was waited for.
-    async fn may_write(&self, direction: Direction) -> (Moment, bool) {
+    async fn may_write(&self, direction: Direction) -> Allowed {
         let mut waited = false;
         loop {
             // Fails, here and below, only when the shoot's task has ended, and with it this flow.
@@ -308,7 +359,7 @@ impl Flow {
                 self.look_wanted.notify_one();
                 let _ = self.stand.clone().wait_for(|stand| stand.judged_at >= resumed).await;
             } else if self.is_still_ours() && !self.is_paused() {
-                return (judged_at, waited);
+                return Allowed { judged_at, waited };
             } else {
                 // The shoot's task is about to see it too, and ends this flow.
                 sleep(LOOK_AT_MEMORY).await;

@@ -313,7 +313,7 @@ impl Shoot {
         if let Some(rehearsal) = &mut self.rehearsal {
             return rehearsal.follow(&self.flow, direction, scope);
         }
-        if self.flow.intended(direction, scope).next().is_none() {
+        if !self.flow.is_due(direction, scope) {
             return;
         }
         let flow = self.flow.clone();

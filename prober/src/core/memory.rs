@@ -82,6 +82,12 @@ impl Write {
     fn forget() -> Self {
         Self { memory: Some(Mark::Remove), marker: Some(Mark::Remove), ..Self::default() }
     }
+
+    /// Whether a resource is as it is once this was written.
+    pub fn is_done(&self, now: &Observed) -> bool {
+        let marked = self.marker.as_ref().is_none_or(|marker| now.marks.held_down == (*marker != Mark::Remove));
+        marked && self.replicas.is_none_or(|replicas| now.replicas == replicas)
+    }
 }
 
 /// What an operator who says `ignore-scaling` gets in either direction: no marker, so that gardenlet reconciles the

@@ -6,7 +6,7 @@ use memory_api::{Fault, When};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, World, at, held, scales};
+use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, PATIENCE, World, at, held, scales};
 
 /// Writes to one dependent.
 fn writes_to(name: &'static str) -> When {
@@ -74,8 +74,33 @@ async fn a_write_whose_answer_is_lost_is_not_done_twice() {
         world.until([held("1"), held("2"), held("1")]).await;
         world.looks(2).await;
         assert_eq!(world.dependent(MCM), held("2"));
+        world.told("ScaledDown", MCM).await;
         world.end().await;
     }
+}
+
+#[tokio::test]
+async fn dependents_that_cannot_be_listed_are_told_of_in_an_outage_and_held_down_as_soon_as_they_can() {
+    let mut world = World::new().await;
+    let unlisted = world.seed.faults().add(When::verb("list", "deployments.apps"), Fault::status(500));
+    world.start(CONFIG);
+    world.looks(3).await;
+    world.nodes.cut_all();
+    world.told("ScalingFailed", KCM).await;
+    world.seed.faults().remove(unlisted);
+    world.until([held("1"), held("1"), held("1")]).await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_seed_that_is_merely_slow_gets_the_time_it_needs_from_protection() {
+    // Longer than the first answer is waited for, and less than the dependents' timeout of 30 s.
+    let world = World::running().await;
+    let slow = world.seed.faults().add(writes_to(MCM), Fault::Delay(Duration::from_secs(6)));
+    world.nodes.cut_all();
+    world.until([held("1"), held("1"), held("1")]).await;
+    assert_eq!(world.seed.faults().hits(slow), 2);
+    world.end().await;
 }
 
 #[tokio::test]
@@ -116,6 +141,26 @@ async fn a_seed_that_asks_for_time_does_not_get_all_of_it_from_protection() {
     world.nodes.cut_all();
     world.until([held("1"), held("1"), held("1")]).await;
     world.end().await;
+}
+
+#[tokio::test]
+async fn an_event_says_why_a_write_was_refused() {
+    let mut world = World::running().await;
+    let reason = "admission webhook \"freeze.example.org\" denied the request:\n  no scaling during the freeze";
+    let status = json!({ "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden", "message": reason });
+    let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
+    let refusal = Fault::Answer { code: 403, headers, body: status.to_string().into() };
+    world.seed.faults().add(writes_to(MCM).times(3), refusal);
+    world.nodes.cut_all();
+    let told = world.seed.store().wait_for(|store| {
+        let events = store.list("events", Some("garden"));
+        events.into_iter().find(|event| event["reason"] == "ScalingFailed").map(|event| event["message"].clone())
+    });
+    let told = tokio::time::timeout(PATIENCE, told).await.expect("an Event");
+    let expected = "Cannot be scaled down: access is denied (403): admission webhook \"freeze.example.org\" denied the request: no scaling during the freeze";
+    assert!(told.as_str().is_some_and(|told| told.ends_with(expected)), "{told}");
+    world.until([held("1"), held("1"), held("1")]).await;
+    world.stop().await;
 }
 
 #[tokio::test]
