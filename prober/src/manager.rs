@@ -6,6 +6,7 @@ use std::time::Duration;
 use common::view::Key;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{Id, JoinError, JoinSet};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
@@ -14,6 +15,9 @@ use crate::core::lifecycle::{Lifecycle, ShootSettings, lifecycle, settings};
 use crate::core::moment::Moment;
 use crate::seed::ClusterState;
 use crate::shoot::{self, Identity, Shared};
+
+/// After so long without a panic the earlier ones of a shoot's task are forgotten.
+const CALM: Duration = Duration::from_secs(3600);
 
 /// Owns the tasks of all shoots.
 pub struct Manager {
@@ -31,8 +35,9 @@ struct Running {
     uid: String,
     /// When this process first saw that the shoot may be probed.
     eligible: Moment,
-    /// How often its task has panicked.
+    /// How often its task has panicked without a calm time in between.
     panics: u32,
+    started: Instant,
     settings: watch::Sender<ShootSettings>,
     cancel: CancellationToken,
     task: Id,
@@ -105,13 +110,17 @@ impl Manager {
         let identity = Identity { namespace: namespace.to_owned(), uid: uid.clone(), eligible };
         let probe = shoot::run(identity, self.shared.clone(), receiver, cancel.clone());
         let wait = after_panics(panics);
+        let waited = cancel.clone().run_until_cancelled_owned(tokio::time::sleep(wait));
         let probe = async move {
-            tokio::time::sleep(wait).await;
-            probe.await
+            match waited.await {
+                Some(()) => probe.await,
+                None => HeldDown::new(),
+            }
         };
         let task = self.tasks.spawn(probe.instrument(span)).id();
         self.namespaces.insert(task, namespace.to_owned());
-        self.probes.insert(namespace.to_owned(), Running { uid, eligible, panics, settings, cancel, task });
+        let running = Running { uid, eligible, panics, started: Instant::now(), settings, cancel, task };
+        self.probes.insert(namespace.to_owned(), running);
     }
 
     /// Ends a probe and waits for its end, so that a successor never meets it (D-14, D-63).
@@ -146,7 +155,8 @@ impl Manager {
             self.shared.metrics.panicked();
             tracing::error!(namespace, "probe panicked and starts anew");
             let settings = running.settings.borrow().clone();
-            self.start(&namespace, running.uid, settings, running.eligible, running.panics.saturating_add(1));
+            let before = if running.started.elapsed() < CALM { running.panics } else { 0 };
+            self.start(&namespace, running.uid, settings, running.eligible, before.saturating_add(1));
         }
         held_down
     }

@@ -58,7 +58,8 @@ async fn a_probe_that_panics_starts_anew_and_harms_no_other() {
         manager.start(namespace, "uid".into(), ShootSettings::default(), now, 0);
     }
     let well = task(&manager, "well");
-    for round in 1..=3 {
+    for (calm, panics_told) in [(Duration::ZERO, 1), (Duration::ZERO, 2), (CALM / 2, 3), (CALM, 1)] {
+        tokio::time::advance(calm).await;
         // Nothing in a probe panics by design: a task that does takes its place.
         let panics = manager.tasks.spawn(async { panic!("on purpose") }).id();
         let old = task(&manager, "sick");
@@ -68,15 +69,27 @@ async fn a_probe_that_panics_starts_anew_and_harms_no_other() {
         let ended = manager.tasks.join_next_with_id().await.unwrap();
         assert!(ended.as_ref().is_err_and(|error| error.is_panic() && error.id() == panics));
         manager.ended(ended);
-        assert_eq!(manager.probes["sick"].panics, round);
+        assert_eq!(manager.probes["sick"].panics, panics_told);
         assert!(![panics, old].contains(&task(&manager, "sick")), "another task");
         assert_eq!(task(&manager, "well"), well);
     }
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
-    assert!(text.contains("dwd_panics_total 3"), "{text}");
+    assert!(text.contains("dwd_panics_total 4"), "{text}");
     manager.stop("sick", "test").await;
     manager.stop("well", "test").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_probe_that_waits_after_panics_ends_at_once() {
+    let (mut manager, _) = manager();
+    let now = manager.shared.clock.now();
+    manager.start("sick", "uid".into(), ShootSettings::default(), now, u32::MAX);
+    // It has begun to wait.
+    tokio::task::yield_now().await;
+    let begin = tokio::time::Instant::now();
+    manager.stop("sick", "test").await;
+    assert_eq!(begin.elapsed(), Duration::ZERO);
 }
 
 #[test]
