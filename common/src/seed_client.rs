@@ -6,6 +6,7 @@ mod plugin;
 use std::path::Path;
 use std::time::Duration;
 
+use http::Uri;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
@@ -56,10 +57,16 @@ pub async fn connect(kubeconfig: Option<&Path>, counter: &RequestCounter) -> Res
     config.reset_reader_on_write = true;
     // Whoever asks decides when to ask again: a watch, a flow and an election differ in it.
     config.default_retry = false;
-    let counter = counter.of_host(config.cluster_url.authority().map_or("", |authority| authority.as_str()));
+    let counter = counter.of_host(&host(&config.cluster_url));
     let namespace = config.default_namespace.clone();
     let connections = Connections::new(config, counter).map_err(|error| Error::Client(Box::new(error)))?;
     Ok(Client::new(connections, namespace))
+}
+
+/// Where the API server is, for a metric: without the user and the password that a URL may carry.
+fn host(server: &Uri) -> String {
+    let port = server.port().map(|port| format!(":{port}")).unwrap_or_default();
+    server.host().unwrap_or_default().to_owned() + &port
 }
 
 async fn configuration(kubeconfig: Option<&Path>) -> Result<Config, Error> {
@@ -84,4 +91,20 @@ async fn from_file(path: &Path) -> Result<Config, Error> {
     let failed = |error| Error::of(path.display().to_string(), error);
     let kubeconfig = Kubeconfig::read_from(path).map_err(failed)?;
     Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_host_of_a_metric_tells_no_credentials() {
+        for (server, told) in [
+            ("https://user:secret@seed.example:6443/path", "seed.example:6443"),
+            ("https://10.0.0.1", "10.0.0.1"),
+            ("https://[::1]:443", "[::1]:443"),
+        ] {
+            assert_eq!(host(&server.parse().unwrap()), told);
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -73,20 +73,40 @@ where
     }
 
     fn call(&mut self, request: Request<A>) -> Self::Future {
-        let HostCounter { counter, host } = self.counter.clone();
-        let method = request.method().to_string();
+        let open = Open { counter: self.counter.clone(), method: request.method().to_string(), status: None };
         let answer = self.inner.call(request);
         Box::pin(async move {
             let answer = answer.await;
-            let code = answer.as_ref().map_or("<error>".to_owned(), |response| response.status().as_u16().to_string());
-            counter.0.get_or_create(&Labels { code, method, host }).inc();
+            open.end(answer.as_ref().ok().map(Response::status));
             answer
         })
     }
 }
 
+/// A request that is counted when it is over: answered, failed, or given up by whoever waited for it.
+struct Open {
+    counter: HostCounter,
+    method: String,
+    status: Option<StatusCode>,
+}
+
+impl Open {
+    fn end(mut self, status: Option<StatusCode>) {
+        self.status = status;
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let HostCounter { counter, host } = self.counter.clone();
+        let code = self.status.map_or("<error>".to_owned(), |status| status.as_u16().to_string());
+        counter.0.get_or_create(&Labels { code, method: std::mem::take(&mut self.method), host }).inc();
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt;
     use prometheus_client::encoding::text::encode;
     use tower::{ServiceExt, service_fn};
 
@@ -99,17 +119,19 @@ mod tests {
             RequestCounter::register(&mut registry).of_host("seed:443").layer(service_fn(async |request: Request<()>| {
                 match request.uri().path() {
                     "/lost" => Err("no answer"),
+                    "/late" => std::future::pending().await,
                     _ => Ok(Response::builder().status(409).body(()).unwrap()),
                 }
             }));
-        for uri in ["/conflict", "/lost"] {
+        for uri in ["/conflict", "/lost", "/late"] {
             let request = Request::patch(uri).body(()).unwrap();
-            let _ = client.clone().oneshot(request).await;
+            // Whoever waited for the late one has given it up.
+            let _ = client.clone().oneshot(request).now_or_never();
         }
         let mut text = String::new();
         encode(&mut text, &registry).unwrap();
-        for code in ["409", "<error>"] {
-            let line = format!("rest_client_requests_total{{code=\"{code}\",method=\"PATCH\",host=\"seed:443\"}} 1");
+        for (code, count) in [("409", 1), ("<error>", 2)] {
+            let line = format!("rest_client_requests_total{{code=\"{code}\",method=\"PATCH\",host=\"seed:443\"}} {count}\n");
             assert!(text.contains(&line), "{text}");
         }
     }
