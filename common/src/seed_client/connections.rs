@@ -19,6 +19,8 @@ use crate::metrics::HostCounter;
 ///
 /// A single connection is not what is replaced: over HTTP/1.1, which is all that is spoken here, a request that was given up ends its
 /// own, and the pool would go on with the next one that is dead as well.
+///
+/// A kubeconfig with a plugin for credentials keeps its connections: new ones would run the plugin, and all requests would wait for it.
 pub(super) struct Connections {
     config: Config,
     counter: HostCounter,
@@ -33,6 +35,10 @@ impl Connections {
         let client = client(&config, &counter)?;
         Ok(Self { config, counter, client, given_up: CancellationToken::new() })
     }
+}
+
+fn has_plugin(config: &Config) -> bool {
+    config.auth_info.exec.is_some() || config.auth_info.auth_provider.is_some()
 }
 
 fn client(config: &Config, counter: &HostCounter) -> Result<Client, kube::Error> {
@@ -50,7 +56,7 @@ impl Service<Request<Body>> for Connections {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        if self.given_up.is_cancelled() {
+        if self.given_up.is_cancelled() && !has_plugin(&self.config) {
             self.given_up = CancellationToken::new();
             match client(&self.config, &self.counter) {
                 Ok(client) => self.client = client,
