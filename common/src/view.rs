@@ -132,11 +132,11 @@ impl<V> View<V> {
 
     fn remove(&self, key: &Key) {
         let mut objects = self.write();
-        if let Some(inner) = objects.get_mut(&key.namespace).map(Arc::make_mut) {
-            inner.remove(&key.name);
-            if inner.is_empty() {
-                objects.remove(&key.namespace);
-            }
+        let Some(inner) = objects.get_mut(&key.namespace).filter(|inner| inner.contains_key(&key.name)) else { return };
+        let inner = Arc::make_mut(inner);
+        inner.remove(&key.name);
+        if inner.is_empty() {
+            objects.remove(&key.namespace);
         }
     }
 

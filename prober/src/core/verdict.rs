@@ -1,6 +1,6 @@
 //! Candidates and verdict (rules 44 to 48, D-19, D-20, D-21): which leases count, and what follows from them.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use super::lease::{Grace, LeaseBook, LeaseClock, LeaseState};
 use super::moment::Moment;
@@ -260,15 +260,17 @@ impl<'a> Candidates<'a> {
     /// The leases of the nodes that pass every filter (rules 44 to 46).
     pub fn by_nodes(leases: &'a LeaseBook, machines: &BackedNodes, nodes: &[NodeRecord], conditions: &PoolConditions) -> Self {
         let mut candidates = Self::with_capacity(nodes.len());
+        let mut with_node = 0;
         for node in nodes {
-            match (exclusion(node, machines, conditions), leases.entry(&node.name)) {
+            let lease = leases.entry(&node.name);
+            with_node += usize::from(lease.is_some());
+            match (exclusion(node, machines, conditions), lease) {
                 (Some(reason), _) => candidates.exclude(reason),
                 (None, None) => candidates.exclude(Exclusion::NoLease),
                 (None, Some(lease)) => candidates.leases.push(lease),
             }
         }
-        let names: HashSet<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
-        let orphans = leases.iter().filter(|(name, _)| !names.contains(name)).count();
+        let orphans = leases.len().saturating_sub(with_node);
         if orphans > 0 {
             candidates.excluded.insert(Exclusion::NoNode, orphans);
         }
