@@ -218,7 +218,7 @@ impl LeaseBook {
     }
 
     /// Where the lease of this node is; most likely at `expected`, since the order of one list is that of the next.
-    fn position(&self, node: &str, expected: usize) -> Option<usize> {
+    pub(super) fn position(&self, node: &str, expected: usize) -> Option<usize> {
         match self.lines.get(expected) {
             Some(line) if *line.name == *node => Some(expected),
             _ => self.lines.binary_search_by(|line| (*line.name).cmp(node)).ok(),
@@ -243,12 +243,12 @@ impl LeaseBook {
 
     /// The clock of the lease of this node.
     pub fn get(&self, node: &str) -> Option<&LeaseClock> {
-        self.entry(node).map(|(_, clock)| clock)
+        self.position(node, 0).map(|at| &self.lines[at].clock)
     }
 
-    /// The same with the name.
-    pub fn entry(&self, node: &str) -> Option<(&str, &LeaseClock)> {
-        self.position(node, 0).map(|at| (&*self.lines[at].name, &self.lines[at].clock))
+    /// The lease at a position, with its node's name.
+    pub(super) fn line(&self, at: usize) -> (&str, &LeaseClock) {
+        (&self.lines[at].name, &self.lines[at].clock)
     }
 
     /// All leases that have a renewTime, sorted by the names of their nodes.

@@ -202,9 +202,12 @@ impl Tally {
 pub struct BackedNodes(Box<[Box<str>]>);
 
 impl BackedNodes {
-    /// Whether this node is among them.
-    pub fn contains(&self, node: &str) -> bool {
-        self.0.binary_search_by(|backed| (**backed).cmp(node)).is_ok()
+    /// Where this node is among them; most likely at `expected`, since API servers list everything in the same order.
+    fn position(&self, node: &str, expected: usize) -> Option<usize> {
+        match self.0.get(expected) {
+            Some(backed) if **backed == *node => Some(expected),
+            _ => self.0.binary_search_by(|backed| (**backed).cmp(node)).ok(),
+        }
     }
 
     /// How many they are.
@@ -260,14 +263,17 @@ impl<'a> Candidates<'a> {
     /// The leases of the nodes that pass every filter (rules 44 to 46).
     pub fn by_nodes(leases: &'a LeaseBook, machines: &BackedNodes, nodes: &[NodeRecord], conditions: &PoolConditions) -> Self {
         let mut candidates = Self::with_capacity(nodes.len());
-        let mut with_node = 0;
+        let (mut next_lease, mut next_machine, mut with_node) = (0, 0, 0);
         for node in nodes {
-            let lease = leases.entry(&node.name);
+            let lease = leases.position(&node.name, next_lease);
+            let machine = machines.position(&node.name, next_machine);
+            next_lease = lease.map_or(next_lease, |at| at + 1);
+            next_machine = machine.map_or(next_machine, |at| at + 1);
             with_node += usize::from(lease.is_some());
-            match (exclusion(node, machines, conditions), lease) {
+            match (exclusion(node, machine.is_some(), conditions), lease) {
                 (Some(reason), _) => candidates.exclude(reason),
                 (None, None) => candidates.exclude(Exclusion::NoLease),
-                (None, Some(lease)) => candidates.leases.push(lease),
+                (None, Some(at)) => candidates.leases.push(leases.line(at)),
             }
         }
         let orphans = leases.len().saturating_sub(with_node);
@@ -296,7 +302,7 @@ impl<'a> Candidates<'a> {
     }
 }
 
-fn exclusion(node: &NodeRecord, machines: &BackedNodes, conditions: &PoolConditions) -> Option<Exclusion> {
+fn exclusion(node: &NodeRecord, is_backed: bool, conditions: &PoolConditions) -> Option<Exclusion> {
     if node.not_managed_by_mcm {
         return Some(Exclusion::NotManaged);
     }
@@ -308,7 +314,7 @@ fn exclusion(node: &NodeRecord, machines: &BackedNodes, conditions: &PoolConditi
     if node.conditions.iter().any(|condition| condition.status == TRUE && unhealthy(&condition.kind)) {
         return Some(Exclusion::UnhealthyCondition);
     }
-    if !machines.contains(&node.name) {
+    if !is_backed {
         return Some(Exclusion::NoUsableMachine);
     }
     let (kind, reasons) = IN_PLACE_UPDATE;
