@@ -2,6 +2,7 @@
 //!
 //! A difference is a defect of ours, but for those that are decided: each of them is a named exception in its test.
 
+mod agreement;
 mod clusters;
 mod durations;
 mod flags;

@@ -2,12 +2,13 @@
 
 use std::collections::HashSet;
 
-use anyhow::{Result, bail, ensure};
-use prober::config::{Config, ConfigError, ScaleInfo};
+use anyhow::{Result, ensure};
+use prober::config::{Config, ScaleInfo};
 use proptest::prelude::*;
 use reference_answers::campaign;
 use serde_json::{Value, json};
 
+use super::agreement::agree;
 use super::yaml::{self, File, Yaml, map, mostly};
 
 fn files() -> BoxedStrategy<File> {
@@ -52,27 +53,7 @@ fn prober_files_mean_what_they_mean_to_the_reference() -> Result<()> {
         1_500,
         files(),
         |file| json!({"prober": file.text}),
-        |File { text, is_spilt }, go| {
-            let ours = Config::parse(text);
-            match (go, ours) {
-                (Ok(go), Ok(ours)) => {
-                    ensure!(surprises(&go).is_empty(), "accepted although {}: {text}", surprises(&go).join(", "));
-                    let ours = shown(&ours.config);
-                    ensure!(go == ours, "Go reads {go}, we {ours} from\n{text}");
-                    Ok(())
-                }
-                (Err(_), Err(_)) => Ok(()),
-                // The escape of a slash came with YAML 1.2.
-                (_, Err(ConfigError::Syntax { .. })) | (Err(_), Ok(_)) if *is_spilt || text.contains("\\/") => Ok(()),
-                (Ok(go), Err(ours)) => {
-                    let surprises = surprises(&go);
-                    let decided = !ours.fields().is_empty() && ours.fields().iter().all(|error| surprises.contains(&error.field));
-                    ensure!(decided, "Go reads {go}, we refuse for {ours}\nfrom\n{text}");
-                    Ok(())
-                }
-                (Err(go), Ok(_)) => bail!("Go refuses for {go}, we accept\n{text}"),
-            }
-        },
+        |file, go| agree(file, go, Config::parse(&file.text), surprises, shown),
     )
 }
 

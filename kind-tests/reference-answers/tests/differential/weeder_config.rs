@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::Result;
 use proptest::prelude::*;
 use reference_answers::campaign;
 use serde_json::{Value, json};
-use weeder::config::{Config, ConfigError};
+use weeder::config::Config;
 use weeder::core::selector::{Selector, is_label_value};
 
+use super::agreement::agree;
 use super::selectors::pods;
 use super::yaml::{self, File, Yaml, map, mostly};
 
@@ -54,26 +55,8 @@ fn files() -> BoxedStrategy<File> {
 fn weeder_files_mean_what_they_mean_to_the_reference() -> Result<()> {
     let pods = pods();
     let question = |file: &File| json!({"weeder": {"text": file.text, "pods": pods}});
-    campaign(1_500, files(), question, |File { text, is_spilt }, go| {
-        let ours = Config::parse(text);
-        match (go, ours) {
-            (Ok(go), Ok(ours)) => {
-                ensure!(surprises(&go).is_empty(), "accepted although {}: {text}", surprises(&go).join(", "));
-                let ours = shown(&ours.config, &pods);
-                ensure!(go == ours, "Go reads {go}, we {ours} from\n{text}");
-                Ok(())
-            }
-            (Err(_), Err(_)) => Ok(()),
-            // The escape of a slash came with YAML 1.2.
-            (_, Err(ConfigError::Syntax { .. })) | (Err(_), Ok(_)) if *is_spilt || text.contains("\\/") => Ok(()),
-            (Ok(go), Err(ours)) => {
-                let surprises = surprises(&go);
-                let decided = !ours.fields().is_empty() && ours.fields().iter().all(|error| surprises.contains(&error.field));
-                ensure!(decided, "Go reads {go}, we refuse for {ours}\nfrom\n{text}");
-                Ok(())
-            }
-            (Err(go), Ok(_)) => bail!("Go refuses for {go}, we accept\n{text}"),
-        }
+    campaign(1_500, files(), question, |file, go| {
+        agree(file, go, Config::parse(&file.text), surprises, |ours| shown(ours, &pods))
     })
 }
 
