@@ -25,6 +25,7 @@ pub mod leader_election;
 pub mod logging;
 pub mod metrics;
 pub mod process;
+pub mod said;
 pub mod seed_client;
 pub mod status;
 pub mod view;

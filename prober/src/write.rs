@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use common::leader_election::Fence;
+use common::said::Said;
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::{Api, Client};
@@ -51,16 +52,21 @@ pub enum WriteError {
     /// 429.
     #[error("the seed's API server asks to come back later (429)")]
     Throttled(Option<Duration>),
-    /// 401 or 403.
-    #[error("access is denied ({0})")]
-    Denied(u16),
+    /// 401 or 403: a right is missing, or an admission webhook or policy refuses.
+    #[error("access is denied ({code}): {said}")]
+    Denied {
+        /// The HTTP status.
+        code: u16,
+        /// Why, as the API server says.
+        said: Said,
+    },
     /// Any other answer than success.
-    #[error("the seed's API server answered {code}: {message}")]
+    #[error("the seed's API server answered {code}: {said}")]
     Status {
         /// The HTTP status.
         code: u16,
-        /// What the API server says.
-        message: String,
+        /// Why, as the API server says.
+        said: Said,
     },
     /// The dependent's own timeout is over.
     #[error("not done within its timeout: deadline exceeded")]
@@ -81,7 +87,7 @@ impl WriteError {
             Self::Missing => "not_found",
             Self::Conflict => "conflict",
             Self::Throttled(_) => "throttled",
-            Self::Denied(_) => "forbidden",
+            Self::Denied { .. } => "forbidden",
             Self::Status { code: 500.., .. } => "server",
             Self::Status { .. } => "status",
             Self::Timeout => "timeout",
@@ -100,8 +106,8 @@ impl From<kube::Error> for WriteError {
                 let seconds = status.details.as_ref().map(|details| u64::from(details.retry_after_seconds));
                 Self::Throttled(seconds.filter(|&seconds| seconds > 0).map(Duration::from_secs))
             }
-            code @ (401 | 403) => Self::Denied(code),
-            code => Self::Status { code, message: status.message.clone() },
+            code @ (401 | 403) => Self::Denied { code, said: Said::of(&status) },
+            code => Self::Status { code, said: Said::of(&status) },
         }
     }
 }

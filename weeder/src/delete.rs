@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use common::leader_election::Fence;
+use common::said::Said;
 use kube::api::{DeleteParams, Preconditions};
 use kube::{Api, Client};
 
@@ -94,7 +95,10 @@ pub async fn delete(client: Client, fence: &Fence, deletion: &Deletion) -> Answe
         Some(Ok(Ok(_))) => Answer::Deleted,
         Some(Ok(Err(error))) => {
             let answer = Answer::from(&error);
-            log(deletion, answer, &error);
+            match &error {
+                kube::Error::Api(status) => log(deletion, answer, &Said::of(status)),
+                _ => log(deletion, answer, &error),
+            }
             return answer;
         }
         Some(Err(elapsed)) => {

@@ -6,9 +6,11 @@ use common::flags::LeaderElection;
 use common::leader_election::{Elector, Fence};
 use common::view::Key;
 use memory_api::{Fault, When};
+use serde_json::json;
 use weeder::core::deletion::Deletion;
 use weeder::delete::{Answer, delete};
 
+use crate::log::hear;
 use crate::seed::{Seed, pod};
 
 fn deletion(uid: &str) -> Deletion {
@@ -62,6 +64,22 @@ async fn each_answer_has_its_word() {
         assert_eq!((given, given.as_str()), (answer, word));
     }
     assert!(seed.has("a", "p"));
+}
+
+#[tokio::test]
+async fn the_log_says_why_a_delete_was_refused() {
+    let (seed, uid) = seed().await;
+    let reason = "admission webhook \"freeze.example.org\" denied the request:\n  no deletion during the freeze";
+    let status = json!({ "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden", "message": reason });
+    let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
+    let refusal = Fault::Answer { code: 403, headers, body: status.to_string().into() };
+    seed.server.faults().add(When::verb("delete", "pods").once(), refusal);
+    let client = seed.client().await;
+    let (answer, lines) = hear(delete(client, &Fence::always_open(), &deletion(&uid))).await;
+    assert_eq!(answer, Answer::Refused(403));
+    let told: Vec<_> = lines.iter().filter(|line| line["msg"] == "pod could not be deleted").collect();
+    let said = "admission webhook \"freeze.example.org\" denied the request: no deletion during the freeze";
+    assert_eq!((told.len(), &told[0]["error"]), (1, &json!(said)), "{lines:?}");
 }
 
 #[tokio::test]

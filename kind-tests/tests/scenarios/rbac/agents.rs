@@ -70,7 +70,7 @@ fn a_prober_that_loses_a_right_says_so_and_goes_on_once_it_has_it_again() -> Res
         let refused =
             format!("dwd_scale_operations_total{{direction=\"down\",kind=\"Deployment\",name=\"{KCM}\",result=\"forbidden\"}}");
         counted(&prober, &refused).await?;
-        told(&prober, "resource cannot be scaled", "access is denied (403)").await?;
+        told(&prober, "resource cannot be scaled", "cannot patch resource").await?;
         eventually("an Event", PATIENCE, async || {
             ensure!(events(&seed, "ScalingFailed").await? > 0);
             Ok(())
