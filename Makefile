@@ -38,7 +38,7 @@ kind-tests: ## Run the scenarios on two kind clusters, which it makes and remove
 	@kind-tests/on-kind cargo test --package kind-tests --test scenarios
 
 .PHONY: deploy-test
-deploy-test: ## Test manifests, chart, alerts, dashboard, image and status page; needs Rust, Go and the packages prometheus, chromium, chromium-driver
+deploy-test: ## Test manifests, chart, alerts, dashboard, image and status page; needs Rust, Go and the packages prometheus, chromium, chromium-driver, jq
 	@$(MAKE) --no-print-directory control-plane
 	@kind-tests/deploy-tests/programs/build
 	cargo build --package dependency-watchdog
@@ -72,7 +72,7 @@ bench-binaries: control-plane
 	@objcopy --strip-all target/release/dependency-watchdog target/bench/dependency-watchdog
 
 .PHONY: bench-race
-bench-race: bench-binaries ## Race a real kube-controller-manager, 20 minutes: [TRIALS=8] [SEED=n] [LOAD=1 | ROLLOUT=1 | CONTROL=1]; needs Go
+bench-race: bench-binaries ## Race a real kube-controller-manager, 15 minutes: [TRIALS=8] [SEED=n] [LOAD=1 | ROLLOUT=1 | CONTROL=1]; needs Go
 	@target/release/benchmarks race --trials $(or $(TRIALS),100) $(if $(LANES),--lanes $(LANES)) $(if $(SEED),--seed $(SEED)) \
 	  $(if $(LOAD),--load 300) $(if $(ROLLOUT),--change both) $(if $(CONTROL),--control) $(ARGS)
 

@@ -135,6 +135,24 @@ fn pages() -> Vec<PathBuf> {
 }
 
 #[test]
+fn every_annotation_that_a_page_names_is_one_that_the_program_knows() {
+    use prober::core::memory::{IGNORE_SCALING, MELTDOWN_PROTECTION_ACTIVE, REPLICAS};
+    let known = [IGNORE_SCALING, MELTDOWN_PROTECTION_ACTIVE, REPLICAS, prober::seed::PAUSE];
+    let (prefix, mut seen) = ("dependency-watchdog.gardener.cloud/", BTreeSet::new());
+    for page in pages() {
+        let text = fs::read_to_string(&page).expect("a page");
+        for rest in text.split(prefix).skip(1) {
+            let name: String = rest.chars().take_while(|letter| letter.is_ascii_lowercase() || *letter == '-').collect();
+            // kubectl takes an annotation away by its name and a dash.
+            let name = format!("{prefix}{}", name.trim_end_matches('-'));
+            assert!(known.contains(&name.as_str()), "{}: {name}", page.display());
+            seen.insert(name);
+        }
+    }
+    assert_eq!(seen, known.map(str::to_owned).into(), "each has its page");
+}
+
+#[test]
 fn every_link_between_pages_leads_somewhere_and_every_page_is_in_the_book() {
     let mut dead = Vec::new();
     for page in pages() {

@@ -104,6 +104,30 @@ async fn status_lists_every_shoot_with_what_is_held_down() {
 }
 
 #[tokio::test]
+async fn status_asked_in_the_probers_own_pod_tells_all_but_who_leads_the_weeders() {
+    let world = World::new().await;
+    world.hold_down(KCM);
+    // What the pod has: its service account's rights, and the config as a file.
+    world.seed.access().grant("in-the-pod", gardener::seed_prober());
+    let kubeconfig = world.files.path().join("in-the-pod");
+    std::fs::write(&kubeconfig, world.seed.kubeconfig("in-the-pod")).expect("a file");
+    let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/prober.yaml");
+    let access = ["--kubeconfig", kubeconfig.to_str().expect("UTF-8"), "--config-file", config.to_str().expect("UTF-8")];
+    let output = ask(["status"].into_iter().chain(access)).await;
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    let shown = text(&output);
+    let explained = ask(["explain", NAMESPACE].into_iter().chain(access)).await;
+    assert_eq!(String::from_utf8_lossy(&explained.stderr), "");
+    assert!(text(&explained).contains("held down by the watchdog"), "{explained:?}");
+    let line = |name: &str| shown.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{shown}")).to_owned();
+    assert_eq!(line(NAMESPACE).split_whitespace().collect::<Vec<_>>(), [NAMESPACE, "probed", "3", KCM]);
+    assert!(line("Prober leads").contains("nobody") && line("Weeder leads").contains("unknown: "), "{shown}");
+    let refused = world.seed.requests().all().into_iter().filter(|record| record.status == Some(403));
+    assert_eq!(refused.map(|record| record.name).collect::<Vec<_>>(), ["dwd-weeder-leader-election"]);
+    assert_eq!(world.writes(), 0);
+}
+
+#[tokio::test]
 async fn explain_says_why_a_controller_is_at_0_and_what_the_leases_say() {
     let world = World::new().await;
     world.hold_down(KCM);
@@ -239,10 +263,13 @@ async fn completions_and_manual_pages_know_agents_questions_and_flags() {
         assert!(script.contains("check-config") && script.contains("enable-leader-election"), "{shell}: {script}");
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let output = ask(["man", folder.path().to_str().expect("UTF-8")]).await;
-    assert!(output.status.success(), "{output:?}");
-    let page = std::fs::read_to_string(folder.path().join("dependency-watchdog-prober.1")).expect("a page");
-    assert!(page.contains("enable\\-leader\\-election"), "{page}");
+    // Into a folder that is there, and into one that is not.
+    for pages in [folder.path().to_owned(), folder.path().join("man/man1")] {
+        let output = ask(["man", pages.to_str().expect("UTF-8")]).await;
+        assert!(output.status.success(), "{output:?}");
+        let page = std::fs::read_to_string(pages.join("dependency-watchdog-prober.1")).expect("a page");
+        assert!(page.contains("enable\\-leader\\-election"), "{page}");
+    }
 }
 
 #[tokio::test]

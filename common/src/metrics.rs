@@ -3,6 +3,7 @@
 //! Metrics are registered once, at start, and looked at when they are asked for. They are written in OpenMetrics, or in
 //! Prometheus' older text format for those who do not ask for OpenMetrics.
 
+mod known;
 mod leader;
 mod process;
 mod requests;
@@ -20,6 +21,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 pub use prometheus_client::registry::Registry;
 
+pub use self::known::SeedKnown;
 pub use self::leader::LeaderStatus;
 pub(crate) use self::requests::HostCounter;
 pub use self::requests::RequestCounter;

@@ -31,7 +31,7 @@ pub(crate) enum Question {
     },
     /// Print the manual page, or write all pages into a folder
     Man {
-        /// Where to write them
+        /// Where to write them; made if it is not there
         folder: Option<PathBuf>,
     },
 }

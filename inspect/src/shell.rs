@@ -34,7 +34,10 @@ pub(crate) fn completions(shell: Shell) -> anyhow::Result<()> {
 
 pub(crate) fn man(folder: Option<&Path>) -> anyhow::Result<()> {
     match folder {
-        Some(folder) => clap_mangen::generate_to(program(), folder).with_context(|| folder.display().to_string()),
+        Some(folder) => {
+            let written = std::fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(program(), folder));
+            written.with_context(|| folder.display().to_string())
+        }
         None => {
             let mut page = Vec::new();
             clap_mangen::Man::new(program()).render(&mut page)?;

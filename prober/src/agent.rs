@@ -10,6 +10,7 @@ use common::flags::{Agent, AgentArgs};
 use common::frame::{Frame, Shown};
 use common::health::Check;
 use common::leader_election::Fence;
+use common::metrics::SeedKnown;
 use tokio::sync::{SetOnce, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -51,6 +52,8 @@ pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result
     frame.registry.register_collector(Box::new(board.clone()));
     let (config_sender, configs) = watch::channel(Arc::new(config));
     let seed = Arc::new(Seed::new(frame.client.clone(), &configs.borrow(), Reach::Seed));
+    let known = Arc::clone(&seed);
+    frame.registry.register_collector(Box::new(SeedKnown::new(move || known.is_known())));
     let write_fence = if frame.dry_run { Fence::always_closed() } else { frame.fence.clone() };
     let standstill = Standstill::new(clock);
     let shared = Shared {
@@ -139,9 +142,9 @@ async fn work(
                     }
                     configs.send_replace(Arc::new(config));
                 }
-                Some(Err(error)) = views.join_next() => {
+                Some(ended) = views.join_next() => {
                     // Without one of its views the prober is blind: the process ends, and another one begins.
-                    if let Ok(panic) = error.try_into_panic() {
+                    if let Err(error) = ended && let Ok(panic) = error.try_into_panic() {
                         std::panic::resume_unwind(panic);
                     }
                 }

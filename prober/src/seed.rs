@@ -21,7 +21,7 @@ use crate::config::{Config, Dependent, ResourceRef};
 use crate::gardener::{Cluster, Machine, Shoot};
 
 /// The annotation on a shoot's namespace with which operators say: probe, but write nothing in either direction.
-const PAUSE: &str = "dependency-watchdog.gardener.cloud/pause";
+pub const PAUSE: &str = "dependency-watchdog.gardener.cloud/pause";
 
 /// A Cluster carries the CloudProfile and the Seed of its shoot, some 100 kB: 500 to a page, the size for all else, would come to
 /// 50 MB.
@@ -155,6 +155,11 @@ impl Seed {
             (self.named_now().secrets.view.is_known(), "Secrets"),
         ];
         views.into_iter().find(|(known, _)| !known).map(|(_, what)| what)
+    }
+
+    /// Whether all is known that shoots are protected by: the above, and every dependent whose kind exists.
+    pub fn is_known(&self) -> bool {
+        self.unknown().is_none() && self.named_now().dependents.iter().all(|dependent| !dependent.is_unknown())
     }
 
     /// The Secrets with the kubeconfigs of the shoots.

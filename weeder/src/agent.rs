@@ -5,6 +5,7 @@ use std::sync::Arc;
 use common::config_file::ConfigFile;
 use common::flags::{Agent, AgentArgs};
 use common::frame::{Frame, Shown};
+use common::metrics::SeedKnown;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +26,8 @@ pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result
     file.report_to(&mut frame.registry, frame.events.clone(), frame.home.clone());
     let instruments = Instruments::default();
     instruments.metrics.register(&mut frame.registry);
+    let known = instruments.pulse.ready();
+    frame.registry.register_collector(Box::new(SeedKnown::new(move || (known.ask)().is_ok())));
     let (changed, configs) = watch::channel(Arc::new(config));
     let status = {
         let (board, configs, refused) = (instruments.board.clone(), configs.clone(), file.refused());

@@ -131,6 +131,15 @@ impl DependentView {
         }
     }
 
+    /// Whether nothing can be said of it although its kind may exist.
+    pub fn is_unknown(&self) -> bool {
+        match self.kind() {
+            Ok(_) => !self.view.is_known(),
+            Err(Unavailable::NoSuchKind { .. }) => false,
+            Err(Unavailable::Unknown) => true,
+        }
+    }
+
     /// Notes that the API server knows a newer version than this, which the watch is to show soon.
     pub fn is_not_any_more(&self, namespace: &str, version: &str) {
         let mut outdated = self.outdated.lock().unwrap_or_else(PoisonError::into_inner);

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::net::TcpListener;
 
-use memory_api::gardener;
+use memory_api::{Fault, When, gardener};
 
-use super::world::{CONFIG, KCM, NAMESPACE, World, at, held};
+use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, PATIENCE, World, at, held};
 
 /// A port that was free a moment ago.
 fn free_port() -> u16 {
@@ -30,7 +30,11 @@ impl Served {
     }
 
     /// A prober that may not have begun to probe.
-    pub async fn serve(mut world: World, flags: &[&str]) -> Self {
+    pub async fn serve(world: World, flags: &[&str]) -> Self {
+        Self::serve_with(world, CONFIG, flags).await
+    }
+
+    async fn serve_with(mut world: World, config: &str, flags: &[&str]) -> Self {
         let [metrics, health] = [free_port(), free_port()].map(|port| format!("127.0.0.1:{port}"));
         world.servers = vec![
             format!("--metrics-bind-address={metrics}"),
@@ -38,7 +42,7 @@ impl Served {
             "--pprof-bind-addr=0".into(),
         ];
         world.servers.extend(flags.iter().map(ToString::to_string));
-        world.start(CONFIG);
+        world.start(config);
         let health = format!("http://{health}");
         while reqwest::get(&health).await.is_err() {
             tokio::task::yield_now().await;
@@ -70,6 +74,54 @@ async fn health_and_readiness_are_served() {
         assert_eq!(status, 200, "{body}");
         assert!(body.contains(line), "{body}");
     }
+    served.world.end().await;
+}
+
+#[tokio::test]
+async fn a_prober_that_cannot_list_something_it_works_by_shows_that_it_is_blind() {
+    const RESOURCES: [&str; 4] =
+        ["machines.machine.sapcloud.io", "secrets", "deployments.apps", "clusters.extensions.gardener.cloud"];
+    let world = World::new().await;
+    let refused = RESOURCES.map(|resource| world.seed.faults().add(When::verb("list", resource), Fault::status(503)));
+    let served = Served::serve(world, &[]).await;
+    for (resource, fault) in RESOURCES.into_iter().zip(refused) {
+        assert_eq!(served.metric("dwd_seed_known").await, 0.0, "without {resource}");
+        served.world.seed.faults().remove(fault);
+        let watched = served.world.seed.requests().wait_for(|all| {
+            let watches = |name: &str| {
+                let of = all.iter().filter(|record| record.verb == "watch" && record.resource == resource);
+                of.filter(|record| record.status == Some(200) && record.query.contains(name)).count() > 0
+            };
+            // Each of the dependents is watched by itself.
+            let all_of_them = if resource == "deployments.apps" { &[KCM, MCM, CA][..] } else { &[""] };
+            all_of_them.iter().all(|name| watches(name)).then_some(())
+        });
+        assert!(tokio::time::timeout(PATIENCE, watched).await.is_ok(), "{resource} is not watched");
+    }
+    let seen = async {
+        while served.metric("dwd_seed_known").await < 1.0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    assert!(tokio::time::timeout(PATIENCE, seen).await.is_ok(), "still blind");
+    served.world.looks(1).await;
+    served.world.end().await;
+}
+
+#[tokio::test]
+async fn a_kind_that_does_not_exist_makes_no_prober_blind() {
+    let world = World::new().await;
+    let config = format!(
+        "{CONFIG}- ref: {{kind: Nothing, name: n, apiVersion: none.example.org/v1}}\n  optional: true\n  scaleUp: {{}}\n  scaleDown: {{}}\n"
+    );
+    let served = Served::serve_with(world, &config, &[]).await;
+    served.world.looks(1).await;
+    let seen = async {
+        while served.metric("dwd_seed_known").await < 1.0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    assert!(tokio::time::timeout(PATIENCE, seen).await.is_ok(), "blind for a kind that does not exist");
     served.world.end().await;
 }
 
@@ -202,7 +254,7 @@ async fn an_event_says_what_was_done_and_why() {
             .into_iter()
             .find(|event| event["reason"] == "ScaledDown" && event["message"].as_str().is_some_and(|m| m.contains(KCM)))
     });
-    let event = tokio::time::timeout(super::world::PATIENCE, event).await.expect("an Event");
+    let event = tokio::time::timeout(PATIENCE, event).await.expect("an Event");
     assert!(event["message"].as_str().is_some_and(|message| message.contains(NAMESPACE)), "{event}");
     assert_eq!(event["type"], "Warning");
     served.world.end().await;
@@ -218,7 +270,7 @@ async fn a_changed_config_is_taken_up_and_a_bad_one_refused() {
         })
     };
     served.world.write_config(&CONFIG.replace("probeTimeout: 2s", "probeTimeout: 2"));
-    tokio::time::timeout(super::world::PATIENCE, events("ConfigRefused")).await.expect("an Event");
+    tokio::time::timeout(PATIENCE, events("ConfigRefused")).await.expect("an Event");
     assert_eq!(served.metric("dwd_config_refused").await, 1.0);
 
     // The autoscaler is not the prober's business any more, and another Deployment becomes so.

@@ -6,12 +6,13 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use common::flags::{Command, parse};
+use memory_api::{Fault, When};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::log::{self, TOKEN};
-use crate::seed::{ETCD, Seed, gardeners, pod, soon};
+use crate::seed::{ETCD, SLICES, Seed, gardeners, pod, soon};
 
 struct Process {
     task: JoinHandle<anyhow::Result<()>>,
@@ -98,6 +99,21 @@ async fn metrics_health_and_readiness_are_served() {
     process.shows(r#"dwd_weeder_deletions_total{result="deleted"} 1"#).await;
     process.shows("dwd_weeder_windows_open 1").await;
     process.end().await;
+}
+
+#[tokio::test]
+async fn a_weeder_that_cannot_list_something_it_works_by_shows_that_it_is_blind() {
+    for resource in ["pods", SLICES] {
+        let seed = Seed::start().await;
+        let refused = seed.server.faults().add(When::verb("list", resource), Fault::status(503));
+        let process = Process::start(&seed);
+        soon("a refused list", seed.server.faults().met(refused, 1)).await;
+        process.shows(r#"leader_election_master_status{name="dwd-weeder-leader-election"} 1"#).await;
+        process.shows("dwd_seed_known 0").await;
+        seed.server.faults().remove(refused);
+        process.shows("dwd_seed_known 1").await;
+        process.end().await;
+    }
 }
 
 #[tokio::test]

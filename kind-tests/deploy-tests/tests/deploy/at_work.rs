@@ -58,11 +58,13 @@ fn panels(dashboard: &Value) -> Result<Vec<(String, String)>> {
 /// What an alert looks at: its expression taken apart at what compares, so that something is seen whether or not it fires.
 fn looks_at(expr: &str) -> Vec<String> {
     let mut parts = vec![expr.to_owned()];
-    for comparison in [" unless on (job) ", " > ", " == "] {
+    for comparison in [" unless on (job) ", " unless on (job, instance) ", " > ", " == "] {
         parts = parts.iter().flat_map(|part| part.split(comparison)).map(ToOwned::to_owned).collect();
     }
-    let vectors = parts.iter().map(|part| part.trim_start_matches("absent(")).filter(|part| part.contains(['{', '(', '_']));
-    vectors.map(ToOwned::to_owned).collect()
+    // What encloses a comparison falls apart with it.
+    let open = |part: &str| part.matches('(').count() > part.matches(')').count();
+    let whole = parts.iter().map(|part| part.rsplit_once('(').filter(|_| open(part)).map_or(part.as_str(), |(_, inner)| inner));
+    whole.filter(|part| part.contains(['{', '(', '_'])).map(ToOwned::to_owned).collect()
 }
 
 #[test]
@@ -70,6 +72,7 @@ fn what_an_alert_looks_at_is_found_in_its_expression() {
     let found = looks_at("max by (job) (a_b{c=\"d\"}) > 0 unless on (job) sum by (job) (rate(e_total[10m])) > 0");
     assert_eq!(found, ["max by (job) (a_b{c=\"d\"})", "sum by (job) (rate(e_total[10m]))"]);
     assert_eq!(looks_at("absent(up{job=\"x\"} == 1)"), ["up{job=\"x\"}"]);
+    assert_eq!(looks_at("min by (job) (a_b unless on (job, instance) c{d=\"e\"} == 0) == 0"), ["a_b", "c{d=\"e\"}"]);
 }
 
 #[test]

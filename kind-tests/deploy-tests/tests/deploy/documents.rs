@@ -184,6 +184,38 @@ fn every_file_names_the_same_version_and_the_changelog_tells_of_it() -> Result<(
 }
 
 #[test]
+fn a_file_that_names_another_version_is_told_of() -> Result<()> {
+    let copy = tempfile::tempdir()?;
+    let to = |path: &str| copy.path().join(path);
+    std::fs::create_dir(to("fuzz"))?;
+    for file in ["Cargo.toml", "CHANGELOG.md", "fuzz/Cargo.toml"] {
+        std::fs::copy(repository::path(file), to(file))?;
+    }
+    good(Command::new("cp").arg("-RL").arg(repository::path("deploy")).arg(copy.path()).output()?)?;
+    let version = || Command::new(to("deploy/release")).arg("version").env_remove("GITHUB_REF").output();
+    good(version()?)?;
+    for file in [
+        "CHANGELOG.md",
+        "fuzz/Cargo.toml",
+        "deploy/Containerfile",
+        "deploy/helm/dependency-watchdog/Chart.yaml",
+        "deploy/kustomize/base/prober.yaml",
+        "deploy/kustomize/base/weeder.yaml",
+        "deploy/kustomize/overlays/plain/kustomization.yaml",
+    ] {
+        let text = std::fs::read_to_string(to(file))?;
+        let other = text.replace(env!("CARGO_PKG_VERSION"), "99.0.0");
+        ensure!(other != text, "{file} names no version");
+        std::fs::write(to(file), other)?;
+        let output = version()?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        ensure!(!output.status.success() && said.contains(file), "{file}: {}: {said}", output.status);
+        std::fs::write(to(file), text)?;
+    }
+    Ok(())
+}
+
+#[test]
 fn a_chart_is_packaged_with_its_image() -> Result<()> {
     let (folder, digest) = (tempfile::tempdir()?, format!("sha256:{}", "0123456789abcdef".repeat(4)));
     let release = |digest: &str| {

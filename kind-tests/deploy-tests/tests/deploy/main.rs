@@ -7,5 +7,6 @@ mod documents;
 mod image;
 mod on_kind;
 mod rendering;
+mod run_books;
 mod status_page;
 mod values;
