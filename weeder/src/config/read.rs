@@ -61,7 +61,9 @@ fn service(name: &str, value: &Value<'_>) -> Option<Service> {
     if !is_name {
         value.refuse("the name of a Service before the colon");
     }
-    let field = value.object_or_empty()?.field("podSelectors");
+    let service = value.object_or_empty()?;
+    service.warn_of_unknown(keys::SERVICE);
+    let field = service.field("podSelectors");
     let items = field.required(SELECTORS).items()?;
     if items.is_empty() {
         field.refuse(SELECTORS);

@@ -173,4 +173,6 @@ fn field_names_match_in_any_case_and_names_of_services_do_not() {
 fn unknown_keys_are_a_warning() {
     let warnings = parse(&with_lines("watchduratoin: 1m")).warnings;
     assert_eq!(warnings, ["watchduratoin: unknown key, ignored (line 1, column 16)"]);
+    let warnings = parse("servicesAndDependantSelectors: {api: {podSelectors: [{}], podSelector: []}}").warnings;
+    assert_eq!(warnings, ["servicesAndDependantSelectors.api.podSelector: unknown key, ignored (line 1, column 72)"]);
 }

@@ -88,7 +88,7 @@ fn surprises(go: &Value) -> Vec<String> {
     };
     let nanos = |value: &Value| value.as_i64().unwrap_or_default();
     let float = |value: &Value| f64::from_bits(u64::from_str_radix(value.as_str().unwrap_or_default(), 16).unwrap_or_default());
-    when(nanos(&go["probeInterval"]) < 500_000_000, "probeInterval");
+    when(nanos(&go["probeInterval"]) < 1_000_000_000, "probeInterval");
     when(nanos(&go["initialDelay"]) < 0, "initialDelay");
     when(nanos(&go["probeTimeout"]) <= 0, "probeTimeout");
     when(nanos(&go["kcmNodeMonitorGraceDuration"]) <= 0, "kcmNodeMonitorGraceDuration");
