@@ -53,6 +53,17 @@ impl Fences {
         }
     }
 
+    /// Who leads now among the replicas whose names begin so.
+    pub fn leader(&self, name: &str, now: Instant) -> Option<String> {
+        let fences = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let leads = |user: &&String| {
+            let renewed = fences.get(*user).and_then(|renewal| renewal.renewed);
+            user.starts_with(name) && renewed.is_some_and(|renewed| now - renewed < ELECTION[1])
+        };
+        let latest = fences.keys().filter(leads).max_by_key(|user| fences.get(*user).and_then(|renewal| renewal.renewed));
+        latest.cloned()
+    }
+
     /// A Lease was written; whoever's request arrived last has written it.
     pub fn lease(&self, lease: &Value, source: Source) {
         if source != Source::Client {
@@ -93,6 +104,8 @@ mod tests {
         assert_eq!(write("a", 0.0), 1, "its request is under way");
         fences.lease(&json!({"spec": {"holderIdentity": "x"}}), Source::Client);
         assert_eq!((write("a", 7.0), write("b", 1.0), write("a", 7.6)), (0, 1, 1));
+        let leader = |name, after| fences.leader(name, now + Duration::from_secs(after));
+        assert_eq!((leader("a", 6).as_deref(), leader("b", 6), leader("a", 8)), (Some("a"), None, None));
         fences.request(&request("a", "leases.coordination.k8s.io"), &ledger, climate, now + Duration::from_secs(8));
         fences.lease(&json!({"spec": {"holderIdentity": ""}}), Source::Client);
         assert_eq!(write("a", 8.1), 1, "it has given the Lease up");

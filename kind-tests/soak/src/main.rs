@@ -16,6 +16,7 @@
 mod agents;
 mod dice;
 mod fences;
+mod growth;
 mod ledger;
 mod options;
 mod pace;
@@ -26,6 +27,7 @@ mod run;
 mod sabotage;
 mod shoot;
 mod sowing;
+mod starvation;
 mod story;
 mod truth;
 mod upheaval;

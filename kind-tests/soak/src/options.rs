@@ -5,16 +5,20 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+/// How long faults go on between two rests.
+const ROUND: Duration = Duration::from_secs(75);
+
 pub const USAGE: &str = "\
-usage: soak PATH_TO_dependency-watchdog [--duration=10m] [--seed=NUMBER] [--shoots=50] [--real=true] [--sabotage=NAME]
+usage: soak PATH_TO_dependency-watchdog [--duration=10m] [--seed=NUMBER] [--shoots=50] [--real=true] [--rounds=NUMBER] [--sabotage=NAME]
 
   --duration  how long faults go on: seconds, minutes or hours (90s, 10m, 2h);
               Ctrl-C ends them early, with all that belongs to the end
   --seed      the same seed makes the same stories; chosen and printed when it is not given
   --shoots    shoots whose API servers are in memory
   --real      whether there is also one with a real kube-apiserver and kube-controller-manager; needs Go
+  --rounds    in so many pieces, with a rest after each; one in 75 s when it is not given
   --sabotage  shows that the oracle bites: the soak itself does something wrong and must end with an error;
-              scale-down, restore, memory or deletion";
+              scale-down, restore, memory, deletion, sleep or leak";
 
 /// A wrong thing that the soak does itself, in the watchdog's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +31,10 @@ pub enum Sabotage {
     Memory,
     /// Deletes a pod that does not crash.
     Deletion,
+    /// Holds the probers up in an outage, without a word to the oracle.
+    Sleep,
+    /// Lets the agents' connections grow in number; it takes two rounds at least to be seen.
+    Leak,
 }
 
 /// What the command line says.
@@ -37,6 +45,8 @@ pub struct Options {
     pub seed: u64,
     pub shoots: usize,
     pub real: bool,
+    /// How many rounds of faults there are, each followed by rest.
+    pub rounds: u32,
     pub sabotage: Option<Sabotage>,
 }
 
@@ -46,7 +56,7 @@ impl Options {
         let mut words = words.into_iter();
         let binary = PathBuf::from(words.next().context("the watchdog's path is missing")?);
         let (duration, seed) = (Duration::from_secs(600), rand::random::<u32>().into());
-        let mut options = Self { binary, duration, seed, shoots: 50, real: true, sabotage: None };
+        let mut options = Self { binary, duration, seed, shoots: 50, real: true, rounds: 0, sabotage: None };
         for word in words {
             let (name, value) = word.split_once('=').with_context(|| format!("{word}: expected --name=value"))?;
             match name {
@@ -54,12 +64,15 @@ impl Options {
                 "--seed" => options.seed = value.parse().with_context(|| word.clone())?,
                 "--shoots" => options.shoots = value.parse().with_context(|| word.clone())?,
                 "--real" => options.real = value.parse().with_context(|| word.clone())?,
+                "--rounds" => options.rounds = value.parse().with_context(|| word.clone())?,
                 "--sabotage" => {
                     options.sabotage = Some(match value {
                         "scale-down" => Sabotage::ScaleDown,
                         "restore" => Sabotage::Restore,
                         "memory" => Sabotage::Memory,
                         "deletion" => Sabotage::Deletion,
+                        "sleep" => Sabotage::Sleep,
+                        "leak" => Sabotage::Leak,
                         _ => bail!("{word}: no such sabotage"),
                     });
                 }
@@ -68,6 +81,9 @@ impl Options {
         }
         if options.shoots == 0 {
             bail!("--shoots: at least 1");
+        }
+        if options.rounds == 0 {
+            options.rounds = u32::try_from((options.duration.as_secs() / ROUND.as_secs()).max(1)).unwrap_or(u32::MAX);
         }
         Ok(options)
     }
@@ -96,17 +112,20 @@ mod tests {
 
     #[test]
     fn options_are_read() {
-        let options = read(&["dwd", "--duration=2h", "--seed=7", "--shoots=3", "--real=false", "--sabotage=memory"]).unwrap();
+        let options =
+            read(&["dwd", "--duration=2h", "--seed=7", "--shoots=3", "--real=false", "--rounds=4", "--sabotage=memory"]).unwrap();
         let expected = Options {
             binary: "dwd".into(),
             duration: Duration::from_secs(7200),
             seed: 7,
             shoots: 3,
             real: false,
+            rounds: 4,
             sabotage: Some(Sabotage::Memory),
         };
         assert_eq!(options, expected);
-        assert_eq!(read(&["dwd"]).unwrap().duration, Duration::from_secs(600));
+        assert_eq!((read(&["dwd"]).unwrap().duration, read(&["dwd"]).unwrap().rounds), (Duration::from_secs(600), 8));
+        assert_eq!(read(&["dwd", "--duration=18s"]).unwrap().rounds, 1);
     }
 
     #[test]

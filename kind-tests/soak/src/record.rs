@@ -2,15 +2,16 @@
 //!
 //! It is written to from inside of the stores' locks, so whoever holds it must not use a store.
 
+pub mod clock;
 pub mod episode;
 pub mod judge;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use chrono::TimeDelta;
 use tokio::time::Instant;
 
+use self::clock::Clock;
 use self::episode::Episode;
 use crate::pace::{BEAT, FINDING_AGE, GRACE};
 use crate::truth::{Judgement, Lease};
@@ -20,8 +21,6 @@ use crate::writes::Dependent;
 /// How much of the past is kept: more than any finding's age.
 const SAMPLES: usize = 600;
 const EVENTS: usize = 150;
-/// After a clock was off, its stamps are doubted for so long.
-const SKEW_MEMORY: Duration = Duration::from_secs(30);
 
 /// What a node does, and what counts of it.
 #[derive(Clone, Debug)]
@@ -32,11 +31,7 @@ pub struct Node {
     pub due: Instant,
     /// Whether it has lost its way to the API server.
     pub cut: bool,
-    /// How far its clock is ahead of ours, and by how much more each second.
-    pub skew: TimeDelta,
-    pub drift: TimeDelta,
-    /// Until when its clock is or was off.
-    pub skewed_until: Option<Instant>,
+    pub clock: Clock,
     /// Whether its Machine is neither Failed nor Terminating.
     pub backed: bool,
     /// Whether the node itself says nothing against it.
@@ -46,18 +41,9 @@ pub struct Node {
 impl Node {
     /// A node that has just renewed, and will again at its phase.
     pub fn new(now: Instant, phase: Duration) -> Self {
-        let (skew, drift) = (TimeDelta::zero(), TimeDelta::zero());
-        Self { renewed: now, due: now + phase, cut: false, skew, drift, skewed_until: None, backed: true, counts: true }
-    }
-
-    /// Sets its clock.
-    pub fn set_clock(&mut self, skew: TimeDelta, drift: TimeDelta, now: Instant) {
-        (self.skew, self.drift) = (skew, drift);
-        self.skewed_until = Some(now + SKEW_MEMORY);
-    }
-
-    fn is_skewed(&self, now: Instant) -> bool {
-        !self.skew.is_zero() || self.skewed_until.is_some_and(|until| now < until)
+        let mut clock = Clock::default();
+        clock.stamp();
+        Self { renewed: now, due: now + phase, cut: false, clock, backed: true, counts: true }
     }
 }
 
@@ -149,7 +135,12 @@ impl Record {
         let counted = self.nodes.values().filter(|node| node.backed && node.counts);
         let watched = now.saturating_duration_since(watched_from);
         counted
-            .map(|node| Lease { silent: now.saturating_duration_since(node.renewed), skewed: node.is_skewed(now), watched })
+            .map(|node| Lease {
+                silent: now.saturating_duration_since(node.renewed),
+                skewed: node.clock.is_off(now),
+                early: node.clock.early(self.grace * 3 / 4),
+                watched,
+            })
             .collect()
     }
 

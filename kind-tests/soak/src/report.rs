@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use crate::agents::Agents;
+use crate::growth::{Growths, comparable};
 use crate::ledger::{Kind, Violation};
 use crate::options::Options;
-use crate::rest::{Growths, comparable};
 use crate::world::World;
 
 /// One line about how it goes.
@@ -61,7 +61,9 @@ pub fn table(world: &World, growths: &Growths, options: &Options) -> String {
         ));
     }
     let lag = world.climate.worst_lag().as_secs_f64();
-    text.push_str(&format!("\nThe latest that this machine let the soak itself run: {lag:.2} s\n"));
+    text.push_str(&format!(
+        "\nThe longest that this machine let a thread of the soak or of an agent wait, within 2 s: {lag:.2} s\n"
+    ));
     text.push_str("\nWhat the processes used at rest: first, last\n");
     if !comparable(growths) {
         text.push_str("  No leader was there at two rests: growth cannot be told.\n");
@@ -69,14 +71,14 @@ pub fn table(world: &World, growths: &Growths, options: &Options) -> String {
     for ((name, _, leads), growth) in growths.iter().filter(|(_, growth)| growth.rests > 1) {
         let pair = |was: u64, is: u64| format!("{was} -> {is}");
         text.push_str(&format!(
-            "  {name:10} {} rests{}: tasks {}, sockets {}, files {}, threads {}, memory {} KiB\n",
+            "  {name:10} {} rests{}: tasks {}, sockets {}, files {}, threads {}, memory {:?} KiB\n",
             growth.rests,
             if *leads { ", leading" } else { "" },
             pair(growth.first.tasks, growth.last.tasks),
             pair(growth.first.sockets, growth.last.sockets),
             pair(growth.first.files, growth.last.files),
             pair(growth.first.threads, growth.last.threads),
-            pair(growth.first.resident_kib, growth.last.resident_kib),
+            growth.memory,
         ));
     }
     text.push_str("\nWhat must be 0\n");
@@ -99,7 +101,7 @@ pub fn json_line(world: &World, growths: &Growths, options: &Options, faults: Du
                     "resident_kib": vitals.resident_kib})
             };
             let name = format!("{name} {serial}{}", if *leads { " leading" } else { "" });
-            (name, json!({"rests": growth.rests, "first": one(growth.first), "last": one(growth.last)}))
+            (name, json!({"rests": growth.rests, "first": one(growth.first), "last": one(growth.last), "memory": growth.memory}))
         })
         .collect();
     json!({
@@ -108,6 +110,7 @@ pub fn json_line(world: &World, growths: &Growths, options: &Options, faults: Du
         "real": options.real,
         "seconds_of_faults": faults.as_secs(),
         "passed": ledger.all() == 0,
+        "growth_told": comparable(growths),
         "must_be_zero": must,
         "counts": ledger.counts(),
         "clean_answer_ms": ledger.latencies(),

@@ -19,22 +19,22 @@ use tokio::time::{Instant, interval, sleep};
 
 use crate::agents::Agents;
 use crate::dice::Dice;
+use crate::growth::Growths;
 use crate::ledger::Kind;
 use crate::options::Options;
 use crate::pace::HAND_OVER;
 use crate::record::episode::Met;
 use crate::report;
-use crate::rest::{Growths, come_to_rest, judge, measure};
-use crate::sabotage;
+use crate::rest::{come_to_rest, judge, measure};
+use crate::sabotage::Saboteur;
 use crate::shoot::{Api, Shoot};
 use crate::sowing::Sowing;
+use crate::starvation::Starvation;
 use crate::story::Story;
 use crate::upheaval::Upheaval;
 use crate::weather::{Climate, Weather};
 use crate::world::World;
 
-/// How long faults go on between two rests.
-const ROUND: Duration = Duration::from_secs(75);
 /// How long the agents have to begin, with everything at rest.
 const START: Duration = Duration::from_secs(4);
 /// How often the oracle looks.
@@ -66,13 +66,13 @@ pub async fn run(bed: &Bed, options: &Options) -> Result<bool> {
         });
     }
     for act in 0..4 {
-        let world = world.clone();
+        let (world, agents) = (world.clone(), agents.clone());
         background.spawn(async move {
             match act {
                 0 => world.kubelets().await,
                 1 => census(&world).await,
                 2 => canary(&world).await?,
-                _ => oracle(&world).await,
+                _ => oracle(&world, &agents).await,
             }
             Ok(())
         });
@@ -124,7 +124,10 @@ async fn rounds(
 ) -> Result<Growths> {
     let (rest, resting) = watch::channel(false);
     let story = |shoot| Story::new(world.clone(), shoot, options.seed, resting.clone());
-    let mut stories: Vec<Story> = world.shoots.iter().cloned().map(story).collect();
+    // What is done wrong is done to the first shoot, and nothing else happens to that one.
+    let spared = usize::from(options.sabotage.is_some());
+    let mut stories: Vec<Story> = world.shoots.iter().skip(spared).cloned().map(story).collect();
+    let mut saboteur = Saboteur::new(world.clone(), agents.clone(), options.sabotage);
     let sowing = |shoot: &Arc<Shoot>| Sowing {
         world: world.clone(),
         namespace: shoot.namespace.clone(),
@@ -139,7 +142,7 @@ async fn rounds(
         rest: resting.clone(),
     };
     let mut upheavals = ["seed", "processes", "configs"].map(upheaval);
-    let count = u32::try_from((options.duration.as_secs() / ROUND.as_secs()).max(1)).unwrap_or(u32::MAX);
+    let count = options.rounds;
     let length = options.duration / count;
     let mut growths = Growths::new();
     let mut interrupted = false;
@@ -161,6 +164,7 @@ async fn rounds(
             }
             anyhow::Ok(())
         };
+        let last = round + 1 == count;
         let acts = async {
             let ((), told, sown, (), disturbed, configured, sabotaged) = tokio::join!(
                 end,
@@ -169,7 +173,7 @@ async fn rounds(
                 seed.seed(!living_on),
                 disturb,
                 configs.configs(),
-                sabotage::act(world, options.sabotage),
+                saboteur.act(last),
             );
             (stories, sowings) = (told?, sown?);
             disturbed.and(configured).and(sabotaged)
@@ -206,14 +210,17 @@ where
 }
 
 /// The oracle's eyes.
-async fn oracle(world: &World) {
+async fn oracle(world: &World, agents: &Agents) {
     let mut ticks = interval(TICK);
     let mut due = Instant::now();
+    let mut starvation = Starvation::default();
     loop {
         ticks.tick().await;
         let now = Instant::now();
         world.climate.lag(now.saturating_duration_since(due + TICK), now);
         due = now;
+        let processes = agents.all().filter_map(|replica| u32::try_from(replica.id()?).ok());
+        world.climate.lag(starvation.look(processes.chain([std::process::id()]), now), now);
         let climate = world.climate.read(now);
         for shoot in &world.shoots {
             let mut record = shoot.record();
@@ -239,7 +246,9 @@ async fn oracle(world: &World) {
                 world.ledger.answered(latency);
                 if met == Met::Late && latency > LATE + over.lag {
                     let story = record.story(world.ledger.start);
-                    let told = format!("all was at 0 {:.1} s after the outage was beyond doubt", latency.as_secs_f64());
+                    let [latency, lag] = [latency, over.lag].map(|time| time.as_secs_f64());
+                    let told =
+                        format!("all was at 0 {latency:.1} s after the outage was beyond doubt, on a machine {lag:.1} s late");
                     world.ledger.found(Kind::TooLate, &record.namespace, told, story);
                 }
             }

@@ -1,53 +1,132 @@
-//! Shows that the oracle bites: something wrong is done in the watchdog's name, and must be found.
+//! Shows that the oracle bites: something wrong is done in the watchdog's name, and must be found as what it is.
+//!
+//! It happens to the first shoot, which has no story of its own then, in the name of the replica that leads.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
 use kind_tests::KubeApi;
 use memory_api::gardener::{PROTECTED, REPLICAS};
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
+use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep};
 
+use crate::agents::Agents;
+use crate::agents::vitals::hold;
+use crate::ledger::Kind;
 use crate::options::Sabotage;
 use crate::shoot::{KCM, Shoot};
 use crate::world::World;
 use crate::writes::Dependent;
 
-/// How long a fit moment is waited for.
-const PATIENCE: Duration = Duration::from_secs(40);
+/// How long a fit moment is waited for: twice what an outage and its answer take, and a hand-over.
+const PATIENCE: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_millis(20);
+/// The finding must be wrong beyond doubt.
+const MARGIN: Duration = Duration::from_secs(1);
+/// More connections than any process has at one rest more than at another.
+const CONNECTIONS: usize = 12;
 
-/// Does it, if it is wanted, at the first fit moment.
-pub async fn act(world: &World, sabotage: Option<Sabotage>) -> Result<()> {
-    let Some(sabotage) = sabotage else { return Ok(()) };
-    let prober = KubeApi::connect(&world.seed.kubeconfig("soak-prober-a-token")).await?;
-    let annotated = |replicas: i64, memory: Value, marker: Value| json!({"metadata": {"annotations": {REPLICAS: memory, PROTECTED: marker}}, "spec": {"replicas": replicas}});
-    let fit: fn(&Dependent, &Shoot) -> bool = match sabotage {
-        Sabotage::ScaleDown => |kcm, shoot| kcm.replicas > 0 && shoot.record().healthy_for(Duration::from_secs(12)),
-        Sabotage::Memory => |kcm, _| kcm.replicas > 0,
-        Sabotage::Restore => |kcm, shoot| kcm.remembered().is_some() && shoot.record().ill_for(Duration::from_secs(3)),
-        Sabotage::Deletion => {
-            let weeder = KubeApi::connect(&world.seed.kubeconfig("soak-weeder-token")).await?;
-            let namespace = &world.shoots[0].namespace;
-            return weeder.delete(&format!("/api/v1/namespaces/{namespace}/pods/bare")).await;
+/// Who does it.
+pub struct Saboteur {
+    world: Arc<World>,
+    agents: Arc<Agents>,
+    wanted: Option<Sabotage>,
+    /// What makes the agents grow.
+    held: Vec<TcpStream>,
+}
+
+impl Saboteur {
+    /// Nothing is done yet.
+    pub fn new(world: Arc<World>, agents: Arc<Agents>, wanted: Option<Sabotage>) -> Self {
+        Self { world, agents, wanted, held: Vec::new() }
+    }
+
+    /// Does it in the last round, at the first fit moment.
+    pub async fn act(&mut self, last: bool) -> Result<()> {
+        let shoot = self.world.shoots[0].clone();
+        match self.wanted.filter(|_| last) {
+            None => Ok(()),
+            Some(Sabotage::Leak) => self.leak().await,
+            Some(wanted @ (Sabotage::Restore | Sabotage::Sleep)) => {
+                shoot.cut_all(true);
+                let done = match wanted {
+                    Sabotage::Sleep => self.sleep().await,
+                    _ => self.wrong_act(wanted, &shoot).await,
+                };
+                shoot.cut_all(false);
+                done
+            }
+            Some(wanted) => self.wrong_act(wanted, &shoot).await,
         }
-    };
-    let begin = Instant::now();
-    while begin.elapsed() < PATIENCE {
-        for shoot in &world.shoots {
-            let Some(kcm) = shoot.record().dependents.get(KCM).cloned().filter(|kcm| !kcm.ignored) else { continue };
-            if !fit(&kcm, shoot) {
+    }
+
+    /// Asks each agent for a page, again and again, and keeps the connections.
+    async fn leak(&mut self) -> Result<()> {
+        for replica in self.agents.all() {
+            let address = replica.metrics_address().context("an agent does not say where it serves metrics")?;
+            for _ in 0..CONNECTIONS {
+                self.held.push(hold(&address).await?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Holds the probers up until an outage has been missed.
+    async fn sleep(&self) -> Result<()> {
+        let signal = |signal| self.agents.probers.iter().try_for_each(|replica| replica.signal(signal));
+        signal(Signal::SIGSTOP)?;
+        let begin = Instant::now();
+        while self.world.ledger.total(Kind::Missed) == 0 && begin.elapsed() < PATIENCE {
+            sleep(LOOK).await;
+        }
+        signal(Signal::SIGCONT)
+    }
+
+    async fn wrong_act(&self, wanted: Sabotage, shoot: &Shoot) -> Result<()> {
+        let begin = Instant::now();
+        while begin.elapsed() < PATIENCE {
+            sleep(LOOK).await;
+            let agent = if wanted == Sabotage::Deletion { "weeder" } else { "prober" };
+            let Some(leader) = self.world.fences.leader(agent, Instant::now()) else { continue };
+            let Some(kcm) = shoot.record().dependents.get(KCM).cloned() else { continue };
+            if !self.fit(wanted, shoot, &kcm) {
                 continue;
             }
-            let patch = match sabotage {
-                Sabotage::Restore => annotated(kcm.remembered().unwrap_or(1), Value::Null, Value::Null),
-                Sabotage::Memory => annotated(0, json!("0"), json!("")),
-                _ => annotated(0, json!(kcm.replicas.to_string()), json!("")),
+            let seed = KubeApi::connect(&self.world.seed.kubeconfig(&format!("soak-{leader}-token"))).await?;
+            shoot.note(format!("SABOTAGE: {wanted:?}"));
+            let place = |resource: &str| format!("/{resource}/namespaces/{}", shoot.namespace);
+            let done = match wanted {
+                Sabotage::Deletion => seed.delete(&format!("{}/pods/bare", place("api/v1"))).await,
+                _ => seed.merge(&format!("{}/deployments/{KCM}", place("apis/apps/v1")), &patch(wanted, &kcm)).await.map(drop),
             };
-            shoot.note(format!("SABOTAGE: {sabotage:?}"));
-            let path = format!("/apis/apps/v1/namespaces/{}/deployments/{KCM}", shoot.namespace);
-            return prober.merge(&path, &patch).await.map(drop);
+            match done {
+                Ok(()) => return Ok(()),
+                // The seed is ill just now.
+                Err(error) => shoot.note(format!("SABOTAGE failed: {error:#}")),
+            }
         }
-        sleep(Duration::from_millis(20)).await;
+        bail!("no fit moment for the sabotage")
     }
-    anyhow::bail!("no fit moment for the sabotage")
+
+    fn fit(&self, wanted: Sabotage, shoot: &Shoot, kcm: &Dependent) -> bool {
+        let beyond_doubt = self.world.climate.read(Instant::now()).finding_age() + MARGIN;
+        match wanted {
+            Sabotage::ScaleDown => kcm.replicas > 0 && shoot.record().healthy_for(beyond_doubt),
+            Sabotage::Memory => kcm.replicas > 0,
+            Sabotage::Restore => kcm.replicas == 0 && kcm.remembered().is_some() && shoot.record().ill_for(beyond_doubt),
+            Sabotage::Deletion | Sabotage::Sleep | Sabotage::Leak => true,
+        }
+    }
+}
+
+fn patch(wanted: Sabotage, kcm: &Dependent) -> Value {
+    let (replicas, memory, marker) = match wanted {
+        Sabotage::Restore => (kcm.remembered().unwrap_or(1), Value::Null, Value::Null),
+        Sabotage::Memory => (0, json!("0"), json!("")),
+        _ => (0, json!(kcm.replicas.to_string()), json!("")),
+    };
+    json!({"metadata": {"annotations": {REPLICAS: memory, PROTECTED: marker}}, "spec": {"replicas": replicas}})
 }

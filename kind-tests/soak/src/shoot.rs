@@ -72,6 +72,11 @@ impl Shoot {
         self.wanted.lock().unwrap_or_else(PoisonError::into_inner).insert(name, replicas);
     }
 
+    /// All nodes lose their way to the API server, or find it again.
+    pub fn cut_all(&self, cut: bool) {
+        self.record().nodes.values_mut().for_each(|node| node.cut = cut);
+    }
+
     /// Creates all that Gardener puts into the seed for it, but the Cluster.
     pub async fn furnish(&self, nodes: usize, token: &str) -> Result<()> {
         self.seed.create(gardener::namespace(&self.namespace))?;
@@ -194,9 +199,9 @@ impl Shoot {
                 due.filter_map(|(name, node)| {
                     while node.due <= now {
                         node.due += BEAT;
-                        node.skew += node.drift * i32::try_from(BEAT.as_secs()).unwrap_or(1);
+                        node.clock.go_on();
                     }
-                    (!node.cut).then(|| (name.clone(), node.skew))
+                    (!node.cut).then(|| (name.clone(), node.clock.stamp()))
                 })
                 .collect()
             };

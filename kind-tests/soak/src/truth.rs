@@ -10,7 +10,7 @@ const FRACTION: f64 = 0.6;
 /// How far apart the oracle's and an API server's ideas of the moment of a renewal may be.
 const BLUR: Duration = Duration::from_millis(250);
 /// What the lease clock may be off by beyond a beat when clocks differ (D-21).
-const TOLERANCE: Duration = Duration::from_secs(1);
+pub const TOLERANCE: Duration = Duration::from_secs(1);
 
 /// The lease of a node that counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub struct Lease {
     pub silent: Duration,
     /// Whether the node's clock differs or differed lately, so that its stamps cannot be taken at their word.
     pub skewed: bool,
+    /// By how much its last renewal may be taken for older than it is, for as long as the watchdog cannot know better.
+    pub early: Duration,
     /// For how long somebody has been watching it without a break.
     pub watched: Duration,
 }
@@ -40,7 +42,7 @@ pub struct Judgement {
 pub fn judge(leases: &[Lease], grace: Duration) -> Judgement {
     let (threshold, beat) = (grace * 3 / 4, grace / 4);
     let margin = |lease: &Lease| if lease.skewed { beat + TOLERANCE + BLUR } else { BLUR };
-    let maybe = leases.iter().filter(|lease| lease.silent + margin(lease) >= threshold).count();
+    let maybe = leases.iter().filter(|lease| lease.silent + margin(lease).max(lease.early + BLUR) >= threshold).count();
     // Who began to watch a skewed lease late cannot know how long it had been silent before.
     let known = |lease: &Lease| if lease.skewed { lease.silent.min(lease.watched).saturating_sub(beat) } else { lease.silent };
     let surely = leases.iter().filter(|lease| known(lease) >= threshold + margin(lease)).count();
@@ -62,7 +64,7 @@ mod tests {
     const GRACE: Duration = Duration::from_secs(8);
 
     fn lease(silent: f64) -> Lease {
-        Lease { silent: Duration::from_secs_f64(silent), skewed: false, watched: Duration::from_secs(60) }
+        Lease { silent: Duration::from_secs_f64(silent), skewed: false, early: Duration::ZERO, watched: Duration::from_secs(60) }
     }
 
     fn words(leases: &[Lease]) -> [bool; 4] {
@@ -88,6 +90,14 @@ mod tests {
         assert_eq!(words(&[]), [false, true, false, true]);
         assert_eq!(words(&[lease(60.0)]), [false, false, false, false]);
         assert_eq!(words(&[lease(1.0)]), [false, true, false, true]);
+    }
+
+    #[test]
+    fn what_may_be_taken_for_older_allows_a_scale_down_earlier_by_just_so_much_and_demands_none() {
+        let older = |silent: f64| Lease { early: Duration::from_millis(1300), ..lease(silent) };
+        assert_eq!(words(&[older(4.5), older(4.5)]), [true, true, false, false]);
+        assert_eq!(words(&[older(4.4), older(4.4)]), [false, true, false, true]);
+        assert_eq!(words(&[older(6.3), older(6.3)]), [true, false, true, false]);
     }
 
     #[test]

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::pace::{FINDING_AGE, SUSPENDED_FINDING_AGE};
+
 /// Faults of one kind. Several may be on at once.
 #[derive(Clone, Copy, Debug)]
 pub struct Weather {
@@ -63,6 +65,13 @@ pub struct Reading {
     pub suspended: bool,
     /// How late this machine lets processes run at present.
     pub lag: Duration,
+}
+
+impl Reading {
+    /// How old the finding may be that a write rests on.
+    pub fn finding_age(&self) -> Duration {
+        (if self.suspended { SUSPENDED_FINDING_AGE } else { FINDING_AGE }) + self.lag
+    }
 }
 
 /// How long a lag or a suspension matters.

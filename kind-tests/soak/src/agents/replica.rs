@@ -270,7 +270,8 @@ impl Replica {
         Ok(())
     }
 
-    fn signal(&self, signal: Signal) -> Result<()> {
+    /// Sends a signal, without a word to the oracle.
+    pub fn signal(&self, signal: Signal) -> Result<()> {
         let mut state = self.state();
         state.disturbed = Instant::now();
         if matches!(signal, Signal::SIGKILL | Signal::SIGTERM) {

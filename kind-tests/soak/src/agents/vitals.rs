@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
-use kind_tests::page::Metrics;
+use anyhow::{Context, Result, ensure};
+use kind_tests::page::{Metrics, get};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -30,6 +30,18 @@ pub struct Vitals {
 }
 
 impl Vitals {
+    /// The least of two measurements, and what the later one says of the process itself.
+    pub fn least(self, later: Self) -> Self {
+        Self {
+            tasks: self.tasks.min(later.tasks),
+            files: self.files.min(later.files),
+            sockets: self.sockets.min(later.sockets),
+            threads: self.threads.min(later.threads),
+            resident_kib: self.resident_kib.min(later.resident_kib),
+            ..later
+        }
+    }
+
     /// Reads them.
     ///
     /// # Errors
@@ -37,7 +49,9 @@ impl Vitals {
     pub async fn read(replica: &Replica) -> Result<Self> {
         let id = replica.id().context("it does not run")?;
         let address = replica.metrics_address().context("it does not say where it serves metrics")?;
-        let metrics = Metrics::read(&page(&address, "/metrics").await?)?;
+        let (code, text) = get(&address, "/metrics", ANSWER).await?;
+        ensure!(code == 200, "/metrics: {code}");
+        let metrics = Metrics::read(&text)?;
         let value = |series: &str| metrics.values.get(series).map_or(0, |value| *value as u64);
         let status = std::fs::read_to_string(format!("/proc/{id}/status"))?;
         let field = |name: &str| {
@@ -62,17 +76,10 @@ impl Vitals {
     }
 }
 
-/// A page that a process serves.
-async fn page(address: &str, path: &str) -> Result<String> {
-    let exchange = async {
-        let mut stream = TcpStream::connect(address).await?;
-        stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").as_bytes()).await?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await?;
-        anyhow::Ok(answer)
-    };
-    let answer = timeout(ANSWER, exchange).await.with_context(|| format!("{path}: no answer within {ANSWER:?}"))??;
-    let (head, body) = answer.split_once("\r\n\r\n").context("no HTTP")?;
-    anyhow::ensure!(head.split(' ').nth(1) == Some("200"), "{head}");
-    Ok(body.to_owned())
+/// A connection to a process that it has answered on and keeps open.
+pub async fn hold(address: &str) -> Result<TcpStream> {
+    let mut stream = TcpStream::connect(address).await?;
+    stream.write_all(format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes()).await?;
+    timeout(ANSWER, stream.read_u8()).await.context("no answer")??;
+    Ok(stream)
 }

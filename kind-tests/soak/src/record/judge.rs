@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::{Episode, Record, SAMPLES, Sample};
 use crate::ledger::Kind;
-use crate::pace::{BEAT, CLEAN, DOWN_LIMIT, FINDING_AGE, OBEDIENCE, SUSPENDED_FINDING_AGE, UP_LIMIT};
+use crate::pace::{BEAT, BUSY, CLEAN, DOWN_LIMIT, OBEDIENCE, UP_LIMIT};
 use crate::truth::{Judgement, judge};
 use crate::weather::Reading;
 use crate::writes::{Dependent, Way, way};
@@ -76,7 +76,7 @@ impl Record {
             if self.episode.is_none() {
                 let counted = self.nodes.values().filter(|node| node.backed && node.counts);
                 let first_end = counted.map(|node| node.renewed + self.grace).min();
-                let clean = able.is_some_and(|able| now - able >= CLEAN) && !safe;
+                let clean = able.is_some_and(|able| now - able >= CLEAN) && !safe && lag < BUSY;
                 self.note(now, format!("outage beyond doubt{}", if clean { ", clean" } else { "" }));
                 self.episode = Some(Episode { began: now, last: now, clean, first_end, safe_at: None, lag: Duration::ZERO });
             }
@@ -89,7 +89,7 @@ impl Record {
                     episode.lag = episode.lag.max(lag);
                 }
                 // What happens later in it may excuse a late answer.
-                episode.clean &= able.is_some() || episode.safe_at.is_some();
+                episode.clean &= (able.is_some() && lag < BUSY) || episode.safe_at.is_some();
             }
             return None;
         }
@@ -129,7 +129,7 @@ impl Record {
         };
         self.look(climate, now);
         // The last complete look that it can rest on was made while the API server last answered.
-        let age = if climate.suspended { SUSPENDED_FINDING_AGE } else { FINDING_AGE } + climate.lag;
+        let age = climate.finding_age();
         let before_it = |sample: &&Sample| sample.at <= arrived;
         let answered =
             self.samples.iter().rev().filter(before_it).find(|sample| sample.answers).map_or(arrived, |sample| sample.at);
@@ -160,7 +160,7 @@ fn node_line(name: &str, node: &super::Node, now: Instant) -> String {
     let silent = now.saturating_duration_since(node.renewed);
     let mut line = format!("{name} silent for {:.1} s", silent.as_secs_f64());
     for (holds, word) in [
-        (!node.skew.is_zero(), " (skewed)"),
+        (node.clock.differs(), " (skewed)"),
         (!node.backed, " (no machine)"),
         (!node.counts, " (does not count)"),
         (node.cut && silent > BEAT, " (cut)"),

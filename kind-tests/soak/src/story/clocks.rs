@@ -33,7 +33,7 @@ impl Story {
         let mut record = self.shoot.record();
         for name in nodes {
             if let Some(node) = record.nodes.get_mut(name) {
-                node.set_clock(skew, drift, Instant::now());
+                node.clock.set(skew, drift, Instant::now());
             }
         }
     }

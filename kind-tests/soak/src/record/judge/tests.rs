@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use chrono::TimeDelta;
 use memory_api::gardener::{PROTECTED, REPLICAS};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -46,6 +47,7 @@ impl Tale {
             for node in self.record.nodes.values_mut() {
                 if !node.cut && now - node.renewed >= Duration::from_secs_f64(BEAT_S) {
                     node.renewed = now;
+                    node.clock.stamp();
                 }
             }
             let tick = self.record.tick(self.climate, now);
@@ -110,6 +112,26 @@ fn a_scale_down_of_a_healthy_shoot_is_wrong() {
 }
 
 #[test]
+fn a_clock_that_was_put_back_a_little_allows_a_scale_down_earlier_by_just_so_much() {
+    let set = |ahead: i64| {
+        move |record: &mut Record, now: Instant| {
+            let nodes = record.nodes.values_mut();
+            nodes.for_each(|node| node.clock.set(TimeDelta::milliseconds(ahead), TimeDelta::zero(), now));
+        }
+    };
+    // Long after it the doubt about clocks that were off is over.
+    let renew = |record: &mut Record, now: Instant| record.nodes.values_mut().for_each(|node| node.renewed = now);
+    let down = |ahead: i64, silent: f64| {
+        let tale = Tale::new().with(set(ahead)).go(10.0).with(set(0)).go(50.0);
+        tale.cut(true).with(renew).go(silent).down()
+    };
+    assert_eq!(down(1300, 4.9), None);
+    assert_eq!(down(1300, 3.9), Some(Kind::WrongDown), "earlier than that");
+    assert_eq!(down(0, 4.9), Some(Kind::WrongDown), "it was right all the time");
+    assert_eq!(down(20_000, 4.9), Some(Kind::WrongDown), "that step is seen");
+}
+
+#[test]
 fn what_was_decided_before_the_answers_ceased_is_right_until_they_come_again() {
     let silent = |tale: Tale| tale.with(|record, _| record.api.begin()).cut(false).go(20.0);
     assert_eq!(silent(Tale::new().go(20.0).cut(true).go(8.0)).down(), None);
@@ -162,6 +184,11 @@ fn a_late_answer_is_told_from_one_in_time() {
         tale.go(1.0).cut(false).go(10.0).over[0]
     };
     assert_eq!(answered(7.0).met(), Met::InTime);
+    let mut tale = Tale::new().go(20.0).cut(true).go(7.0);
+    tale.climate.lag = BUSY;
+    let mut tale = tale.go(5.0);
+    assert_eq!(tale.down(), None);
+    assert!(!tale.go(1.0).cut(false).go(10.0).over[0].clean, "the machine was busy");
     let late = answered(12.0);
     assert_eq!((late.met(), late.clean), (Met::Late, true));
     assert!(late.latency().is_some_and(|latency| latency > GRACE / 2), "{late:?}");
