@@ -15,9 +15,9 @@ const POOL: &str = "worker-a1b2c";
 const UID: &str = "0b9a3c52-7d1f-4f7e-9a53-3f0e6f0b8d11";
 const FIELDS: &str = r#"{"f:metadata":{"f:ownerReferences":{".":{},"k:{\"uid\":\"0b9a3c52-7d1f-4f7e-9a53-3f0e6f0b8d11\"}":{}}},"f:spec":{"f:holderIdentity":{},"f:leaseDurationSeconds":{},"f:renewTime":{}}}"#;
 
-/// A name such as Gardener gives to nodes.
+/// A name such as Gardener gives to nodes. With the numbers ascending, names come in the order of an API server.
 pub fn name(number: usize) -> String {
-    format!("shoot--garden-dev--load-{POOL}-z{}-5d8f7-{number:05}", number % 3 + 1)
+    format!("shoot--garden-dev--load-{POOL}-z{}-5d8f7-{number:05}", number / 2_000 + 1)
 }
 
 /// When node `number` of `count` renewed last, if the list is read at `read`: kubelets renew every 10 s, each at a phase of its own.
