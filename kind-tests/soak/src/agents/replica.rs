@@ -191,6 +191,8 @@ impl Replica {
                 println!("{:6.0} s  {} steps down:\n{why}", self.world.ledger.start.elapsed().as_secs_f64(), self.name);
                 None
             }
+            // It was started at the moment at which its config was made unreadable, and rightly refuses to begin.
+            (None, Some(1)) if !*self.world.configs_good.borrow() && self.metrics_address().is_none() => None,
             (sent, code) => Some(format!("ended with {code:?} after {sent:?}")),
         };
         if let Some(why) = why {
