@@ -77,6 +77,8 @@ pub struct Record {
     events: VecDeque<(Instant, String)>,
     /// Writes that have arrived and are not applied yet.
     arrivals: VecDeque<(Instant, String)>,
+    /// When somebody else last brought a dependent up: it goes down again with the next look, which nothing hastens.
+    raised_at: Option<Instant>,
     exposed_since: Option<Instant>,
     stuck_since: Option<Instant>,
     pub episode: Option<Episode>,
@@ -98,6 +100,7 @@ impl Record {
             samples: VecDeque::new(),
             events: VecDeque::new(),
             arrivals: VecDeque::new(),
+            raised_at: None,
             exposed_since: None,
             stuck_since: None,
             episode: None,
@@ -110,6 +113,14 @@ impl Record {
             self.events.pop_front();
         }
         self.events.push_back((now, event.into()));
+    }
+
+    /// Notes a change of a dependent that is not the watchdog's.
+    pub fn others_wrote(&mut self, name: &str, was: &Dependent, is: &Dependent, now: Instant) {
+        self.note(now, format!("others write {name}: {was} -> {is}"));
+        if is.replicas > was.replicas {
+            self.raised_at = Some(now);
+        }
     }
 
     /// Which nodes count, or the grace, have changed: the watchdog may judge by the old or the new for a while.

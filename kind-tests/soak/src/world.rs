@@ -179,7 +179,7 @@ fn deployment(records: &Records, ledger: &Ledger, climate: &Climate, write: &See
         (Source::Test, before) => {
             let was = before.map(Dependent::of).unwrap_or_default();
             if (was.replicas, &was.memory, was.marker, was.ignored) != (is.replicas, &is.memory, is.marker, is.ignored) {
-                record.note(now, format!("others write {name}: {was} -> {is}"));
+                record.others_wrote(name, &was, &is, now);
             }
         }
     }

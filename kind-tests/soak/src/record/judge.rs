@@ -72,11 +72,12 @@ impl Record {
     /// Follows an outage; the one that is over now.
     fn follow(&mut self, judgement: Judgement, able: Option<Instant>, lag: Duration, now: Instant) -> Option<Episode> {
         if judgement.must_down {
+            let undisturbed = lag < BUSY && self.raised_at.is_none_or(|raised| now - raised >= CLEAN);
             let safe = self.is_safe() && !self.dependents.is_empty();
             if self.episode.is_none() {
                 let counted = self.nodes.values().filter(|node| node.backed && node.counts);
                 let first_end = counted.map(|node| node.renewed + self.grace).min();
-                let clean = able.is_some_and(|able| now - able >= CLEAN) && !safe && lag < BUSY;
+                let clean = able.is_some_and(|able| now - able >= CLEAN) && !safe && undisturbed;
                 self.note(now, format!("outage beyond doubt{}", if clean { ", clean" } else { "" }));
                 self.episode = Some(Episode { began: now, last: now, clean, first_end, safe_at: None, lag: Duration::ZERO });
             }
@@ -89,7 +90,7 @@ impl Record {
                     episode.lag = episode.lag.max(lag);
                 }
                 // What happens later in it may excuse a late answer.
-                episode.clean &= (able.is_some() && lag < BUSY) || episode.safe_at.is_some();
+                episode.clean &= (able.is_some() && undisturbed) || episode.safe_at.is_some();
             }
             return None;
         }

@@ -189,6 +189,10 @@ fn a_late_answer_is_told_from_one_in_time() {
     let mut tale = tale.go(5.0);
     assert_eq!(tale.down(), None);
     assert!(!tale.go(1.0).cut(false).go(10.0).over[0].clean, "the machine was busy");
+    let raised = |record: &mut Record, now| record.others_wrote("kcm", &Dependent::of(&free(0)), &Dependent::of(&free(2)), now);
+    let mut tale = Tale::new().go(20.0).cut(true).go(7.0).with(raised).go(5.0);
+    assert_eq!(tale.down(), None);
+    assert!(!tale.go(1.0).cut(false).go(10.0).over[0].clean, "somebody else brought it up in between");
     let late = answered(12.0);
     assert_eq!((late.met(), late.clean), (Met::Late, true));
     assert!(late.latency().is_some_and(|latency| latency > GRACE / 2), "{late:?}");
