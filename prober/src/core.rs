@@ -6,6 +6,7 @@ pub mod memory;
 pub mod moment;
 pub mod plan;
 pub mod schedule;
+mod sorted;
 pub mod verdict;
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 pub use self::list::{LeaseList, LeaseRecord};
 use super::moment::{Look, Moment};
+use super::sorted::position;
 
 /// How long a kubelet waits between renewals when the lease does not say (a quarter of the default lease duration of 40 s).
 const DEFAULT_BEAT: TimeDelta = TimeDelta::seconds(10);
@@ -217,12 +218,9 @@ impl LeaseBook {
         }
     }
 
-    /// Where the lease of this node is; most likely at `expected`, since the order of one list is that of the next.
+    /// Where the lease of this node is; most likely at `expected`.
     pub(super) fn position(&self, node: &str, expected: usize) -> Option<usize> {
-        match self.lines.get(expected) {
-            Some(line) if *line.name == *node => Some(expected),
-            _ => self.lines.binary_search_by(|line| (*line.name).cmp(node)).ok(),
-        }
+        position(&self.lines, |line| &line.name, node, expected)
     }
 
     /// Adds leases that are not there yet. One that was named twice is as it was named last.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::lease::{Grace, LeaseBook, LeaseClock, LeaseState};
 use super::moment::Moment;
+use super::sorted::position;
 
 /// A node with this annotation, whatever its value, is not managed by machine-controller-manager and does not count.
 const NOT_MANAGED_BY_MCM: &str = "node.machine.sapcloud.io/not-managed-by-mcm";
@@ -202,12 +203,9 @@ impl Tally {
 pub struct BackedNodes(Box<[Box<str>]>);
 
 impl BackedNodes {
-    /// Where this node is among them; most likely at `expected`, since API servers list everything in the same order.
+    /// Where this node is among them; most likely at `expected`.
     fn position(&self, node: &str, expected: usize) -> Option<usize> {
-        match self.0.get(expected) {
-            Some(backed) if **backed == *node => Some(expected),
-            _ => self.0.binary_search_by(|backed| (**backed).cmp(node)).ok(),
-        }
+        position(&self.0, |backed| backed, node, expected)
     }
 
     /// How many they are.
