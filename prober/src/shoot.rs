@@ -71,7 +71,6 @@ struct Shoot {
     clock: Clock,
     place: Place,
     metrics: Metrics,
-    config: Arc<Config>,
     flow: Flow,
     stand: watch::Sender<Stand>,
     /// Before this moment nothing is written.
@@ -81,8 +80,6 @@ struct Shoot {
     running: Option<(Direction, Flowing)>,
     /// See [`Finding::verdict_possible`].
     verdict_possible: Option<Moment>,
-    /// See [`Finding::judged_at`].
-    judged_at: Moment,
     /// See [`Finding::doubt_from`].
     doubt_from: Option<Moment>,
     never_complete: bool,
@@ -144,13 +141,11 @@ pub async fn run(
         place: board.place(namespace.clone(), first_look),
         metrics,
         writes_from: eligible + span(config.initial_delay),
-        config,
         flow,
         stand,
         up_since: None,
         running: None,
         verdict_possible: None,
-        judged_at: Moment::START,
         doubt_from: None,
         never_complete: true,
         failures: 0,
@@ -238,15 +233,14 @@ async fn poll_flow(running: &mut Option<(Direction, Flowing)>) -> Outcome {
 impl Shoot {
     /// Takes up a changed config. A flow that is under way goes on by the one it began with.
     fn take_up(&mut self, config: Arc<Config>) {
-        self.flow.config = Arc::clone(&config);
-        self.config = config;
+        self.flow.config = config;
     }
 
     fn rules(&self, settings: &ShootSettings) -> Rules {
         Rules {
-            grace: Grace::new(settings.node_monitor_grace.unwrap_or(span(self.config.node_monitor_grace))),
-            fraction: self.config.node_lease_failure_fraction,
-            timeout: self.config.probe_timeout,
+            grace: Grace::new(settings.node_monitor_grace.unwrap_or(span(self.flow.config.node_monitor_grace))),
+            fraction: self.flow.config.node_lease_failure_fraction,
+            timeout: self.flow.config.probe_timeout,
             settings: settings.clone(),
         }
     }
@@ -258,7 +252,6 @@ impl Shoot {
                 self.metrics.probe_complete(finding.nodes_listed, took.to_std().unwrap_or_default());
                 self.report(&finding);
                 (self.failures, self.never_complete, self.throttled_until) = (0, false, None);
-                self.judged_at = finding.judged_at;
                 (self.verdict_possible, self.doubt_from) = (finding.verdict_possible, Some(finding.doubt_from));
                 self.stand.send_replace(Stand { verdict: Some(finding.verdict), judged_at: finding.judged_at });
                 self.act(&finding);
@@ -333,7 +326,7 @@ impl Shoot {
 
     /// Since when "up" has been said for as long as is configured (D-22).
     fn stable_from(&self) -> Option<Moment> {
-        self.up_since.map(|since| since + span(self.config.scale_up_stabilization))
+        self.up_since.map(|since| since + span(self.flow.config.scale_up_stabilization))
     }
 
     /// Notes how a flow ended; after a failed scale-down the moment of an early next look.
@@ -357,19 +350,20 @@ impl Shoot {
 
     fn next_look(&self, failure: Option<Failure>) -> Moment {
         let now = self.clock.now();
-        let interval = span(self.config.probe_interval);
+        let interval = span(self.flow.config.probe_interval);
+        let Stand { verdict, judged_at } = *self.stand.borrow();
         let stretched = TimeDelta::microseconds((interval.num_microseconds().unwrap_or(i64::MAX) as f64 * self.stretch()) as i64);
         // A shoot for which nothing waits to be written keeps its own pace: a look at the end of initialDelay would bring all
         // shoots into step, and since healthy ones look again after the same time, they would stay so.
-        let waits = !(self.stand.borrow().verdict.is_some_and(Verdict::is_up) && self.flow.at_rest());
+        let waits = !(verdict.is_some_and(Verdict::is_up) && self.flow.at_rest());
         let awaited = [Some(self.writes_from), self.stable_from()].into_iter().flatten().map(|moment| moment + JUST_AFTER);
         schedule::next_look(&Outlook {
             now,
-            judged_at: if failure.is_some() { now } else { self.judged_at },
+            judged_at: if failure.is_some() { now } else { judged_at },
             interval: stretched,
             verdict_possible: self.verdict_possible,
             doubt_from: self.doubt_from,
-            awaited: awaited.filter(|&moment| waits && moment > self.judged_at).min(),
+            awaited: awaited.filter(|&moment| waits && moment > judged_at).min(),
             failure,
         })
     }
@@ -390,7 +384,7 @@ impl Shoot {
 
     /// A factor from 1 to 1 + backoffJitterFactor.
     fn stretch(&self) -> f64 {
-        1.0 + rand::rng().random::<f64>() * self.config.backoff_jitter_factor
+        1.0 + rand::rng().random::<f64>() * self.flow.config.backoff_jitter_factor
     }
 }
 

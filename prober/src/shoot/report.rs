@@ -28,7 +28,7 @@ impl Shoot {
             line.complete = self.clock.now();
             (line.tally, line.skewed) = (finding.tally, finding.skewed);
             line.excluded.clone_from(&finding.excluded);
-            let fraction = self.config.node_lease_failure_fraction;
+            let fraction = self.flow.config.node_lease_failure_fraction;
             line.judged = Some(Judged { verdict: finding.verdict, fraction, grace: finding.grace });
             line.leases.clone_from(&finding.leases);
             line.failure = None;
@@ -45,7 +45,7 @@ impl Shoot {
                     candidates = tally.candidates,
                     expired = tally.expired,
                     undecided = tally.undecided,
-                    fraction = self.config.node_lease_failure_fraction,
+                    fraction = self.flow.config.node_lease_failure_fraction,
                     nodes_listed,
                     excluded = words(excluded),
                     "probe complete"
