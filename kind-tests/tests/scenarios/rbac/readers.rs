@@ -10,7 +10,7 @@ use kind_tests::process::lines;
 use kind_tests::shoot::PATIENCE;
 use kind_tests::{Prober, ProberConfig, Seed, Shoot, ShootPlan, eventually, scenario};
 
-use super::rights::{Rights, without};
+use super::rights::Rights;
 use crate::weeder::ground::Ground;
 use crate::weeder::on_ground;
 
@@ -35,11 +35,28 @@ fn is_told(log: &Path, verb: &str, resource: &str) -> Result<()> {
     Ok(())
 }
 
-async fn prober(seed: &Seed, name: &str, token: &str) -> Result<Prober> {
+/// The flags of an agent with this token that leads at once.
+fn flags(seed: &Seed, name: &str, token: &str) -> Result<[String; 2]> {
     let kubeconfig = seed.folder().join(name);
     std::fs::write(&kubeconfig, seed.plane().kubeconfig(&seed.plane().url(), token))?;
-    let args = vec!["--enable-leader-election=false".into(), format!("--kubeconfig={}", kubeconfig.display())];
-    Prober::start(seed, ProberConfig { args, ..ProberConfig::default() }).await
+    Ok(["--enable-leader-election=false".into(), format!("--kubeconfig={}", kubeconfig.display())])
+}
+
+/// A prober by this name that may not do one thing with one resource, and has said so.
+async fn prober_without(rights: &Rights<'_>, seed: &Seed, name: &str, verb: &str, resource: &str) -> Result<Prober> {
+    let token = rights.somebody_without(name, resource, &[verb]).await?;
+    let args = flags(seed, name, &token)?.into();
+    let prober = Prober::start(seed, ProberConfig { args, ..ProberConfig::default() }).await?;
+    let told = eventually("it is told", PATIENCE, async || is_told(prober.log_file(), verb, resource)).await;
+    told.with_context(|| prober.tail(20))?;
+    Ok(prober)
+}
+
+/// Gives an agent by this name all the rights that it should have.
+async fn grant(rights: &Rights<'_>, name: &str) -> Result<()> {
+    let path = format!("/apis/rbac.authorization.k8s.io/v1/clusterroles/{name}");
+    let (_, role) = &rights.granted.iter().find(|(_, object)| object["kind"] == "ClusterRole").context("a role")?;
+    rights.api.replace(&path, "/rules", &role["rules"]).await
 }
 
 /// Waits until `/readyz` says this.
@@ -70,10 +87,8 @@ fn what_a_prober_may_not_list_it_does_not_know_and_says_so() -> Result<()> {
         let begin = shoot.history().len();
         let checks = READ.map(async |(resource, unready, series)| {
             let name = format!("lists-no-{resource}");
-            let token = rights.somebody_without(&name, resource, &["list"]).await?;
-            let prober = prober(&seed, &name, &token).await?;
+            let prober = prober_without(&rights, &seed, &name, "list", resource).await?;
             let log = prober.log_file();
-            eventually("it is told", PATIENCE, async || is_told(log, "list", resource)).await.with_context(|| prober.tail(20))?;
             match unready {
                 Some(word) => ready(log, 500, word).await?,
                 None => ready(log, 200, "ok").await?,
@@ -93,9 +108,7 @@ fn what_a_prober_may_not_list_it_does_not_know_and_says_so() -> Result<()> {
             ensure!((probed == 1.0) == (resource != "clusters"), "{resource}: {probed}");
 
             // Once it may, it goes on by itself.
-            let path = format!("/apis/rbac.authorization.k8s.io/v1/clusterroles/{name}");
-            let (_, role) = &rights.granted.iter().find(|(_, object)| object["kind"] == "ClusterRole").context("a role")?;
-            seed.api().replace(&path, "/rules", &role["rules"]).await?;
+            grant(&rights, &name).await?;
             ready(log, 200, "ok").await?;
             counted(log, "dwd_probes_total{stage=\"leases\",result=\"complete\"}").await
         });
@@ -114,12 +127,8 @@ fn what_a_prober_may_not_watch_it_lists_again_and_again_and_says_so() -> Result<
         let begin = shoot.history().len();
         let checks = READ.map(async |(resource, ..)| {
             let name = format!("watches-no-{resource}");
-            let token = rights.somebody_without(&name, resource, &["watch"]).await?;
-            let prober = prober(&seed, &name, &token).await?;
+            let prober = prober_without(&rights, &seed, &name, "watch", resource).await?;
             let log = prober.log_file();
-            eventually("it is told", PATIENCE, async || is_told(log, "watch", resource))
-                .await
-                .with_context(|| prober.tail(20))?;
             ready(log, 200, "ok").await?;
             counted(log, "dwd_probes_total{stage=\"leases\",result=\"complete\"}").await
         });
@@ -138,10 +147,8 @@ fn what_a_weeder_may_not_list_or_watch_it_says() -> Result<()> {
             for verb in ["list", "watch"] {
                 let name = format!("weeder-no-{verb}-{resource}");
                 let token = rights.somebody_without(&name, resource, &[verb]).await?;
-                let kubeconfig = ground.seed.folder().join(&name);
-                std::fs::write(&kubeconfig, ground.seed.plane().kubeconfig(&ground.seed.plane().url(), &token))?;
-                let kubeconfig = format!("--kubeconfig={}", kubeconfig.display());
-                let weeder = ground.weeder(&["--enable-leader-election=false", &kubeconfig]).await?;
+                let flags = flags(&ground.seed, &name, &token)?;
+                let weeder = ground.weeder(&flags.each_ref().map(String::as_str)).await?;
                 eventually("it is told", PATIENCE, async || is_told(&weeder.log, verb, resource)).await?;
                 counted(&weeder.log, &format!("dwd_weeder_watch_restarts_total{{resource=\"{resource}\"}}")).await?;
                 if verb == "list" {
@@ -149,9 +156,7 @@ fn what_a_weeder_may_not_list_or_watch_it_says() -> Result<()> {
                 } else {
                     ready(&weeder.log, 200, "ok").await?;
                 }
-                let path = format!("/apis/rbac.authorization.k8s.io/v1/clusterroles/{name}");
-                let (_, role) = &rights.granted.iter().find(|(_, object)| object["kind"] == "ClusterRole").context("a role")?;
-                seed_rules(&ground.seed, &path, &without(&role["rules"], "none", &[])).await?;
+                grant(&rights, &name).await?;
                 ready(&weeder.log, 200, "ok").await?;
             }
             anyhow::Ok(())
@@ -159,8 +164,4 @@ fn what_a_weeder_may_not_list_or_watch_it_says() -> Result<()> {
         try_join_all(checks).await?;
         Ok(())
     })
-}
-
-async fn seed_rules(seed: &Seed, path: &str, rules: &serde_json::Value) -> Result<()> {
-    seed.api().replace(path, "/rules", rules).await
 }
