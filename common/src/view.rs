@@ -55,7 +55,8 @@ type Objects<V> = HashMap<String, Arc<Namespaced<V>>>;
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum State {
     Empty,
-    Live,
+    /// The watch works, since then without interruption.
+    Live(Instant),
     BrokenSince(Instant),
 }
 
@@ -99,7 +100,7 @@ impl<V> View<V> {
     pub fn is_known(&self) -> bool {
         match *self.state.borrow() {
             State::Empty => false,
-            State::Live => true,
+            State::Live(_) => true,
             State::BrokenSince(since) => since.elapsed() < MAX_BLIND,
         }
     }
@@ -107,13 +108,32 @@ impl<V> View<V> {
     /// Waits until the watch works.
     pub async fn live(&self) {
         // The sender is a field of self, so the channel cannot close while we wait.
-        let _ = self.state.subscribe().wait_for(|state| *state == State::Live).await;
+        let _ = self.state.subscribe().wait_for(|state| matches!(state, State::Live(_))).await;
+    }
+
+    /// Since when the watch has worked without interruption: everything was read then. None while it does not.
+    pub fn live_since(&self) -> Option<Instant> {
+        match *self.state.borrow() {
+            State::Live(since) => Some(since),
+            State::Empty | State::BrokenSince(_) => None,
+        }
+    }
+
+    /// Does something each time that the watch has begun to work, for as long as it is polled.
+    pub async fn each_time_live(&self, act: impl Fn()) {
+        let mut states = self.state.subscribe();
+        states.mark_changed();
+        while states.changed().await.is_ok() {
+            if matches!(*states.borrow_and_update(), State::Live(_)) {
+                act();
+            }
+        }
     }
 
     /// Reads everything anew; the view is live again when that is done.
     pub fn reread(&self) {
         self.state.send_if_modified(|state| {
-            let live = *state == State::Live;
+            let live = matches!(state, State::Live(_));
             if live {
                 *state = State::BrokenSince(Instant::now());
             }
@@ -143,7 +163,7 @@ impl<V> View<V> {
     fn broke(&self, error: &str) {
         let since = match *self.state.borrow() {
             State::BrokenSince(since) => Some(since),
-            State::Live => Some(Instant::now()),
+            State::Live(_) => Some(Instant::now()),
             State::Empty => None,
         };
         match since {
@@ -214,7 +234,7 @@ impl<V: Send + Sync + 'static> View<V> {
             Event::InitDone => {
                 let filled = filling.take().unwrap_or_default();
                 let before = std::mem::replace(&mut *self.write(), filled);
-                self.state.send_replace(State::Live);
+                self.state.send_replace(State::Live(Instant::now()));
                 complete = true;
                 changed = keys(&before).chain(keys(&self.read())).collect();
             }

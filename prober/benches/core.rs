@@ -37,10 +37,10 @@ fn decoding(criterion: &mut Criterion) {
 }
 
 fn judging(criterion: &mut Criterion) {
-    let shoot = Shoot::new(LARGEST);
+    let (shoot, with_nodes) = (Shoot::new(LARGEST), Shoot::new(LARGEST).with_nodes());
     let mut group = criterion.benchmark_group("verdict on 5,000 nodes");
     group.bench_function("by leases and Machines", |bench| bench.iter(|| work::judge(black_box(&shoot))));
-    group.bench_function("by leases, Machines and nodes", |bench| bench.iter(|| work::judge_with_nodes(black_box(&shoot))));
+    group.bench_function("by leases, Machines and nodes", |bench| bench.iter(|| work::judge(black_box(&with_nodes))));
     group.finish();
 }
 

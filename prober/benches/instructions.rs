@@ -80,7 +80,7 @@ fn run(name: &str) {
         }
         Some(3) => drop(measured_with(bodies::nodes_protobuf(500), |body| work::decode_nodes(body).len())),
         Some(4) => drop(measured_with(large(), work::judge)),
-        Some(5) => drop(measured_with(large(), work::judge_with_nodes)),
+        Some(5) => drop(measured_with(large().with_nodes(), work::judge)),
         Some(6) => computed(100),
         Some(7) => computed(5_000),
         Some(8) => {

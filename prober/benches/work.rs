@@ -3,17 +3,23 @@
 
 #![allow(dead_code, reason = "several programs share this file and each uses a part of it")]
 
+use std::sync::Arc;
+
 use chrono::{DateTime, TimeDelta};
-use prober::core::lease::{Grace, LeaseBook, LeaseList};
+use prober::core::judgement::{Finding, Judge, Rules};
+use prober::core::lease::{Grace, LeaseList};
 use prober::core::moment::{Look, Moment};
-use prober::core::schedule::{Outlook, next_look, verdict_possible};
-use prober::core::verdict::{BackedNodes, Candidates, NodeRecord, PoolConditions, Tally};
+use prober::core::verdict::{NodeRecord, PoolConditions};
 use prober::engine::wire;
 
 use super::bodies;
 
+/// With Gardener's defaults.
+fn rules() -> Rules {
+    Rules { grace: GRACE, fraction: 0.6, pool_conditions: PoolConditions::new() }
+}
+
 pub const GRACE: Grace = Grace::new(TimeDelta::seconds(40));
-const FRACTION: f64 = 0.6;
 
 /// The look so many seconds after the first.
 fn look(seconds: i64) -> Look {
@@ -24,8 +30,7 @@ fn look(seconds: i64) -> Look {
 
 /// A shoot that was looked at before.
 pub struct Shoot {
-    pub book: LeaseBook,
-    pub machines: BackedNodes,
+    pub judge: Judge,
     pub nodes: Vec<NodeRecord>,
     pub protobuf: Vec<u8>,
     pub json: Vec<u8>,
@@ -34,23 +39,25 @@ pub struct Shoot {
 
 impl Shoot {
     pub fn new(count: usize) -> Self {
-        let mut book = LeaseBook::default();
+        let mut judge = Judge::default();
+        let names: Vec<_> = (0..count).map(bodies::name).collect();
+        judge.follow_machines(Arc::new(names.iter().map(String::as_str).collect()));
         for seconds in [0, 20] {
             let look = look(seconds);
-            observe(&mut book, &look, bodies::PROTOBUF, &bodies::leases_protobuf(count, look.wall));
+            observe(&mut judge, look, &bodies::leases_protobuf(count, look.wall));
         }
         let look = look(40);
-        let names: Vec<_> = (0..count).map(bodies::name).collect();
         let mut nodes = Vec::new();
         wire::nodes(bodies::PROTOBUF, &bodies::nodes_protobuf(count), &mut nodes).expect("a page");
-        Self {
-            book,
-            machines: names.iter().map(String::as_str).collect(),
-            nodes,
-            protobuf: bodies::leases_protobuf(count, look.wall),
-            json: bodies::leases_json(count, look.wall),
-            look,
-        }
+        let protobuf = bodies::leases_protobuf(count, look.wall);
+        observe(&mut judge, look, &protobuf);
+        Self { judge, nodes, protobuf, json: bodies::leases_json(count, look.wall), look }
+    }
+
+    /// The same, which has listed the nodes as in an outage.
+    pub fn with_nodes(mut self) -> Self {
+        self.judge.take_nodes(std::mem::take(&mut self.nodes));
+        self
     }
 }
 
@@ -69,39 +76,19 @@ pub fn decode_nodes(body: &[u8]) -> Vec<NodeRecord> {
 }
 
 /// Decodes a list of leases and takes it in.
-pub fn observe(book: &mut LeaseBook, look: &Look, content_type: &str, body: &[u8]) {
-    book.observe(look, decode(content_type, body).iter(), GRACE);
+fn observe(judge: &mut Judge, look: Look, body: &[u8]) {
+    judge.observe(look, decode(bodies::PROTOBUF, body).iter(), GRACE);
 }
 
-/// Judges by the leases and the Machines alone, as a healthy probe does, and says when to look next.
-pub fn judge(shoot: &Shoot) -> (Tally, Moment) {
-    outlook(shoot, &Candidates::by_machines(&shoot.book, &shoot.machines), false)
+/// Judges by all that is known at the last look.
+pub fn judge(shoot: &Shoot) -> Finding {
+    shoot.judge.judge(&rules())
 }
 
-/// Judges by leases, Machines and nodes, as in an outage.
-pub fn judge_with_nodes(shoot: &Shoot) -> (Tally, Moment) {
-    outlook(shoot, &Candidates::by_nodes(&shoot.book, &shoot.machines, &shoot.nodes, &PoolConditions::new()), true)
-}
-
-fn outlook(shoot: &Shoot, candidates: &Candidates<'_>, candidates_known: bool) -> (Tally, Moment) {
-    let now = shoot.look.sent;
-    let tally = candidates.tally(now, GRACE);
-    std::hint::black_box(tally.verdict(FRACTION));
-    let next = next_look(&Outlook {
-        now: shoot.look.received,
-        judged_at: now,
-        interval: TimeDelta::seconds(30),
-        verdict_possible: verdict_possible(candidates.clocks(), candidates_known, FRACTION, GRACE),
-        doubt_from: Some(now + GRACE.longest_gap()),
-        awaited: None,
-        failure: None,
-    });
-    (tally, next)
-}
-
-/// All that a healthy probe computes, from the body of the answer to the moment of the next look.
-pub fn probe(shoot: &mut Shoot) -> (Tally, Moment) {
-    observe(&mut shoot.book, &shoot.look, bodies::PROTOBUF, &shoot.protobuf);
+/// All that a healthy probe computes, from the body of the answer to the finding.
+pub fn probe(shoot: &mut Shoot) -> Finding {
+    observe(&mut shoot.judge, shoot.look, &shoot.protobuf);
+    assert!(!shoot.judge.wants_nodes(&rules(), true, None));
     judge(shoot)
 }
 

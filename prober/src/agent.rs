@@ -11,7 +11,7 @@ use common::frame::{Frame, Shown};
 use common::health::Check;
 use common::leader_election::Fence;
 use common::metrics::SeedKnown;
-use tokio::sync::{SetOnce, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::board::Board;
@@ -66,10 +66,11 @@ pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result
         metrics,
         board,
         events: frame.events.clone(),
-        leading: Arc::new(SetOnce::new()),
+        lead: frame.fence.clone(),
+        role: frame.role.clone(),
     };
     let shown = shown(&shared, file.refused());
-    let work = work(shared, file, config_sender, frame.fence.clone(), shutdown);
+    let work = work(shared, file, config_sender, shutdown);
     frame.run(shown, work).await
 }
 
@@ -104,35 +105,34 @@ where
     Shown { live: vec![probes], ready: vec![views], status }
 }
 
-/// Follows the seed, and probes once this process leads, until `shutdown`.
-async fn work(
-    shared: Shared,
-    mut file: ConfigFile<Config>,
-    configs: watch::Sender<Arc<Config>>,
-    fence: Fence,
-    shutdown: CancellationToken,
-) {
+/// Follows the seed and probes, leading or not, until `shutdown`.
+async fn work(shared: Shared, mut file: ConfigFile<Config>, configs: watch::Sender<Arc<Config>>, shutdown: CancellationToken) {
     let seed = Arc::clone(&shared.seed);
-    let leading = Arc::clone(&shared.leading);
+    let lead = shared.lead.clone();
     let standstill = shared.standstill.clone();
     let metrics = shared.metrics.clone();
     let (changes, receiver) = mpsc::channel(CHANGES);
     // The views outlive the probes: a flow that is ending still reads them.
     let views_end = CancellationToken::new();
     let mut views = seed.watch(changes, &views_end);
-    let manager = Manager::new(shared).run(receiver, shutdown.clone());
-    let lead = async {
-        fence.opened().await;
-        if tokio::time::timeout(FILL_WAIT, seed.filled()).await.is_err() {
+    let filled = Arc::clone(&seed);
+    let until = shutdown.clone();
+    let manager = async move {
+        // First looks that could not know what is held down would be spread, and would find that out of date.
+        let filled = tokio::time::timeout(FILL_WAIT, filled.filled());
+        if until.run_until_cancelled(filled).await.is_some_and(|filled| filled.is_err()) {
             tracing::warn!("not all of the seed's objects are known yet, starting all the same");
         }
-        // Whoever gains the lead writes for a shoot only after its Cluster has been read anew.
-        seed.clusters.reread();
+        Manager::new(shared).run(receiver, until).await;
+    };
+    let lead = async {
         seed.clusters.live().await;
         tracing::info!(clusters = seed.clusters.len(), "prober runs");
-        // Fails only if it was set before.
-        let _ = leading.set(());
+        lead.opened().await;
+        // Whoever gains the lead writes for a shoot only after its Cluster has been read again, and its task is woken by that.
+        seed.clusters.reread();
     };
+    let wakes = seed.clusters.each_time_live(|| seed.wakers.wake_all());
     let follow = async {
         loop {
             tokio::select! {
@@ -154,6 +154,7 @@ async fn work(
     tokio::join!(
         manager,
         shutdown.run_until_cancelled(lead),
+        shutdown.run_until_cancelled(wakes),
         shutdown.run_until_cancelled(follow),
         shutdown.run_until_cancelled(standstill.beat())
     );

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::clock::Clock;
 use crate::config::ResourceRef;
-use crate::core::lease::{Grace, LeaseState};
+use crate::core::judgement::Finding;
 use crate::core::moment::Moment;
 use crate::core::plan::Direction;
 use crate::core::verdict::{Tally, Verdict};
@@ -42,20 +42,12 @@ pub struct Line {
     pub due: Moment,
     /// When the last probe was complete, or the first look was due.
     pub complete: Moment,
-    /// The numbers of the last complete probe.
-    pub tally: Tally,
-    /// Why leases or nodes did not count in it.
-    pub excluded: BTreeMap<&'static str, usize>,
-    /// How many leases are judged by clocks that differ from ours.
-    pub skewed: usize,
     /// Whether nothing is written because the shoot's operators say so.
     pub paused: bool,
     /// What carries the meltdown marker, and since when this process has seen it.
     pub held_down: BTreeMap<ResourceRef, Moment>,
-    /// What followed from the last complete probe, and by what; none before the first.
-    pub judged: Option<Judged>,
-    /// The oldest leases that counted in it, while that matters.
-    pub leases: Vec<SeenLease>,
+    /// What the last complete probe found; none before the first.
+    pub finding: Option<Arc<Finding>>,
     /// Why the last probe was not complete; none when it was.
     pub failure: Option<Failure>,
     /// Which way a flow is scaling.
@@ -91,30 +83,6 @@ pub struct Intended {
     pub after: i32,
 }
 
-/// What followed from a complete probe, and by what.
-#[derive(Clone, Copy, Debug)]
-pub struct Judged {
-    /// What followed.
-    pub verdict: Verdict,
-    /// From which share of expired leases on there is an outage.
-    pub fraction: f64,
-    /// When leases expire.
-    pub grace: Grace,
-}
-
-/// A lease that counted.
-#[derive(Clone, Debug)]
-pub struct SeenLease {
-    /// The node's name.
-    pub node: String,
-    /// When it was renewed last, on our clock.
-    pub renewed: Moment,
-    /// What it was.
-    pub state: LeaseState,
-    /// How far the node's clock is behind ours.
-    pub skew: TimeDelta,
-}
-
 /// A shoot's place on the board; the line goes with it.
 pub struct Place {
     board: Board,
@@ -141,13 +109,9 @@ impl Board {
         let line = Line {
             due: first_look,
             complete: first_look,
-            tally: Tally::default(),
-            excluded: BTreeMap::new(),
-            skewed: 0,
             paused: false,
             held_down: BTreeMap::new(),
-            judged: None,
-            leases: Vec::new(),
+            finding: None,
             failure: None,
             scaling: None,
             intended: Vec::new(),
@@ -194,13 +158,13 @@ impl Drop for Place {
 impl Line {
     /// What the last probe concluded; none if it was not complete.
     pub fn verdict(&self) -> Option<Verdict> {
-        self.judged.filter(|_| self.failure.is_none()).map(|judged| judged.verdict)
+        self.finding.as_ref().filter(|_| self.failure.is_none()).map(|finding| finding.verdict)
     }
 
     /// The leases of the last complete probe by their state.
     fn leases(&self) -> [(&'static str, usize); 4] {
-        let Tally { candidates, expired, undecided } = self.tally;
-        [("candidate", candidates), ("expired", expired), ("undecided", undecided), ("skewed", self.skewed)]
+        let (tally, skewed) = self.finding.as_ref().map_or((Tally::default(), 0), |finding| (finding.tally, finding.skewed));
+        [("candidate", tally.candidates), ("expired", tally.expired), ("undecided", tally.undecided), ("skewed", skewed)]
     }
 
     /// Notes what carries the marker now; what did before keeps its time.
@@ -237,7 +201,7 @@ impl Collector for Board {
             for (state, count) in line.leases() {
                 *leases.entry(state).or_default() += count as i64;
             }
-            for (reason, count) in &line.excluded {
+            for (reason, count) in line.finding.iter().flat_map(|finding| &finding.excluded) {
                 *excluded.entry(reason).or_default() += *count as i64;
             }
             for (resource, since) in &line.held_down {
@@ -343,13 +307,13 @@ mod tests {
             expect(verdict, 0);
         }
         let free = board.place("shoot--a--free".into(), clock.now());
-        let judged = |verdict| Some(Judged { verdict, fraction: 0.6, grace: Grace::new(TimeDelta::seconds(40)) });
-        free.update(|line| line.judged = judged(Verdict::ScaleUp(Scope::All)));
+        let found = |verdict| Some(Arc::new(Finding { verdict, ..Finding::default() }));
+        free.update(|line| line.finding = found(Verdict::ScaleUp(Scope::All)));
         let held = board.place("shoot--a--held".into(), clock.now());
         held.update(|line| line.hold_down([&kcm()], clock.now()));
         expect("scale_up", 0);
         expect(UNKNOWN, 1);
-        held.update(|line| line.judged = judged(Verdict::Hold(HoldReason::SingleCandidate)));
+        held.update(|line| line.finding = found(Verdict::Hold(HoldReason::SingleCandidate)));
         expect("hold_single_candidate", 1);
         expect(UNKNOWN, 0);
         drop(held);

@@ -25,6 +25,16 @@ impl Clock {
         Moment::since_start(TimeDelta::from_std(self.start.elapsed()).unwrap_or(TimeDelta::MAX))
     }
 
+    /// The moment of an instant; what lies before the start is the start.
+    pub fn moment(&self, instant: Instant) -> Moment {
+        Moment::since_start(TimeDelta::from_std(instant.saturating_duration_since(self.start)).unwrap_or(TimeDelta::MAX))
+    }
+
+    /// What our wall clock says at this moment, by what it said when this process began.
+    pub fn wall(&self, moment: Moment) -> DateTime<Utc> {
+        self.wall + moment.elapsed_since_start()
+    }
+
     /// The instant of a moment; what lies before the start is the start.
     pub fn instant(&self, moment: Moment) -> Instant {
         self.start + moment.elapsed_since_start().to_std().unwrap_or_default()
@@ -33,7 +43,7 @@ impl Clock {
     /// The look whose request was sent at `sent` and whose answer is complete now.
     pub fn look(&self, sent: Moment) -> Look {
         let received = self.now();
-        Look { sent, received, wall: self.wall + received.elapsed_since_start() }
+        Look { sent, received, wall: self.wall(received) }
     }
 }
 

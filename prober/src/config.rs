@@ -39,6 +39,9 @@ pub struct Config {
     /// Restore only what carries the marker of a scale-down of ours (`restoreOnlyHeldDown`). Not in the reference. Default false:
     /// whatever is configured and found at 0, as the reference (rule 63).
     pub restore_only_held_down: bool,
+    /// Whether a replica that does not lead protects when the leader has not acted (`standbyProtects`, D-50). Not in the reference.
+    /// Default true.
+    pub standby_protects: bool,
     /// What is scaled, in the file's order; at least one, no resource twice.
     pub dependents: Vec<Dependent>,
 }

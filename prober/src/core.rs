@@ -1,16 +1,26 @@
 //! What decides: synchronous functions of values, `now` included. No client, no `async`, no logging, no clock in here.
 
+pub mod judgement;
+pub mod known;
 pub mod lease;
 pub mod lifecycle;
 pub mod memory;
 pub mod moment;
 pub mod plan;
+pub mod retry;
+pub mod scaling;
 pub mod schedule;
+pub mod shoot;
 mod sorted;
 pub mod verdict;
 
-#[cfg(test)]
-mod model;
+use chrono::TimeDelta;
+
+/// A duration of the config as a span of the core's time; one beyond reason is the longest there is.
+pub fn span(duration: std::time::Duration) -> TimeDelta {
+    TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX)
+}
+
 #[cfg(test)]
 pub(crate) mod scene;
 #[cfg(test)]

@@ -164,6 +164,9 @@ pub struct LastOperation {
     /// How far it got.
     #[serde(default, deserialize_with = "null_as_default")]
     pub state: OperationState,
+    /// When that was said last.
+    #[serde(default, rename = "lastUpdateTime")]
+    pub last_update_time: Option<chrono::DateTime<chrono::Utc>>,
 }
 
 /// `lastOperation.type`. Words that are new to us start nothing and stop nothing.
@@ -179,11 +182,13 @@ pub enum OperationType {
     Other,
 }
 
-/// `lastOperation.state`; only success matters.
+/// `lastOperation.state`: success, and the other ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[allow(missing_docs, reason = "Gardener's own words")]
 pub enum OperationState {
     Succeeded,
+    Failed,
+    Aborted,
     #[default]
     #[serde(other)]
     Other,

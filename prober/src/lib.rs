@@ -8,9 +8,9 @@
 //!          --watch--> Secret, Machines, dependents: pruned, in memory (seed)
 //!                                  |
 //! shoot API <--engine------- probe: leases [, nodes]
-//!                                  | lease clock -> candidates -> verdict -> schedule   (core)
+//!                                  | lease clock -> candidates -> verdict -> schedule, scaling   (core)
 //!                                  v
-//!                    flow: levels, delays -> one write per resource (write) -> seed API
+//!                 executor: permit -> one write per resource (write) -> seed API
 //! ```
 //!
 //! [`core`] decides and does nothing else; the other modules ask, carry out and tell.
@@ -21,7 +21,7 @@ pub mod clock;
 pub mod config;
 pub mod core;
 pub mod engine;
-pub mod flow;
+pub mod executor;
 pub mod gardener;
 pub mod manager;
 pub mod metrics;

@@ -11,8 +11,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use crate::config::ResourceRef;
-use crate::core::lifecycle::{Lifecycle, ShootSettings, lifecycle, settings};
+use crate::core::lifecycle::{Lifecycle, ShootSettings, is_in_operation, lifecycle, settings};
 use crate::core::moment::Moment;
+use crate::core::span;
 use crate::seed::ClusterState;
 use crate::shoot::{self, Identity, Shared};
 
@@ -33,14 +34,22 @@ type HeldDown = Vec<ResourceRef>;
 
 struct Running {
     uid: String,
-    /// When this process first saw that the shoot may be probed.
-    eligible: Moment,
-    /// How often its task has panicked without a calm time in between.
-    panics: u32,
+    began: Began,
     started: Instant,
     settings: watch::Sender<ShootSettings>,
     cancel: CancellationToken,
     task: Id,
+}
+
+/// How a probe began.
+#[derive(Clone, Copy)]
+struct Began {
+    /// When this process first saw that the shoot may be probed.
+    eligible: Moment,
+    /// Whether it was in operation then (D-51).
+    in_operation: bool,
+    /// How often its task has panicked without a calm time in between.
+    panics: u32,
 }
 
 impl Manager {
@@ -97,17 +106,23 @@ impl Manager {
             },
             Lifecycle::Probe(settings) => match self.probes.get(namespace) {
                 Some(running) => running.tell(settings),
-                None => self.start(namespace, uid.clone(), settings, self.shared.clock.now(), 0),
+                None => {
+                    let now = self.shared.clock.now();
+                    let delay = span(self.shared.config.borrow().initial_delay);
+                    let in_operation = is_in_operation(shoot, delay, self.shared.clock.wall(now));
+                    self.start(namespace, uid.clone(), settings, Began { eligible: now, in_operation, panics: 0 });
+                }
             },
         }
     }
 
-    fn start(&mut self, namespace: &str, uid: String, settings: ShootSettings, eligible: Moment, panics: u32) {
+    fn start(&mut self, namespace: &str, uid: String, settings: ShootSettings, began: Began) {
+        let Began { eligible, in_operation, panics } = began;
         let span = tracing::info_span!("shoot", namespace);
         span.in_scope(|| tracing::info!("probe starts"));
         let (settings, receiver) = watch::channel(settings);
         let cancel = CancellationToken::new();
-        let identity = Identity { namespace: namespace.to_owned(), uid: uid.clone(), eligible };
+        let identity = Identity { namespace: namespace.to_owned(), uid: uid.clone(), eligible, in_operation };
         let probe = shoot::run(identity, self.shared.clone(), receiver, cancel.clone());
         let wait = after_panics(panics);
         let waited = cancel.clone().run_until_cancelled_owned(tokio::time::sleep(wait));
@@ -119,7 +134,7 @@ impl Manager {
         };
         let task = self.tasks.spawn(probe.instrument(span)).id();
         self.namespaces.insert(task, namespace.to_owned());
-        let running = Running { uid, eligible, panics, started: Instant::now(), settings, cancel, task };
+        let running = Running { uid, began, started: Instant::now(), settings, cancel, task };
         self.probes.insert(namespace.to_owned(), running);
     }
 
@@ -155,8 +170,8 @@ impl Manager {
             self.shared.metrics.panicked();
             tracing::error!(namespace, "probe panicked and starts anew");
             let settings = running.settings.borrow().clone();
-            let before = if running.started.elapsed() < CALM { running.panics } else { 0 };
-            self.start(&namespace, running.uid, settings, running.eligible, before.saturating_add(1));
+            let before = if running.started.elapsed() < CALM { running.began.panics } else { 0 };
+            self.start(&namespace, running.uid, settings, Began { panics: before.saturating_add(1), ..running.began });
         }
         held_down
     }

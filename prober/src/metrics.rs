@@ -26,6 +26,7 @@ pub struct Metrics {
     abandoned_flows: Family<DirectionLabels, Counter>,
     probes_ended_while_held_down: Counter,
     panics: Counter,
+    without_lead: Family<DirectionLabels, Counter>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -74,6 +75,7 @@ impl Metrics {
             abandoned_flows: Family::default(),
             probes_ended_while_held_down: Counter::default(),
             panics: Counter::default(),
+            without_lead: Family::default(),
         };
         registry.register("dwd_probes", "Probes by the stage they ended in and their result", metrics.probes.clone());
         registry.register("dwd_probe_duration_seconds", "How long complete probes took", metrics.probe_duration.clone());
@@ -111,7 +113,13 @@ impl Metrics {
             let labels = DirectionLabels { direction: direction.as_str() };
             drop(metrics.abandoned_flows.get_or_create(&labels));
             drop(metrics.decision_to_write.get_or_create(&labels));
+            drop(metrics.without_lead.get_or_create(&labels));
         }
+        registry.register(
+            "dwd_protected_without_lead",
+            "Writes by this replica while it did not lead: the leader did not act",
+            metrics.without_lead.clone(),
+        );
         registry.register("dwd_panics", "Tasks of shoots that panicked and were started anew", metrics.panics.clone());
         metrics
     }
@@ -166,6 +174,11 @@ impl Metrics {
     /// A probe ended while resources were held down (D-49).
     pub fn ended_while_held_down(&self) {
         self.probes_ended_while_held_down.inc();
+    }
+
+    /// A resource was written although this replica does not lead (D-50).
+    pub fn protected_without_lead(&self, direction: Direction) {
+        self.without_lead.get_or_create(&DirectionLabels { direction: direction.as_str() }).inc();
     }
 
     /// A shoot's task panicked.

@@ -3,24 +3,35 @@
 pub mod dependent;
 pub mod reach;
 pub mod secret;
+mod verify;
+pub mod wakers;
 
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use common::view::{Key, Namespaced, View};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::runtime::watcher;
-use kube::{Client, ResourceExt};
-use tokio::sync::mpsc;
+use kube::{Api, Client, ResourceExt};
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use self::dependent::DependentView;
 use self::reach::Reach;
 use self::secret::SecretView;
+use self::wakers::Wakers;
 use crate::config::{Config, Dependent, ResourceRef};
+use crate::core::lifecycle::{Lifecycle, lifecycle};
 use crate::gardener::{Cluster, Machine, Shoot};
 
-/// The annotation on a shoot's namespace with which operators say: probe, but write nothing in either direction.
+/// Changed objects that may wait to be told to the shoots' tasks; more of them hold up the watches.
+const CHANGES: usize = 256;
+/// So many shoots are read again at once before a replica that does not lead protects them (D-50).
+const VERIFICATIONS: usize = 32;
+/// Gardener's own namespace: what is set there holds for the whole seed.
+const GARDEN: &str = "garden";
+
+/// The annotation on a shoot's namespace, or on `garden` for all, with which operators say: probe, but write nothing in either direction.
 pub const PAUSE: &str = "dependency-watchdog.gardener.cloud/pause";
 
 /// A Cluster carries the CloudProfile and the Seed of its shoot, some 100 kB: 500 to a page, the size for all else, would come to
@@ -36,18 +47,38 @@ pub struct ClusterState {
     pub shoot: Option<Result<Shoot, String>>,
 }
 
+impl From<Cluster> for ClusterState {
+    fn from(cluster: Cluster) -> Self {
+        Self { uid: cluster.uid().unwrap_or_default(), shoot: cluster.spec.shoot }
+    }
+}
+
+impl ClusterState {
+    /// Whether the probe that was started for the Cluster of this UID is still wanted. A shoot that cannot be understood keeps its
+    /// probe (D-13).
+    pub fn wants_probe(&self, uid: &str) -> bool {
+        self.uid == uid && !matches!(&self.shoot, Some(Ok(shoot)) if matches!(lifecycle(shoot), Lifecycle::Stop(_)))
+    }
+}
+
 /// The seed's API server and what is watched there.
 pub struct Seed {
     /// For writes, and for reading anew.
     pub client: Client,
     /// The shoots.
     pub clusters: Arc<View<ClusterState>>,
-    /// Per Machine that is neither Failed nor Terminating, the node that it backs.
-    machines: Arc<View<String>>,
+    /// Per Machine the node that it backs; none if it backs none, or is Failed or Terminating.
+    machines: Arc<View<Option<String>>>,
     /// The namespaces whose shoots are paused.
     paused: Arc<View<()>>,
     /// What the config names; it changes with the config.
     named: RwLock<Named>,
+    /// The shoots' tasks, which are woken by what concerns them.
+    pub wakers: Arc<Wakers>,
+    changes: mpsc::Sender<Key>,
+    /// Taken by [`Seed::watch`].
+    changed: Mutex<Option<mpsc::Receiver<Key>>>,
+    verifications: Semaphore,
     reach: Reach,
 }
 
@@ -61,6 +92,7 @@ struct Named {
 impl Seed {
     /// Views that still have to run.
     pub fn new(client: Client, config: &Config, reach: Reach) -> Self {
+        let (changes, changed) = mpsc::channel(CHANGES);
         Self {
             client,
             clusters: View::new("clusters"),
@@ -70,6 +102,10 @@ impl Seed {
                 secrets: SecretView::new(&config.kubeconfig_secret_name),
                 dependents: config.dependents.iter().map(|dependent| DependentView::new(dependent.resource.clone())).collect(),
             }),
+            wakers: Arc::default(),
+            changes,
+            changed: Mutex::new(Some(changed)),
+            verifications: Semaphore::new(VERIFICATIONS),
             reach,
         }
     }
@@ -79,7 +115,7 @@ impl Seed {
         let mut tasks = JoinSet::new();
         let client = || self.client.clone();
         let (clusters, named) = self.reach.clusterwide::<Cluster>(client());
-        let prune = |cluster: Cluster| Some(ClusterState { uid: cluster.uid().unwrap_or_default(), shoot: cluster.spec.shoot });
+        let prune = |cluster: Cluster| Some(ClusterState::from(cluster));
         tasks.spawn(Arc::clone(&self.clusters).run(
             clusters,
             named.page_size(CLUSTERS_PER_PAGE),
@@ -89,17 +125,22 @@ impl Seed {
         ));
 
         let machines = self.reach.namespaced::<Machine>(client());
-        let prune = |machine: Machine| machine.usable_node().map(str::to_owned);
+        let prune = |machine: Machine| Some(machine.usable_node().map(str::to_owned));
         tasks.spawn(Arc::clone(&self.machines).run(machines, watcher::Config::default(), prune, None, cancelled.clone()));
 
-        let (namespaces, named) = self.reach.clusterwide::<Namespace>(client());
-        let prune = |namespace: Namespace| namespace.annotations().get(PAUSE).is_some_and(|value| value == "true").then_some(());
-        tasks.spawn(Arc::clone(&self.paused).run(namespaces, named, prune, None, cancelled.clone()));
+        // All of them also for a single shoot: what `garden` says holds for each.
+        let namespaces = Api::all(client());
+        let named = watcher::Config::default();
+        let prune = |namespace: Namespace| is_paused(&namespace).then_some(());
+        tasks.spawn(Arc::clone(&self.paused).run(namespaces, named, prune, Some(self.changes.clone()), cancelled.clone()));
+        if let Some(changed) = self.changed.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            tasks.spawn(Arc::clone(&self.wakers).forward(changed, cancelled.clone()));
+        }
 
         let named = self.named();
         tasks.spawn(named.secrets.run(client(), &self.reach, cancelled));
         for dependent in named.dependents {
-            tasks.spawn(dependent.run(client(), &self.reach, cancelled));
+            tasks.spawn(dependent.run(client(), &self.reach, self.changes.clone(), cancelled));
         }
         tasks
     }
@@ -124,7 +165,7 @@ impl Seed {
         for Dependent { resource, .. } in &config.dependents {
             if !named.dependents.iter().any(|view| view.resource == *resource) {
                 let view = DependentView::new(resource.clone());
-                tasks.spawn(view.run(self.client.clone(), &self.reach, cancelled));
+                tasks.spawn(view.run(self.client.clone(), &self.reach, self.changes.clone(), cancelled));
                 named.dependents.push(view);
             }
         }
@@ -167,19 +208,15 @@ impl Seed {
         Arc::clone(&self.named_now().secrets)
     }
 
-    /// Whether the operators of a shoot want nothing written for it.
-    pub fn is_paused(&self, namespace: &str) -> bool {
-        self.paused.get("", namespace).is_some()
-    }
-
-    /// The same for those who only tell of it; none when the namespaces are not known (D-27).
+    /// Whether the operators of a shoot, or of the whole seed, want nothing written; none when the namespaces are not known (D-27).
     pub fn paused(&self, namespace: &str) -> Option<bool> {
-        self.paused.is_known().then(|| self.is_paused(namespace))
+        let paused = |namespace: &str| self.paused.get("", namespace).is_some();
+        self.paused.is_known().then(|| paused(namespace) || paused(GARDEN))
     }
 
-    /// The usable Machines of a shoot, each with the node that it backs; none when the Machines are not known (D-27).
+    /// The Machines of a shoot, each with the node that it backs, if any; none when the Machines are not known (D-27).
     /// The very same while nothing has changed.
-    pub fn machines(&self, namespace: &str) -> Option<Arc<Namespaced<String>>> {
+    pub fn machines(&self, namespace: &str) -> Option<Arc<Namespaced<Option<String>>>> {
         self.machines.is_known().then(|| self.machines.all_in(namespace))
     }
 
@@ -187,4 +224,9 @@ impl Seed {
     pub fn dependent(&self, resource: &ResourceRef) -> Option<Arc<DependentView>> {
         self.named_now().dependents.iter().find(|dependent| dependent.resource == *resource).cloned()
     }
+}
+
+/// Whether the operators who own a namespace want nothing written.
+fn is_paused(namespace: &Namespace) -> bool {
+    namespace.annotations().get(PAUSE).is_some_and(|value| value == "true")
 }

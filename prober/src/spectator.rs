@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::events::Events;
-use common::leader_election::Fence;
+use common::leader_election::{Fence, Role};
 use common::metrics::Registry;
 use kube::Client;
-use tokio::sync::{SetOnce, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -80,7 +80,7 @@ impl Spectator {
 
     /// How many nodes of a shoot usable Machines back; none if the Machines could not be read.
     pub fn machines(&self, namespace: &str) -> Option<usize> {
-        self.seed.machines(namespace).map(|machines| machines.len())
+        self.seed.machines(namespace).map(|machines| machines.values().filter(|node| node.is_some()).count())
     }
 
     /// Whether the shoot's operators want nothing written; none if the namespaces could not be read.
@@ -104,8 +104,6 @@ impl Spectator {
         // Looks at once; what would be written is said at once, too.
         let config = Config { initial_delay: Duration::ZERO, ..self.config.as_ref().clone() };
         let (_keep, configs) = watch::channel(Arc::new(config.clone()));
-        let leading = Arc::new(SetOnce::new());
-        let _ = leading.set(());
         let standstill = Standstill::new(clock);
         let fence = Fence::always_closed();
         let shared = Shared {
@@ -118,7 +116,8 @@ impl Spectator {
             board: board.clone(),
             events: Events::none(),
             dry_run: true,
-            leading,
+            lead: Fence::always_open(),
+            role: Role::DryRun,
         };
         let stop = CancellationToken::new();
         let changes = std::mem::replace(&mut self.changes, mpsc::channel(1).1);

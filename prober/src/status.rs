@@ -188,16 +188,15 @@ fn probe(line: Line, now: Moment, wall: DateTime<Utc>) -> ProbeStatus {
         name: resource.name,
         since: (wall - (now - since)).trunc_subsecs(0),
     });
-    let judged = line.judged;
     ProbeStatus {
         paused: line.paused,
         held_down: held_down.collect(),
         scaling: line.scaling.map(Direction::as_str),
         would_write: line.intended,
         next_look_in_seconds: (line.due - now).num_seconds(),
-        found: judged.map(|judged| {
-            let ages = line.leases.into_iter().map(|lease| LeaseAge {
-                node: lease.node,
+        found: line.finding.map(|finding| {
+            let ages = finding.leases.iter().map(|lease| LeaseAge {
+                node: lease.node.clone(),
                 age_seconds: seconds(now - lease.renewed),
                 state: match lease.state {
                     LeaseState::Valid => "valid",
@@ -208,15 +207,15 @@ fn probe(line: Line, now: Moment, wall: DateTime<Utc>) -> ProbeStatus {
             });
             Found {
                 seconds_ago: (now - line.complete).num_seconds(),
-                verdict: judged.verdict.as_str(),
-                candidates: line.tally.candidates,
-                expired: line.tally.expired,
-                undecided: line.tally.undecided,
-                skewed: line.skewed,
-                fraction: judged.fraction,
-                expired_after_seconds: seconds(judged.grace.threshold()),
-                given_up_after_seconds: seconds(judged.grace.period()),
-                excluded: line.excluded,
+                verdict: finding.verdict.as_str(),
+                candidates: finding.tally.candidates,
+                expired: finding.tally.expired,
+                undecided: finding.tally.undecided,
+                skewed: finding.skewed,
+                fraction: finding.fraction,
+                expired_after_seconds: seconds(finding.grace.threshold()),
+                given_up_after_seconds: seconds(finding.grace.period()),
+                excluded: finding.excluded.clone(),
                 leases: ages.collect(),
             }
         }),

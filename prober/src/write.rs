@@ -1,6 +1,7 @@
 //! One write to one dependent, with the right of way for protection.
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Duration;
 
 use common::leader_election::Fence;
@@ -9,11 +10,12 @@ use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::{Api, Client};
 use serde_json::{Map, Value, json};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::core::memory::{MELTDOWN_PROTECTION_ACTIVE, Mark, Observed, REPLICAS, Write};
-use crate::core::moment::Moment;
 use crate::core::plan::Direction;
+use crate::core::retry::Refusal;
+use crate::core::shoot::Order;
 use crate::seed::dependent::{DependentView, Kind, Unavailable};
 use crate::standstill::Standstill;
 
@@ -26,7 +28,7 @@ const FIELD_MANAGER: &str = "dependency-watchdog";
 pub struct Writer {
     client: Client,
     limiter: DefaultDirectRateLimiter,
-    protective: Semaphore,
+    protective: Arc<Semaphore>,
     fence: Fence,
     standstill: Standstill,
 }
@@ -94,6 +96,19 @@ impl WriteError {
             Self::NoAnswer(_) => "no_answer",
         }
     }
+
+    /// What of it matters for trying again.
+    pub const fn refusal(&self) -> Refusal {
+        match self {
+            Self::Conflict => Refusal::Conflict,
+            Self::Missing => Refusal::Gone,
+            Self::Throttled(after) => Refusal::Throttled(*after),
+            Self::Timeout => Refusal::Timeout,
+            Self::NoAnswer(_) => Refusal::NoAnswer,
+            Self::StoodStill => Refusal::Superseded,
+            Self::NotLeading | Self::Unavailable(_) | Self::Denied { .. } | Self::Status { .. } => Refusal::Other,
+        }
+    }
 }
 
 impl From<kube::Error> for WriteError {
@@ -121,7 +136,7 @@ impl Writer {
         Self {
             client,
             limiter: RateLimiter::direct(quota),
-            protective: Semaphore::new(PROTECTIVE_WRITES_IN_FLIGHT),
+            protective: Arc::new(Semaphore::new(PROTECTIVE_WRITES_IN_FLIGHT)),
             fence,
             standstill,
         }
@@ -145,9 +160,9 @@ impl Writer {
 
     /// Waits until a write in this direction may be made. To be awaited before that write is decided on, since it may take
     /// long; what it returns is to be kept until the write is answered.
-    pub async fn turn(&self, direction: Direction) -> Option<SemaphorePermit<'_>> {
+    pub async fn permit(&self, direction: Direction) -> Option<OwnedSemaphorePermit> {
         match direction {
-            Direction::Down => self.protective.acquire().await.ok(),
+            Direction::Down => Arc::clone(&self.protective).acquire_owned().await.ok(),
             Direction::Up => {
                 self.limiter.until_ready().await;
                 None
@@ -155,41 +170,30 @@ impl Writer {
         }
     }
 
-    /// Makes one change that rests on a probe of the moment `judged_at`, provided that the dependent is still as observed.
+    /// Makes one change, provided that the dependent is still as observed. Returns how it is then.
     ///
     /// # Errors
     /// When it was not made, or not wholly; what was observed is then out of date.
-    pub async fn write(
-        &self,
-        dependent: &DependentView,
-        namespace: &str,
-        (observed, write): (&Observed, &Write),
-        judged_at: Moment,
-    ) -> Result<(), WriteError> {
+    pub async fn write(&self, dependent: &DependentView, namespace: &str, order: &Order) -> Result<Observed, WriteError> {
+        let Order { base, write, .. } = order;
         let kind = dependent.kind()?;
-        let target = Target { api: kind.api(&self.client, namespace), name: &dependent.resource.name, writer: self, judged_at };
-        let version = observed.resource_version.as_str();
-        let written = async {
-            match (kind, write.replicas) {
-                (Kind { replicas_in_spec: true, .. }, replicas) => target.patch(version, write, replicas).await.map(drop),
-                (_, None) => target.patch(version, write, None).await.map(drop),
-                // Two writes: the memory must outlive whatever happens between them, so it is the first of the two on the
-                // way down and the last on the way up. What is left half done is mended by the next probe.
-                (_, Some(0)) => {
-                    let version = target.patch(version, write, None).await?;
-                    target.patch_scale(&version, 0).await.map(drop)
-                }
-                (_, Some(replicas)) => {
-                    let version = target.patch_scale(version, replicas).await?;
-                    target.patch(&version, write, None).await.map(drop)
-                }
+        let target = Target { api: kind.api(&self.client, namespace), name: &dependent.resource.name, writer: self, order };
+        let version = base.resource_version.as_str();
+        let version = match (kind, write.replicas) {
+            (Kind { replicas_in_spec: true, .. }, replicas) => target.patch(version, replicas).await?,
+            (_, None) => target.patch(version, None).await?,
+            // Two writes: the memory must outlive whatever happens between them, so it is the first of the two on the
+            // way down and the last on the way up. What is left half done is mended after the next look.
+            (_, Some(0)) => {
+                let version = target.patch(version, None).await?;
+                target.patch_scale(&version, 0).await?
+            }
+            (_, Some(replicas)) => {
+                let version = target.patch_scale(version, replicas).await?;
+                target.patch(&version, None).await?
             }
         };
-        let written = written.await;
-        if matches!(written, Ok(()) | Err(WriteError::Conflict)) {
-            dependent.is_not_any_more(namespace, version);
-        }
-        written
+        Ok(base.written(write, version))
     }
 }
 
@@ -197,13 +201,13 @@ struct Target<'a> {
     api: Api<DynamicObject>,
     name: &'a str,
     writer: &'a Writer,
-    judged_at: Moment,
+    order: &'a Order,
 }
 
 impl Target<'_> {
     /// Patches annotations, and replicas where given; returns the new resourceVersion.
-    async fn patch(&self, version: &str, write: &Write, replicas: Option<i32>) -> Result<String, WriteError> {
-        let patch = merge_patch(version, write, replicas);
+    async fn patch(&self, version: &str, replicas: Option<i32>) -> Result<String, WriteError> {
+        let patch = merge_patch(version, &self.order.write, replicas);
         let object = self.fenced(self.api.patch(self.name, &params(), &Patch::Merge(&patch))).await?;
         Ok(object.metadata.resource_version.unwrap_or_default())
     }
@@ -214,12 +218,16 @@ impl Target<'_> {
         Ok(scale.metadata.resource_version.unwrap_or_default())
     }
 
-    /// Makes a request as long as the fence is open and this process runs: also one that waits for a connection is given up
+    /// Makes a request as long as this process runs, and leads if the order needs that: also one that waits for a connection is given up
     /// when that ends.
     async fn fenced<T>(&self, request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, WriteError> {
         let Writer { fence, standstill, .. } = self.writer;
-        let request = standstill.unless_since(self.judged_at, request);
-        Ok(fence.while_open(request).await.ok_or(WriteError::NotLeading)?.ok_or(WriteError::StoodStill)??)
+        let request = standstill.unless_since(self.order.judged_at, request);
+        let answer = match self.order.needs_lead {
+            true => fence.while_open(request).await.ok_or(WriteError::NotLeading)?,
+            false => request.await,
+        };
+        Ok(answer.ok_or(WriteError::StoodStill)??)
     }
 }
 

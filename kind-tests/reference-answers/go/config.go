@@ -24,6 +24,7 @@ type proberConfig struct {
 	DependentResourceInfos      []dependent      `json:"dependentResourceInfos"`
 	ScaleUpStabilization        *metav1.Duration `json:"scaleUpStabilization"`
 	RestoreOnlyHeldDown         *bool            `json:"restoreOnlyHeldDown"`
+	StandbyProtects             *bool            `json:"standbyProtects"`
 }
 
 type dependent struct {
@@ -106,6 +107,7 @@ func prober(text string) (any, error) {
 		"nodeLeaseFailureFraction":    bits(config.NodeLeaseFailureFraction, 0.6),
 		"scaleUpStabilization":        nanos(config.ScaleUpStabilization, 0),
 		"restoreOnlyHeldDown":         config.RestoreOnlyHeldDown != nil && *config.RestoreOnlyHeldDown,
+		"standbyProtects":             config.StandbyProtects == nil || *config.StandbyProtects,
 		"dependents":                  dependents,
 	}
 	return value, errors.Join(problems...)

@@ -52,6 +52,12 @@ pub const ROOT: &[Key] = &[
         "false",
         "Restore only what the watchdog took down, and not whatever is configured and found at 0. Not in the Go original",
     ),
+    key(
+        "standbyProtects",
+        "true or false",
+        "true",
+        "Let a replica that does not lead protect when the leader has not acted in time. Not in the Go original",
+    ),
     key("dependentResourceInfos", "a list of at least one", "", "What is scaled; no resource twice"),
 ];
 

@@ -46,7 +46,8 @@ pub(super) fn config(root: &Object<'_>) -> Option<Config> {
         "a number above 0 and at most 1",
     );
     let scale_up_stabilization = delay(root.field("scaleUpStabilization"), Duration::ZERO);
-    let restore_only_held_down = boolean(root.field("restoreOnlyHeldDown"));
+    let restore_only_held_down = boolean(root.field("restoreOnlyHeldDown"), false);
+    let standby_protects = boolean(root.field("standbyProtects"), true);
     let dependents = dependents(root.field("dependentResourceInfos"));
     Some(Config {
         kubeconfig_secret_name: kubeconfig_secret_name?,
@@ -58,6 +59,7 @@ pub(super) fn config(root: &Object<'_>) -> Option<Config> {
         node_lease_failure_fraction: node_lease_failure_fraction?,
         scale_up_stabilization: scale_up_stabilization?,
         restore_only_held_down: restore_only_held_down?,
+        standby_protects: standby_protects?,
         dependents: dependents?,
     })
 }
@@ -86,7 +88,7 @@ fn dependent(item: &Value<'_>) -> Option<Dependent> {
     let entry = item.object_or_empty()?;
     entry.warn_of_unknown(keys::DEPENDENT);
     let resource = resource(entry.field("ref"));
-    let optional = boolean(entry.field("optional"));
+    let optional = boolean(entry.field("optional"), false);
     let scale_up = scale(entry.field("scaleUp"));
     let scale_down = scale(entry.field("scaleDown"));
     Some(Dependent { resource: resource?, optional: optional?, scale_up: scale_up?, scale_down: scale_down? })
@@ -127,8 +129,8 @@ fn or_default<'d, T>(field: Value<'d>, default: T, read: impl FnOnce(&Value<'d>)
     if field.is_absent() { Some(default) } else { read(&field) }
 }
 
-fn boolean(field: Value<'_>) -> Option<bool> {
-    or_default(field, false, Value::boolean)
+fn boolean(field: Value<'_>, default: bool) -> Option<bool> {
+    or_default(field, default, Value::boolean)
 }
 
 fn number(field: Value<'_>, default: f64, fits: impl FnOnce(f64) -> bool, expected: &str) -> Option<f64> {

@@ -20,6 +20,7 @@ impl Config {
             "nodeLeaseFailureFraction": self.node_lease_failure_fraction,
             "scaleUpStabilization": shown(self.scale_up_stabilization),
             "restoreOnlyHeldDown": self.restore_only_held_down,
+            "standbyProtects": self.standby_protects,
             "dependentResourceInfos": self.dependents.iter().map(dependent).collect::<Vec<_>>(),
         })
     }
@@ -51,7 +52,12 @@ mod tests {
     fn what_is_shown_is_a_config_file_of_the_same_meaning() {
         let file = include_str!("../../../config/prober.yaml");
         let config = Config::parse(file).expect("Gardener's own").config;
-        let config = Config { scale_up_stabilization: Duration::from_secs(90), restore_only_held_down: true, ..config };
+        let config = Config {
+            scale_up_stabilization: Duration::from_secs(90),
+            restore_only_held_down: true,
+            standby_protects: false,
+            ..config
+        };
         let again = Config::parse(&config.to_json().to_string()).expect("JSON is YAML").config;
         assert_eq!(again, config);
     }

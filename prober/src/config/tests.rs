@@ -47,6 +47,7 @@ fn what_is_left_out_has_the_defaults_of_the_reference() {
     assert_eq!(config.node_monitor_grace, 40 * SECOND);
     assert_eq!(config.scale_up_stabilization, Duration::ZERO);
     assert!(!config.restore_only_held_down);
+    assert!(config.standby_protects);
     assert_eq!(config.dependents.len(), 3);
     for dependent in &config.dependents {
         assert!(!dependent.optional);

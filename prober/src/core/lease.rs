@@ -2,17 +2,18 @@
 //!
 //! A stamp alone can be believed only if the node's clock agrees with ours. Watching the stamp *change* tells more: the
 //! renewal happened between the look that still showed the old value and the one that showed the new. The smallest
-//! distance ever seen between a stamp and the moment we first saw it, the `offset`, says how far the clocks are apart.
+//! distance seen between a stamp and the moment we first saw it, the `offset`, says how far the clocks are apart. It grows slowly, so
+//! that clocks that drift or were put back unseen are forgiven in minutes.
 //!
-//! A stamp is *doubted* for a beat and a tolerance when it was never seen to change, or when it came from further back
-//! than a beat explains: either its node died soon after that renewal, or its clock was just put back, and only a live
-//! node renews again in that time.
+//! A stamp is *doubted* for a beat and a tolerance when it was never seen to change, when it came from further back
+//! than a beat explains, or when it shows that the node's clock has stepped: either its node died soon after that renewal, or its clock
+//! was just put back, and only a live node renews again in that time.
 
 mod list;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-pub use self::list::{LeaseList, LeaseRecord};
+pub use self::list::{LeaseList, LeaseRecord, LeaseUid};
 use super::moment::{Look, Moment};
 use super::sorted::position;
 
@@ -20,6 +21,9 @@ use super::sorted::position;
 const DEFAULT_BEAT: TimeDelta = TimeDelta::seconds(10);
 /// How far an observed offset may be off for reasons other than a differing clock (D-21).
 const TOLERANCE: TimeDelta = TimeDelta::seconds(1);
+/// `offset` grows by one part in so many of the time between two changes (D-21): three times what crystals and ntpd do to clocks, so that
+/// a clock that was put back by 10 s is forgiven in 50 minutes, and a verdict comes 1.6 s late at most for it.
+const FORGIVEN_IN: i32 = 300;
 
 /// The shoot's `nodeMonitorGracePeriod` and what follows from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,8 +51,29 @@ impl Grace {
         self.threshold() - self.0 / 4 - TOLERANCE
     }
 
+    /// How long kubelets may take to renew once they can, by the interval of their renewals and the tolerance.
+    fn beat_and_tolerance(self, lease_duration_seconds: Option<i32>) -> TimeDelta {
+        self.beat(lease_duration_seconds) + TOLERANCE
+    }
+
+    /// How far apart the complete looks around one without an answer may lie so that the silence of all leases cannot be the API
+    /// server's own (D-54): what is left of the threshold after the time in which kubelets renew, 0.7 of a beat beyond a whole one.
+    pub fn longest_silence(self) -> TimeDelta {
+        self.threshold() - self.beat(None) * 17 / 10 - TOLERANCE
+    }
+
+    /// While anything is held down, looks are at most so far apart (D-53).
+    pub fn recovery_gap(self) -> TimeDelta {
+        self.beat(None) / 2
+    }
+
+    /// A share of the grace, in ten-thousandths, but at most `longest`.
+    pub fn share(self, ten_thousandths: i32, longest: TimeDelta) -> TimeDelta {
+        longest.min(TimeDelta::nanoseconds(self.0.num_nanoseconds().unwrap_or(i64::MAX) / 10_000 * i64::from(ten_thousandths)))
+    }
+
     /// The interval of a kubelet's renewals: a quarter of the lease's own duration, at most a quarter of the grace.
-    fn beat(self, lease_duration_seconds: Option<i32>) -> TimeDelta {
+    pub fn beat(self, lease_duration_seconds: Option<i32>) -> TimeDelta {
         let own = match lease_duration_seconds {
             Some(seconds) if seconds > 0 => TimeDelta::milliseconds(i64::from(seconds) * 250),
             _ => DEFAULT_BEAT,
@@ -72,19 +97,19 @@ pub enum LeaseState {
 #[derive(Clone, Debug, PartialEq)]
 pub struct LeaseClock {
     stamp: DateTime<Utc>,
-    /// `stamp` on our clock, converted once, when the value was first seen.
+    /// `stamp` on our clock, converted once, when the value was first seen; after a step of the node's clock, the look before that.
     placed: Moment,
     /// When we first saw `stamp`.
     seen: Moment,
-    /// The last look that showed `stamp`.
-    looked: Moment,
     /// The smallest `seen - placed` over the values seen.
     offset: TimeDelta,
+    duration_seconds: Option<i32>,
     /// Whether the stamp was ever seen to change.
     changed: bool,
     /// Whether `stamp` may be misplaced.
     doubted: bool,
-    duration_seconds: Option<i32>,
+    /// Whether `stamp` showed that the node's clock has stepped.
+    stepped: bool,
 }
 
 impl LeaseClock {
@@ -95,36 +120,39 @@ impl LeaseClock {
             stamp,
             placed,
             seen: look.received,
-            looked: look.sent,
             offset: look.received - placed,
+            duration_seconds,
             changed: false,
             doubted: true,
-            duration_seconds,
+            stepped: false,
         }
     }
 
-    /// Takes in what a further look shows.
-    pub fn observe(&mut self, look: &Look, stamp: DateTime<Utc>, duration_seconds: Option<i32>, grace: Grace) {
+    /// Takes in what a further look shows; `before` is when the look was sent that showed the lease last.
+    pub fn observe(&mut self, look: &Look, before: Moment, stamp: DateTime<Utc>, duration_seconds: Option<i32>, grace: Grace) {
         self.duration_seconds = duration_seconds;
-        if stamp != self.stamp {
-            let placed = look.place(stamp);
-            let distance = look.received - placed;
-            let smallest = self.offset.min(distance);
-            let stepped = if self.clocks_agree(smallest, grace) {
-                placed < self.looked - self.beat_and_tolerance(grace)
-            } else {
-                placed + smallest < self.looked - TOLERANCE
-            };
-            self.offset = if stepped { distance } else { smallest };
-            self.doubted = distance - self.offset > self.beat_and_tolerance(grace);
-            (self.stamp, self.placed, self.seen, self.changed) = (stamp, placed, look.received, true);
+        if stamp == self.stamp {
+            return;
         }
-        self.looked = look.sent;
+        let placed = look.place(stamp);
+        let distance = look.received - placed;
+        let smallest = distance.min(self.offset + (look.received - self.seen) / FORGIVEN_IN);
+        let beat_and_tolerance = grace.beat_and_tolerance(duration_seconds);
+        self.stepped = if self.clocks_agree(smallest, grace) {
+            placed < before - beat_and_tolerance
+        } else {
+            placed + smallest < before - TOLERANCE
+        };
+        self.offset = if self.stepped { distance } else { smallest };
+        self.doubted = self.stepped || distance - self.offset > beat_and_tolerance;
+        // As late as it can have been in the worst case: this may be the last renewal before an outage.
+        self.placed = if self.stepped { before } else { placed };
+        (self.stamp, self.seen, self.changed) = (stamp, look.received, true);
     }
 
     /// When the lease was renewed last, on our clock.
     pub fn renewed(&self, grace: Grace) -> Moment {
-        if self.clocks_differ(grace) { self.placed + self.offset } else { self.placed.min(self.seen) }
+        if self.clocks_differ(grace) && !self.stepped { self.placed + self.offset } else { self.placed.min(self.seen) }
     }
 
     /// How far the node's clock is behind ours (negative: ahead), beyond what the beat and the tolerance explain; zero
@@ -133,11 +161,11 @@ impl LeaseClock {
         if self.clocks_differ(grace) { self.offset } else { TimeDelta::zero() }
     }
 
-    /// What the lease is at `now`.
-    pub fn state(&self, now: Moment, grace: Grace) -> LeaseState {
+    /// What the lease is at `now`; silence counts from a beat and the tolerance after `answering` on (D-54).
+    pub fn state(&self, now: Moment, answering: Moment, grace: Grace) -> LeaseState {
         if self.renewed(grace) + grace.threshold() > now {
             LeaseState::Valid
-        } else if now < self.certain_from(grace) {
+        } else if now < self.certain_from(answering, grace) {
             LeaseState::Undecided
         } else {
             LeaseState::Expired
@@ -145,21 +173,23 @@ impl LeaseClock {
     }
 
     /// The earliest moment at which this lease counts as expired unless it is renewed.
-    pub fn expires(&self, grace: Grace) -> Moment {
-        (self.renewed(grace) + grace.threshold()).max(self.certain_from(grace))
+    pub fn expires(&self, answering: Moment, grace: Grace) -> Moment {
+        (self.renewed(grace) + grace.threshold()).max(self.certain_from(answering, grace))
+    }
+
+    /// Whether it is certain that the lease has not been renewed for `span`.
+    pub fn is_silent_for(&self, span: TimeDelta, now: Moment, answering: Moment, grace: Grace) -> bool {
+        self.renewed(grace) + span <= now && self.certain_from(answering, grace) <= now
     }
 
     /// From when on an unchanged stamp is believed.
-    fn certain_from(&self, grace: Grace) -> Moment {
-        if self.doubted { self.seen + self.beat_and_tolerance(grace) } else { self.seen }
-    }
-
-    fn beat_and_tolerance(&self, grace: Grace) -> TimeDelta {
-        grace.beat(self.duration_seconds) + TOLERANCE
+    fn certain_from(&self, answering: Moment, grace: Grace) -> Moment {
+        let watched = if self.doubted { self.seen.max(answering) } else { answering };
+        (watched + grace.beat_and_tolerance(self.duration_seconds)).max(self.seen)
     }
 
     fn clocks_agree(&self, offset: TimeDelta, grace: Grace) -> bool {
-        -TOLERANCE <= offset && offset <= self.beat_and_tolerance(grace)
+        -TOLERANCE <= offset && offset <= grace.beat_and_tolerance(self.duration_seconds)
     }
 
     /// Known only from changes: one stamp alone may simply be old.
@@ -175,11 +205,14 @@ pub struct LeaseBook {
     without_renew_time: usize,
     /// Which look is the last; it may come round.
     look: u32,
+    /// When the last look was sent.
+    looked: Option<Moment>,
 }
 
 #[derive(Debug)]
 struct Line {
     name: Box<str>,
+    uid: LeaseUid,
     clock: LeaseClock,
     /// The last look that showed the lease.
     look: u32,
@@ -190,25 +223,27 @@ impl LeaseBook {
     pub fn observe<'a>(&mut self, look: &Look, leases: impl IntoIterator<Item = LeaseRecord<'a>>, grace: Grace) {
         self.without_renew_time = 0;
         self.look = self.look.wrapping_add(1);
+        let before = self.looked.replace(look.sent).unwrap_or(look.sent);
         let mut new = Vec::new();
         let mut next = 0;
-        for LeaseRecord { name, renew_time, duration_seconds } in leases {
+        for LeaseRecord { name, uid, renew_time, duration_seconds } in leases {
             let Some(stamp) = renew_time else {
                 self.without_renew_time += 1;
                 continue;
             };
+            let first_sight = || LeaseClock::new(look, stamp, duration_seconds);
             let Some(at) = self.position(name, next) else {
-                new.push(Line { name: name.into(), clock: LeaseClock::new(look, stamp, duration_seconds), look: self.look });
+                new.push(Line { name: name.into(), uid, clock: first_sight(), look: self.look });
                 continue;
             };
             let line = &mut self.lines[at];
-            if line.look == self.look {
-                // No honest list names a lease twice: what is known of it is worth nothing.
-                line.clock = LeaseClock::new(look, stamp, duration_seconds);
+            if line.look == self.look || line.uid != uid {
+                // No honest list names a lease twice, and one that was made again is another: what was known of it is worth nothing.
+                (line.uid, line.clock) = (uid, first_sight());
             } else {
-                line.clock.observe(look, stamp, duration_seconds, grace);
-                line.look = self.look;
+                line.clock.observe(look, before, stamp, duration_seconds, grace);
             }
+            line.look = self.look;
             next = at + 1;
         }
         self.lines.retain(|line| line.look == self.look);

@@ -1,6 +1,6 @@
 //! May a shoot be probed (rules 33 to 36)?
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::verdict::PoolConditions;
 use crate::gardener::{OperationState, OperationType, Shoot};
@@ -105,6 +105,15 @@ pub fn lifecycle(shoot: &Shoot) -> Lifecycle {
         OperationType::Migrate | OperationType::Other => false,
     });
     if ready { Lifecycle::Probe(settings(shoot)) } else { Lifecycle::Wait(WaitReason::NotYetReconciled) }
+}
+
+/// Whether the last operation on a shoot is over for longer than `delay`, so that it is in operation rather than being made (D-51). `now`
+/// is by our clock; what is absent or in the future tells nothing.
+pub fn is_in_operation(shoot: &Shoot, delay: TimeDelta, now: DateTime<Utc>) -> bool {
+    shoot.status.last_operation.as_ref().is_some_and(|operation| {
+        let over = matches!(operation.state, OperationState::Succeeded | OperationState::Failed | OperationState::Aborted);
+        over && operation.last_update_time.is_some_and(|updated| updated <= now && now - updated > delay)
+    })
 }
 
 /// The settings of a shoot, also of one that waits: a running probe takes them up.

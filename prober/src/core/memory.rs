@@ -1,6 +1,7 @@
 //! Replica memory: what a dependent's replicas and annotations say, and the one write that follows (D-29 to D-33).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::verdict::Scope;
 
@@ -24,6 +25,48 @@ pub struct Observed {
     pub ready: i32,
     /// Our annotations, as they are.
     pub marks: Marks,
+}
+
+impl Observed {
+    /// Whether it is as the other: the same resource with the same replicas and annotations of ours, whatever its pods do (D-52).
+    pub fn is_same_state(&self, other: &Self) -> bool {
+        (&self.uid, self.replicas, &self.marks) == (&other.uid, other.replicas, &other.marks)
+    }
+
+    /// Whether this is certain to be an older state of the resource than `other`. Kubernetes' own storage numbers its versions.
+    pub fn is_older_than(&self, other: &Self) -> bool {
+        let number = |observed: &Self| observed.resource_version.parse::<u64>().ok();
+        self.uid == other.uid && matches!((number(self), number(other)), (Some(this), Some(other)) if this < other)
+    }
+
+    /// How it is once `write` was made.
+    pub fn written(&self, write: &Write, resource_version: String) -> Self {
+        let mut written = Self { resource_version, ..self.clone() };
+        match &write.memory {
+            Some(Mark::Set(value)) => written.marks.replicas = Some(value.clone()),
+            Some(Mark::Remove) => written.marks.replicas = None,
+            None => {}
+        }
+        if let Some(marker) = &write.marker {
+            written.marks.held_down = *marker != Mark::Remove;
+        }
+        written.replicas = write.replicas.unwrap_or(written.replicas);
+        written
+    }
+}
+
+/// What can be said of one dependent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Sighting {
+    /// Nothing: the seed's view of it is not filled, or has been broken for too long (D-27).
+    #[default]
+    Unknown,
+    /// Its kind does not exist.
+    NoSuchKind,
+    /// It does not exist.
+    Absent,
+    /// How it is.
+    Present(Arc<Observed>),
 }
 
 /// Our annotations on a resource.
@@ -97,13 +140,15 @@ fn hands_off(observed: &Observed) -> Option<Write> {
 }
 
 /// The write that takes a resource to 0 and remembers its replicas; none when there is nothing to do.
-/// A valid memory under a marker is never overwritten (D-31), and 0 is never remembered.
+/// A valid memory under a marker is never overwritten (D-31), and 0 is never remembered. A marker that somebody took from what is at 0
+/// with a valid memory is set again, as a late patch of a Go replica's can do.
 pub fn scale_down(observed: &Observed) -> Option<Write> {
     if observed.marks.ignored {
         return hands_off(observed);
     }
     if observed.replicas <= 0 {
-        return None;
+        let lost = !observed.marks.held_down && observed.marks.remembered().is_some();
+        return lost.then(|| Write { marker: Some(Mark::Set(String::new())), ..Write::default() });
     }
     let remembered = observed.marks.held_down && observed.marks.remembered().is_some();
     Some(Write {

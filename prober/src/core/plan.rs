@@ -35,11 +35,11 @@ impl Direction {
     }
 }
 
-/// The dependents by ascending level: those of one level go side by side, and each level comes after all earlier ones.
-pub fn levels(dependents: &[Dependent], direction: Direction) -> Vec<Vec<&Dependent>> {
-    let mut levels: BTreeMap<i32, Vec<&Dependent>> = BTreeMap::new();
-    for dependent in dependents {
-        levels.entry(direction.info(dependent).level).or_default().push(dependent);
+/// The places of the dependents by ascending level: those of one level go side by side, and each level comes after all earlier ones.
+pub fn levels(dependents: &[Dependent], direction: Direction) -> Vec<Vec<usize>> {
+    let mut levels: BTreeMap<i32, Vec<usize>> = BTreeMap::new();
+    for (at, dependent) in dependents.iter().enumerate() {
+        levels.entry(direction.info(dependent).level).or_default().push(at);
     }
     levels.into_values().collect()
 }
@@ -47,12 +47,11 @@ pub fn levels(dependents: &[Dependent], direction: Direction) -> Vec<Vec<&Depend
 /// How much earlier than kube-controller-manager the last write is sent: its pod needs time to end (D-35).
 const HEAD_START: TimeDelta = TimeDelta::seconds(3);
 
-/// Until when a later level of a scale-down may wait for an earlier one: shortly before the oldest candidate that has
-/// not yet reached its full grace does. None when all have reached it: then nothing waits any more.
-pub fn neat_until<'a>(candidates: impl IntoIterator<Item = &'a LeaseClock>, now: Moment, grace: Grace) -> Option<Moment> {
+/// The ordering deadline: until when a later level of a scale-down may wait for an earlier one. It is shortly before the oldest candidate
+/// that has not yet reached its full grace does. None when all have reached it: then nothing waits any more.
+pub fn ordering_deadline<'a>(candidates: impl IntoIterator<Item = &'a LeaseClock>, now: Moment, grace: Grace) -> Option<Moment> {
     let end = candidates.into_iter().map(|clock| clock.renewed(grace) + grace.period()).filter(|&end| end > now).min()?;
-    let head_start = HEAD_START.min(TimeDelta::nanoseconds(grace.period().num_nanoseconds().unwrap_or(i64::MAX) / 1000 * 75));
-    Some(end - head_start)
+    Some(end - grace.share(750, HEAD_START))
 }
 
 #[cfg(test)]

@@ -2,8 +2,15 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::lease::{Grace, LeaseBook, LeaseRecord, LeaseState};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::lease::{Grace, LeaseBook, LeaseRecord, LeaseState, LeaseUid};
+use super::lifecycle::ShootSettings;
+use super::memory::{Observed, Sighting};
 use super::moment::{Look, Moment};
+use super::shoot::{Options, Surroundings};
+use crate::config::{Config, Dependent, ResourceRef, ScaleInfo};
 
 /// Kubernetes' default before 1.32, with which a lease expires after 30 s.
 pub const GRACE: Grace = Grace::new(TimeDelta::seconds(40));
@@ -33,7 +40,7 @@ pub fn look(seconds: f64) -> Look {
 
 /// A kubelet's lease with this stamp.
 pub fn lease(name: &str, renewed: f64) -> LeaseRecord<'_> {
-    LeaseRecord { name, renew_time: Some(wall(renewed)), duration_seconds: Some(40) }
+    LeaseRecord { name, uid: LeaseUid::default(), renew_time: Some(wall(renewed)), duration_seconds: Some(40) }
 }
 
 /// Leases that are in these states at [`JUDGED`].
@@ -53,3 +60,48 @@ pub fn book<'a>(leases: impl IntoIterator<Item = (&'a str, LeaseState)>) -> Leas
     book.observe(&look(JUDGED), shown(last), GRACE);
     book
 }
+
+/// A Deployment that is scaled without delay, with its levels on the way up and down.
+pub fn dependent(name: &str, up: i32, down: i32) -> Dependent {
+    let info = |level| ScaleInfo { level, initial_delay: Duration::ZERO, timeout: Duration::from_secs(30) };
+    let resource = ResourceRef { api_version: "apps/v1".into(), kind: "Deployment".into(), name: name.into() };
+    Dependent { resource, optional: false, scale_up: info(up), scale_down: info(down) }
+}
+
+/// A resource that runs, as the API server first shows it.
+pub fn running(replicas: i32) -> Observed {
+    Observed { uid: "uid".into(), resource_version: "1".into(), replicas, ready: replicas, ..Observed::default() }
+}
+
+/// The surroundings of a shoot whose replica leads and knows its seed; all dependents run. Gardener's intervals.
+pub fn around(dependents: impl IntoIterator<Item = Dependent>) -> Surroundings {
+    let config = Config {
+        kubeconfig_secret_name: "secret".into(),
+        probe_interval: Duration::from_secs(30),
+        initial_delay: Duration::from_secs(30),
+        probe_timeout: Duration::from_secs(30),
+        backoff_jitter_factor: 0.2,
+        node_monitor_grace: Duration::from_secs(40),
+        node_lease_failure_fraction: 0.6,
+        scale_up_stabilization: Duration::ZERO,
+        restore_only_held_down: false,
+        standby_protects: true,
+        dependents: dependents.into_iter().collect(),
+    };
+    Surroundings {
+        options: Options::from(&config),
+        sightings: config.dependents.iter().map(|_| Sighting::Present(Arc::new(running(1)))).collect(),
+        config: Arc::new(config),
+        settings: ShootSettings::default(),
+        leads: true,
+        seed_since: Some(Moment::START),
+        is_ours: true,
+        paused: Some(false),
+        resumed: Moment::START,
+        spread: TimeDelta::seconds(1),
+        chance: 0.5,
+    }
+}
+
+/// Since so long before anything else the API server has answered.
+pub const LONG_AGO: Moment = Moment::since_start(TimeDelta::days(-1));

@@ -34,9 +34,10 @@ pub fn verdict_possible<'a>(
     leases: impl IntoIterator<Item = &'a LeaseClock>,
     candidates_known: bool,
     fraction: f64,
+    answering: Moment,
     grace: Grace,
 ) -> Option<Moment> {
-    let mut expiries: Vec<Moment> = leases.into_iter().map(|clock| clock.expires(grace)).collect();
+    let mut expiries: Vec<Moment> = leases.into_iter().map(|clock| clock.expires(answering, grace)).collect();
     let count = failing_count(if candidates_known { expiries.len() } else { 2 }, fraction)?;
     if expiries.len() < count.max(2) {
         return None;

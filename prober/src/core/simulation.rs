@@ -1,31 +1,42 @@
-//! The lease clock, the verdict and the schedule together, over hours of simulated time: nodes with clocks of their own,
-//! outages at random moments, steps of clocks, gaps in probing, restarts.
+//! The machine itself over hours of simulated time: nodes with clocks of their own, that step and drift, answers and renewals that are
+//! slow, looks that fail, API servers that are away for everyone, outages at random moments, starts in the midst of one.
 //!
-//! What must come out: no healthy shoot is ever scaled down; without skew a scale-down is late by nothing but the
-//! millisecond of the schedule; after a restart in mid-outage nothing is scaled up.
+//! What must come out: no healthy shoot is scaled down, and no outage is seen late but for what the lease clock gives (D-21, D-54).
+//! `cargo test --package prober --lib core::simulation -- --nocapture` prints the figures; with `MODEL=long` each comes from 100 runs a
+//! size of shoot instead of 12.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use std::ops::Range;
+use std::sync::Arc;
+
+use chrono::TimeDelta;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use super::lease::{Grace, LeaseBook, LeaseRecord};
+use super::lease::{LeaseList, LeaseRecord, LeaseUid};
 use super::moment::{Look, Moment};
-use super::schedule::{Outlook, next_look, verdict_possible};
-use super::verdict::{BackedNodes, Candidates, NodeRecord, PoolConditions, Verdict, nodes_matter};
+use super::scene::{around, dependent, span, wall};
+use super::shoot::{Action, Input, LookFailure, Shoot, Start, Surroundings};
+use super::verdict::{BackedNodes, NodeRecord, Verdict};
 
-const GRACE: Grace = Grace::new(TimeDelta::seconds(40));
-const FRACTION: f64 = 0.6;
+const GRACE_S: f64 = 40.0;
 const BEAT_S: f64 = 10.0;
 const THRESHOLD_S: f64 = 30.0;
-const INTERVAL_S: f64 = 30.0;
-const JITTER: f64 = 0.2;
 
-/// Seconds of true time; the prober's monotonic clock and wall clock are both true here, the nodes' need not be.
+/// Seconds of true time; the prober's own monotonic clock is true here.
 type Seconds = f64;
 
-struct Node {
-    phase: Seconds,
-    skew: Seconds,
+/// How far a node's clock is off, of a number from 0 to 1 drawn for it.
+type Skew = fn(f64) -> f64;
+
+/// Who is away, and for how long.
+#[derive(Clone, Debug)]
+enum Away {
+    Never,
+    /// For so long, at a random moment.
+    Once(Seconds),
+    /// For 8 to 15 s every 2 to 8 s, for four minutes.
+    Flapping,
+    During(Range<Seconds>),
 }
 
 #[derive(Clone)]
@@ -33,18 +44,26 @@ struct World {
     nodes: usize,
     /// The first so many nodes carry a condition that excludes them.
     excluded: usize,
-    skew: std::ops::RangeInclusive<Seconds>,
-    /// How fast the nodes' clocks run away from ours, in seconds a second.
+    skew: Skew,
+    step: Option<(Seconds, Seconds)>,
     drift: f64,
     /// When the nodes lose the way to the API server.
     cut: Option<Seconds>,
-    /// When the nodes' clocks step, and by how much.
-    step: Option<(Seconds, Seconds)>,
-    /// From when to when no probe can be made.
-    gaps: Vec<(Seconds, Seconds)>,
+    /// From when to when no look is made.
+    gaps: Vec<Range<Seconds>>,
+    away: Away,
+    /// Whether the prober stands still while the API server is away.
+    frozen: bool,
+    /// The share of looks that fail.
+    flaky: f64,
     initial_delay: Seconds,
-    /// How long a look takes.
-    takes: Seconds,
+    /// How far our own wall clock is off.
+    ours: Seconds,
+    /// The longest that an answer takes.
+    slow: Seconds,
+    /// Beats are stretched by up to this share, and renewals delayed by up to so many seconds.
+    jitter: f64,
+    lag: Seconds,
     until: Seconds,
 }
 
@@ -53,266 +72,330 @@ impl Default for World {
         Self {
             nodes: 3,
             excluded: 0,
-            skew: 0.0..=0.0,
+            skew: |_| 0.0,
+            step: None,
             drift: 0.0,
             cut: None,
-            step: None,
             gaps: vec![],
+            away: Away::Never,
+            frozen: false,
+            flaky: 0.0,
             initial_delay: 30.0,
-            takes: 0.0,
-            until: 1800.0,
+            ours: 0.0,
+            slow: 0.0,
+            jitter: 0.0,
+            lag: 0.0,
+            until: 1200.0,
         }
     }
 }
 
+/// The renewals of one node: when the API server took each, and its stamp.
+struct Node {
+    name: String,
+    renewals: Vec<(Seconds, Seconds)>,
+    next: usize,
+}
+
+impl Node {
+    fn stamp(&mut self, t: Seconds) -> Seconds {
+        while self.renewals.get(self.next + 1).is_some_and(|(taken, _)| *taken <= t) {
+            self.next += 1;
+        }
+        self.renewals[self.next].1
+    }
+
+    fn last_renewal(&self) -> Seconds {
+        self.renewals[self.renewals.len() - 1].0
+    }
+}
+
+#[derive(Default)]
 struct Run {
     down: Option<Seconds>,
     up: Option<Seconds>,
-    /// When the verdict could first fall, by the true times of the last renewals.
-    possible: Option<Seconds>,
     looks: usize,
     ended: Seconds,
+    /// When the candidates were renewed last, oldest first.
+    last: Vec<Seconds>,
+}
+
+impl Run {
+    /// How late the scale-down was after the moment at which it was possible.
+    fn late(&self) -> Seconds {
+        let needed =
+            (1..=self.last.len()).find(|&count| count as f64 / self.last.len() as f64 >= 0.6).expect("60 % of something");
+        self.down.unwrap_or(self.ended) - self.last[needed - 1] - THRESHOLD_S
+    }
+
+    /// Whether kube-controller-manager gave up a node first.
+    fn is_lost(&self) -> bool {
+        self.down.unwrap_or(self.ended) > self.last[0] + GRACE_S
+    }
 }
 
 impl World {
     fn run(&self, seed: u64) -> Run {
         let mut rng = StdRng::seed_from_u64(seed);
-        let nodes: Vec<Node> = (0..self.nodes)
-            .map(|_| Node { phase: rng.random_range(0.0..BEAT_S), skew: rng.random_range(self.skew.clone()) })
-            .collect();
-        let names: Vec<String> = (0..self.nodes).map(|i| format!("node-{i}")).collect();
-        let machines: BackedNodes = names.iter().map(String::as_str).collect();
-        let records: Vec<NodeRecord> = names
-            .iter()
-            .enumerate()
-            .map(|(i, name)| NodeRecord { name: name.clone(), not_managed_by_mcm: i < self.excluded, ..NodeRecord::default() })
-            .collect();
-        let mut run = Run { down: None, up: None, possible: self.possible(&nodes), looks: 0, ended: self.until };
-        let mut book = LeaseBook::default();
-        let mut t = rng.random_range(0.0..=self.initial_delay / 2.0);
+        let away = self.away(&mut rng);
+        let mut nodes: Vec<Node> = (0..self.nodes).map(|number| self.node(number, &away, &mut rng)).collect();
+        let machines: Arc<BackedNodes> = Arc::new(nodes.iter().map(|node| node.name.as_str()).collect());
+        let record = |(number, node): (usize, &Node)| NodeRecord {
+            name: node.name.clone(),
+            not_managed_by_mcm: number < self.excluded,
+            ..NodeRecord::default()
+        };
+        let records: Vec<NodeRecord> = nodes.iter().enumerate().map(record).collect();
+        let mut last: Vec<Seconds> = nodes[self.excluded..].iter().map(Node::last_renewal).collect();
+        last.sort_by(f64::total_cmp);
+        let mut run = Run { last, ended: self.until, ..Run::default() };
+
+        let mut around = around([dependent("machine-controller-manager", 0, 0)]);
+        Arc::make_mut(&mut around.config).initial_delay = std::time::Duration::from_secs_f64(self.initial_delay);
+        around.chance = rng.random();
+        let start = Start { eligible: Moment::START, in_operation: false, dry_run: false };
+        let mut shoot = Shoot::new(start, &around, Moment::START);
+        let mut t = 0.0;
+        let mut idle = 0;
         while t < self.until {
-            run.looks += 1;
-            let now = moment(t);
-            let received = moment(t + self.takes);
-            let look = Look { sent: now, received, wall: wall(t + self.takes) };
-            let leases = nodes.iter().zip(&names).map(|(node, name)| LeaseRecord {
-                name,
-                renew_time: Some(wall(self.stamp(node, t))),
-                duration_seconds: Some(40),
-            });
-            book.observe(&look, leases, GRACE);
-            let allowed = Candidates::by_machines(&book, &machines);
-            let listed = nodes_matter(allowed.tally(now, GRACE), true);
-            let candidates =
-                if listed { Candidates::by_nodes(&book, &machines, &records, &PoolConditions::default()) } else { allowed };
-            let verdict = candidates.tally(now, GRACE).verdict(FRACTION);
-            if t >= self.initial_delay {
-                match verdict {
-                    Verdict::ScaleDown => {
+            around.chance = rng.random();
+            let mut pending = shoot.input(Input::Woken, &around, at(t));
+            while let Some(action) = pending.pop() {
+                let more = match action {
+                    Action::Look => {
+                        run.looks += 1;
+                        if self.frozen
+                            && let Some(away) = away.iter().find(|away| away.contains(&t))
+                        {
+                            t = away.end;
+                        }
+                        if away.iter().any(|away| away.contains(&t)) || rng.random::<f64>() < self.flaky {
+                            shoot.input(Input::Failed(LookFailure::Unanswered), &around, at(t))
+                        } else {
+                            let takes = rng.random::<f64>() * self.slow;
+                            let look = Look { sent: at(t), received: at(t + takes), wall: wall(t + takes + self.ours) };
+                            let leases = leases(&mut nodes, t + takes / 2.0);
+                            t += takes;
+                            shoot.input(Input::Leases(look, &leases, Some(Arc::clone(&machines))), &around, at(t))
+                        }
+                    }
+                    Action::ListNodes => shoot.input(Input::Nodes(records.clone()), &around, at(t)),
+                    Action::Ask(dependent, _) => shoot.input(Input::Permitted(dependent), &around, at(t)),
+                    Action::Write(order) => {
+                        assert_eq!(order.write.replicas, Some(0));
                         (run.down, run.ended) = (Some(t), t);
                         return run;
                     }
-                    Verdict::ScaleUp(_) => run.up = run.up.or(Some(t)),
-                    Verdict::Hold(_) => {}
-                }
+                    Action::Report(_) => {
+                        let up = shoot.finding().is_some_and(|finding| matches!(finding.verdict, Verdict::ScaleUp(_)));
+                        run.up = run.up.or((up && t >= self.initial_delay).then_some(t));
+                        vec![]
+                    }
+                    action => unreachable!("{action:?}"),
+                };
+                pending.extend(more);
             }
-            let next = next_look(&Outlook {
-                now: received,
-                judged_at: now,
-                interval: span(INTERVAL_S * (1.0 + rng.random_range(0.0..JITTER))),
-                verdict_possible: verdict_possible(candidates.clocks(), listed, FRACTION, GRACE),
-                doubt_from: Some(now + GRACE.longest_gap()),
-                awaited: Some(moment(self.initial_delay) + TimeDelta::milliseconds(1)),
-                failure: None,
-            });
-            assert!(next > now && next >= received, "the schedule must go on, or it is a hot loop");
-            t = seconds(next);
-            for &(from, to) in &self.gaps {
-                if (from..to).contains(&t) {
-                    t = to;
-                }
+            let next = shoot.next().map_or(self.until, |next| next.elapsed_since_start().as_seconds_f64());
+            idle = if next > t { 0 } else { idle + 1 };
+            assert!(idle < 3, "the schedule must go on, or it is a hot loop");
+            t = next.max(t);
+            if let Some(gap) = self.gaps.iter().find(|gap| gap.contains(&t)) {
+                t = gap.end;
             }
         }
         run
     }
 
-    fn last_renewal(&self, node: &Node, t: Seconds) -> Seconds {
-        let latest = self.cut.map_or(t, |cut| t.min(cut));
-        node.phase + BEAT_S * ((latest - node.phase) / BEAT_S).floor()
-    }
-
-    fn stamp(&self, node: &Node, t: Seconds) -> Seconds {
-        let renewed = self.last_renewal(node, t);
-        let step = self.step.filter(|(at, _)| renewed >= *at).map_or(0.0, |(_, by)| by);
-        renewed + node.skew + step + self.drift * renewed
-    }
-
-    fn possible(&self, nodes: &[Node]) -> Option<Seconds> {
-        let cut = self.cut?;
-        let mut renewals: Vec<Seconds> = nodes[self.excluded..].iter().map(|node| self.last_renewal(node, cut)).collect();
-        renewals.sort_by(f64::total_cmp);
-        let needed = (1..=renewals.len()).find(|&count| count as f64 / renewals.len() as f64 >= FRACTION)?;
-        Some(renewals[needed - 1] + THRESHOLD_S)
-    }
-
-    /// Runs the world with many seeds.
-    fn runs(&self, count: u64) -> impl Iterator<Item = Run> {
-        (0..count).map(|seed| self.run(seed))
-    }
-}
-
-fn span(seconds: Seconds) -> TimeDelta {
-    TimeDelta::microseconds((seconds * 1e6).round() as i64)
-}
-
-fn moment(t: Seconds) -> Moment {
-    Moment::START + span(t)
-}
-
-fn seconds(moment: Moment) -> Seconds {
-    moment.elapsed_since_start().num_microseconds().expect("simulated times are short") as f64 / 1e6
-}
-
-fn wall(t: Seconds) -> DateTime<Utc> {
-    DateTime::from_timestamp(1_800_000_000, 0).expect("a valid time") + span(t)
-}
-
-const SKEWS: [Seconds; 11] = [0.0, -5.0, -9.0, -12.0, -20.0, -24.0, -30.0, -60.0, 5.0, 15.0, 60.0];
-
-/// Every skew with small shoots, and with a large one.
-fn healthy(seeds: u64, change: impl Fn(World) -> World) {
-    for skew in SKEWS {
-        for (nodes, seeds) in [(2, seeds), (3, seeds), (5, seeds), (100, 1)] {
-            let world = change(World { nodes, skew: skew..=skew, ..World::default() });
-            let wrong = world.runs(seeds).filter(|run| run.down.is_some()).count();
-            assert_eq!(wrong, 0, "{wrong} of {seeds} healthy shoots of {nodes} nodes with clocks {skew} s off were scaled down");
-        }
-    }
-}
-
-#[test]
-fn a_healthy_shoot_is_never_scaled_down_whatever_its_clocks_say() {
-    healthy(40, |world| world);
-}
-
-#[test]
-fn a_healthy_shoot_is_never_scaled_down_after_gaps_in_probing() {
-    healthy(40, |world| World { gaps: vec![(600.0, 690.0), (1000.0, 1045.0)], ..world });
-}
-
-#[test]
-fn a_healthy_shoot_is_never_scaled_down_when_its_clocks_step() {
-    for step in [-60.0, -40.0, -31.0, -28.0, -25.0, -22.0, -19.0, -15.0, -10.0, -5.0, 5.0, 15.0, 30.0, 60.0] {
-        healthy(25, |world| World { step: Some((200.0, step)), until: 400.0, ..world });
-    }
-}
-
-/// What crystals do (100 ppm), what chrony and ntpd do at most to set a clock right (500 ppm), and a hundred times that.
-const DRIFTS: [f64; 6] = [-0.05, -0.0005, -0.0001, 0.0001, 0.0005, 0.05];
-
-#[test]
-fn a_healthy_shoot_is_never_scaled_down_when_its_clocks_drift() {
-    // Long enough for the offset to pass everything that the lease clock tells apart: 1 s, a beat and the threshold.
-    for drift in DRIFTS {
-        let until = (60.0 / drift.abs()).clamp(1800.0, 200_000.0);
-        for nodes in [2, 5] {
-            let world = World { nodes, drift, until, ..World::default() };
-            let wrong = world.runs(2).filter(|run| run.down.is_some()).count();
-            assert_eq!(wrong, 0, "{nodes} nodes, {drift} s a second: scaled down");
-        }
-    }
-}
-
-#[test]
-fn an_outage_of_nodes_whose_clocks_drift_is_seen_at_most_a_gap_between_looks_late() {
-    let mut rng = StdRng::seed_from_u64(7);
-    for drift in DRIFTS.into_iter().filter(|drift| drift.abs() < 0.001) {
-        for seed in 0..40 {
-            // By the last of them the clocks are up to 60 s apart.
-            let cut = rng.random_range(300.0..(60.0 / drift.abs()).min(200_000.0));
-            let run = World { nodes: 2, drift, cut: Some(cut), until: cut + 300.0, ..World::default() }.run(seed);
-            let down = run.down.expect("an outage must lead to a scale-down");
-            let late = down - run.possible.expect("there is an outage");
-            // When the last renewal is the one that shows how far the clock is off, it counts from when it was seen.
-            let gap = seconds(Moment::START + GRACE.longest_gap());
-            assert!(late <= gap, "drift {drift}, cut at {cut}: {late} s late");
-            // A clock that falls behind makes leases look older than they are: seen early, and never before it began.
-            assert!(down > cut, "drift {drift}, cut at {cut}: scaled down at {down}");
-        }
-    }
-}
-
-/// Outages at random moments: how late the scale-downs were, sorted.
-fn lateness(world: &World, count: u64) -> Vec<Seconds> {
-    let mut rng = StdRng::seed_from_u64(7);
-    let mut late: Vec<Seconds> = (0..count)
-        .map(|seed| {
-            let world = World { cut: Some(300.0 + rng.random_range(0.0..60.0)), until: 600.0, ..world.clone() };
-            let run = world.run(seed);
-            run.down.expect("an outage must lead to a scale-down") - run.possible.expect("there is an outage")
-        })
-        .collect();
-    late.sort_by(f64::total_cmp);
-    late
-}
-
-const SHOOTS: [(usize, usize, u64); 6] = [(2, 0, 100), (3, 0, 100), (5, 0, 100), (5, 2, 100), (100, 0, 4), (100, 30, 4)];
-
-#[test]
-fn without_skew_an_outage_is_seen_the_moment_it_can_be() {
-    for (nodes, excluded, seeds) in SHOOTS {
-        let late = lateness(&World { nodes, excluded, ..World::default() }, seeds);
-        assert!(late[0] >= 0.0, "{nodes} nodes: {} s early", -late[0]);
-        assert!(late[late.len() - 1] < 0.01, "{nodes} nodes, {excluded} excluded: {} s late", late[late.len() - 1]);
-    }
-}
-
-#[test]
-fn an_outage_that_becomes_visible_while_a_look_is_under_way_is_seen_by_the_next_one() {
-    for takes in [0.1, 1.0, 3.0] {
-        for (nodes, excluded, seeds) in SHOOTS {
-            let late = lateness(&World { nodes, excluded, takes, ..World::default() }, seeds);
-            assert!(late[late.len() - 1] < takes + 0.01, "{nodes} nodes, looks of {takes} s: {} s late", late[late.len() - 1]);
-        }
-    }
-}
-
-#[test]
-fn an_outage_soon_after_the_start_is_seen_the_moment_it_can_be() {
-    for (nodes, excluded, seeds) in SHOOTS {
-        for cut in [1.0, 6.0, 12.0, 20.0, 35.0] {
-            let world = World { nodes, excluded, cut: Some(cut), until: 200.0, ..World::default() };
-            for run in world.runs(seeds) {
-                let down = run.down.expect("an outage must lead to a scale-down");
-                // No write is made, and no stamp that was never seen to change is believed, before this.
-                let earliest = run.possible.expect("there is an outage").max(world.initial_delay);
-                assert!(down - earliest < 0.01, "{nodes} nodes, cut at {cut} s: {} s late", down - earliest);
+    fn away(&self, rng: &mut StdRng) -> Vec<Range<Seconds>> {
+        let begin = 600.0 + rng.random_range(0.0..19.0);
+        match &self.away {
+            Away::Never => vec![],
+            Away::Once(span) => vec![begin..begin + span],
+            Away::During(away) => vec![away.clone()],
+            Away::Flapping => {
+                let (mut away, mut t) = (vec![], begin);
+                while t < 840.0 {
+                    let end = t + rng.random_range(8.0..15.0);
+                    away.push(t..end);
+                    t = end + rng.random_range(2.0..8.0);
+                }
+                away
             }
         }
     }
-}
 
-#[test]
-fn with_skew_an_outage_is_seen_at_most_a_beat_late_and_never_early() {
-    for skew in [-3.0..=3.0, -60.0..=-60.0, 60.0..=60.0] {
-        for (nodes, excluded, seeds) in SHOOTS {
-            let late = lateness(&World { nodes, excluded, skew: skew.clone(), ..World::default() }, seeds);
-            // While clocks agree to within a beat and a second the stamp is believed, so up to 3 s of skew show here.
-            assert!(late[0] >= -3.01, "{nodes} nodes, skew {skew:?}: {} s early", -late[0]);
-            assert!(late[late.len() - 1] <= BEAT_S + 1.0, "{nodes} nodes, skew {skew:?}: {} s late", late[late.len() - 1]);
+    /// A kubelet's beat, and while the API server is away none; then within 7 s.
+    fn node(&self, number: usize, away: &[Range<Seconds>], rng: &mut StdRng) -> Node {
+        let (base, mut t) = ((self.skew)(rng.random()), -120.0 + rng.random_range(0.0..BEAT_S));
+        let skew = |t: Seconds| base + self.step.filter(|(from, _)| t >= *from).map_or(0.0, |(_, by)| by) + self.drift * t;
+        let mut renewals = vec![];
+        while t < self.until + 60.0 && self.cut.is_none_or(|cut| t <= cut) {
+            let mut taken = t + rng.random::<f64>() * self.lag;
+            while let Some(away) = away.iter().find(|away| away.contains(&taken)) {
+                t = away.end + rng.random_range(0.0..0.7 * BEAT_S);
+                taken = t;
+            }
+            if self.cut.is_none_or(|cut| taken <= cut) {
+                renewals.push((taken, t + skew(t)));
+            }
+            t = taken + BEAT_S * (1.0 + rng.random::<f64>() * self.jitter);
         }
+        Node { name: format!("node-{number:04}"), renewals, next: 0 }
     }
 }
 
-#[test]
-fn a_process_that_starts_in_mid_outage_never_scales_up_first() {
-    for initial_delay in [2.0, 30.0] {
-        let world = World { nodes: 5, cut: Some(-50.0), initial_delay, until: 200.0, ..World::default() };
-        for run in world.runs(200) {
-            let down = run.down.expect("the outage must be seen");
-            assert!(run.up.is_none_or(|up| up > down), "scaled up at {:?} in mid-outage", run.up);
-            assert!(down <= initial_delay.max(initial_delay / 2.0 + BEAT_S + 1.0) + 0.01, "down only after {down} s");
+fn leases(nodes: &mut [Node], t: Seconds) -> LeaseList {
+    let mut leases = LeaseList::default();
+    for node in nodes {
+        let renew_time = Some(wall(node.stamp(t)));
+        leases.push(LeaseRecord { name: &node.name, uid: LeaseUid::default(), renew_time, duration_seconds: Some(40) });
+    }
+    leases
+}
+
+/// As exact as the machine's own moments, and never before `t`.
+fn at(t: Seconds) -> Moment {
+    Moment::START + TimeDelta::nanoseconds((t * 1e9).ceil() as i64)
+}
+
+/// How many runs a row has for each size of shoot.
+fn runs() -> u64 {
+    if std::env::var("MODEL").is_ok_and(|form| form == "long") { 100 } else { 12 }
+}
+
+fn healthy_rows() -> Vec<(String, World)> {
+    let world = World::default;
+    let mut rows: Vec<(String, World)> = Vec::new();
+    let skews: [(i32, Skew); 10] = [
+        (-60, |_| -60.0),
+        (-30, |_| -30.0),
+        (-25, |_| -25.0),
+        (-20, |_| -20.0),
+        (-12, |_| -12.0),
+        (-5, |_| -5.0),
+        (0, |_| 0.0),
+        (5, |_| 5.0),
+        (15, |_| 15.0),
+        (60, |_| 60.0),
+    ];
+    for (skew, draw) in skews {
+        rows.push((format!("nodes' clocks {skew:+}"), World { skew: draw, ..world() }));
+    }
+    for (from, draw) in skews.into_iter().filter(|(skew, _)| [0, 15, 60, -60].contains(skew)) {
+        for by in [-60.0, -31.0, -25.0, -19.0, -10.0, -5.0, -3.0, 3.0, 10.0, 60.0] {
+            let world = World { skew: draw, step: Some((600.0, by)), ..world() };
+            rows.push((format!("nodes step {by:+} from {from:+}"), world));
         }
+    }
+    let gaps = || vec![600.0..690.0, 900.0..945.0];
+    rows.extend([
+        ("ours off by 60".into(), World { ours: 60.0, ..world() }),
+        ("ours off by -35".into(), World { ours: -35.0, ..world() }),
+        ("gaps of 90 and 45 s".into(), World { gaps: gaps(), ..world() }),
+        ("gaps, nodes -60".into(), World { gaps: gaps(), skew: |_| -60.0, ..world() }),
+        ("answers take up to 10 s".into(), World { slow: 10.0, ..world() }),
+        ("beats jitter 4 %, renewals delayed up to 9 s".into(), World { jitter: 0.04, lag: 9.0, ..world() }),
+        ("drift 1/1000".into(), World { drift: 0.001, ..world() }),
+        ("drift -1/1000".into(), World { drift: -0.001, ..world() }),
+        ("API server away at the start, 5 s".into(), World { away: Away::During(-200.0..5.0), initial_delay: 0.0, ..world() }),
+        ("API server away at the start, 40 s".into(), World { away: Away::During(-200.0..40.0), ..world() }),
+    ]);
+    for away in [10.0, 15.0, 20.0, 25.0, 30.0, 35.0, 45.0, 60.0, 90.0, 600.0] {
+        rows.push((format!("API server away for all, {away} s"), World { away: Away::Once(away), ..world() }));
+    }
+    rows.push(("API server flaps for 4 minutes (no promise)".into(), World { away: Away::Flapping, ..world() }));
+    for away in [20.0, 30.0, 45.0, 90.0] {
+        let frozen = World { away: Away::Once(away), frozen: true, ..world() };
+        rows.push((format!("frozen together with its API server, {away} s"), frozen));
+    }
+    rows
+}
+
+#[test]
+fn no_healthy_shoot_is_scaled_down_whatever_happens_to_clocks_answers_and_its_api_server() {
+    let (rows, mut simulated, mut wrong) = (healthy_rows(), 0, vec![]);
+    for (name, world) in &rows {
+        for nodes in [2, 3, 5, 30] {
+            let runs = if nodes == 30 { runs() / 4 } else { runs() };
+            simulated += runs;
+            let count =
+                (0..runs).filter(|seed| World { nodes, ..world.clone() }.run(seed * 7919 + nodes as u64).down.is_some()).count();
+            // At most 0.4 % of absences of 14 to 18 s that fall between two looks are not noticed (D-54).
+            if count > 0 {
+                wrong.push(format!("{name}, {nodes} nodes: {count} of {runs}"));
+            }
+        }
+    }
+    println!("{} kinds of trouble, {simulated} simulated lives of healthy shoots: wrongly scaled down {wrong:?}", rows.len());
+    assert!(wrong.iter().all(|row| row.contains("away for all, 15") || row.contains("no promise")), "{wrong:?}");
+}
+
+/// Outages at random moments: each a name, a world, and how many seconds late a scale-down may be at most.
+fn outages() -> Vec<(&'static str, World, Seconds)> {
+    let world = || World { until: 1100.0, ..World::default() };
+    let put_back = |by: f64| World { skew: |_| 15.0, step: Some((300.0, -by)), ..world() };
+    vec![
+        ("clocks agree", world(), 0.01),
+        ("nodes uniform +-3", World { skew: |draw| draw * 6.0 - 3.0, ..world() }, 1.7),
+        ("nodes -60", World { skew: |_| -60.0, ..world() }, 1.7),
+        ("nodes +8", World { skew: |_| 8.0, ..world() }, 1.7),
+        ("nodes +60", World { skew: |_| 60.0, ..world() }, 1.7),
+        ("3 of 5 nodes +60", World { skew: |draw| if draw < 0.6 { 60.0 } else { 0.0 }, ..world() }, 1.7),
+        ("ours +60", World { ours: 60.0, ..world() }, 1.7),
+        ("drift 1/1000", World { drift: 0.001, ..world() }, 1.7),
+        ("nodes +15, put back by 3 at 300", put_back(3.0), 8.5),
+        ("nodes +15, put back by 10 at 300", put_back(10.0), 8.5),
+        ("nodes +15, put back by 25 at 300", put_back(25.0), 8.5),
+        ("nodes 0, put back by 5 at 300", World { step: Some((300.0, -5.0)), ..world() }, 8.5),
+        // What fails is not bounded, only measured (limits.md).
+        ("2 % of all looks fail", World { flaky: 0.02, ..world() }, f64::MAX),
+        ("5 % of all looks fail", World { flaky: 0.05, ..world() }, f64::MAX),
+        ("30 % of all looks fail", World { flaky: 0.3, ..world() }, f64::MAX),
+    ]
+}
+
+#[test]
+fn an_outage_is_seen_the_moment_it_can_be_but_for_what_clocks_that_are_off_take() {
+    let mut simulated = 0;
+    for (name, world, bound) in outages() {
+        for (nodes, excluded) in [(2, 0), (3, 0), (5, 2), (30, 0)] {
+            let (mut late, mut lost, mut looks, mut minutes) = (vec![], 0, 0, 0.0);
+            for seed in 0..runs() {
+                let cut = 900.0 + StdRng::seed_from_u64(seed).random_range(0.0..60.0);
+                let run = World { nodes, excluded, cut: Some(cut), ..world.clone() }.run(seed * 31 + nodes as u64);
+                assert!(run.down.is_some() || bound == f64::MAX, "{name}, {nodes} nodes: not seen at all");
+                late.push(run.late());
+                lost += usize::from(run.is_lost());
+                (looks, minutes) = (looks + run.looks, minutes + run.ended / 60.0);
+                simulated += 1;
+            }
+            late.sort_by(f64::total_cmp);
+            let (median, worst, early) =
+                (late[late.len() / 2], late[late.len() - 1], late.iter().filter(|late| **late < -1.0).count());
+            println!(
+                "{name:>34} n={nodes:<3} excluded={excluded}: {median:.2} {worst:.2} s late; lost {lost}; early {early}; {:.2} looks a minute",
+                looks as f64 / minutes
+            );
+            assert!(worst <= bound, "{name}, {nodes} nodes: {worst} s late");
+        }
+    }
+    println!("{simulated} simulated outages");
+}
+
+#[test]
+fn a_process_that_starts_in_mid_outage_never_finds_the_nodes_well_and_protects_soon() {
+    for age in [0.0, 10.0, 20.0, 29.0, 35.0, 100.0] {
+        let world = World { nodes: 5, cut: Some(-age), until: 200.0, initial_delay: 0.0, ..World::default() };
+        let mut worst: Seconds = 0.0;
+        for seed in 0..runs() * 4 {
+            let run = world.run(seed);
+            let down = run.down.expect("the outage is seen");
+            worst = worst.max(down - (run.last[2] + THRESHOLD_S).max(0.0));
+            assert!(age < 31.0 || run.up.is_none(), "found well {:?} s after a start {age} s into an outage", run.up);
+        }
+        println!("start {age} s into an outage: scaled down at most {worst:.1} s after the first possible moment");
+        // A beat and the tolerance, which is what the first look must be followed by (D-54).
+        assert!(worst <= BEAT_S + 1.1, "{worst} s");
     }
 }
 
@@ -321,6 +404,45 @@ fn a_healthy_shoot_is_looked_at_about_three_times_a_minute() {
     for nodes in [2, 5, 100] {
         let run = World { nodes, until: 7200.0, ..World::default() }.run(1);
         let per_minute = run.looks as f64 / run.ended * 60.0;
-        assert!((1.6..=3.5).contains(&per_minute), "{nodes} nodes: {per_minute} looks a minute");
+        assert!((1.6..=3.6).contains(&per_minute), "{nodes} nodes: {per_minute} looks a minute");
+    }
+}
+
+#[test]
+fn shoots_that_begin_together_do_not_stay_in_step() {
+    // Where each of a hundred shoots is in its rhythm after an hour, in tenths of the longest gap.
+    let mut tenths = [0; 10];
+    for seed in 0..100 {
+        let run = World { nodes: 2, until: 3600.0, initial_delay: 0.0, ..World::default() };
+        let phase = run.phase(seed);
+        tenths[(phase * 10.0) as usize % 10] += 1;
+    }
+    assert!(tenths.iter().all(|&count| count > 0 && count < 30), "{tenths:?}");
+}
+
+impl World {
+    /// How far into the longest gap between looks the first look is that is due at the end, as a share of it.
+    fn phase(&self, seed: u64) -> f64 {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let mut node = [self.node(0, &[], &mut rng), self.node(1, &[], &mut rng)];
+        let machines: Arc<BackedNodes> = Arc::new(node.iter().map(|node| node.name.as_str()).collect());
+        let mut around: Surroundings = around([dependent("machine-controller-manager", 0, 0)]);
+        around.chance = rng.random();
+        let start = Start { eligible: Moment::START, in_operation: true, dry_run: false };
+        let mut shoot = Shoot::new(start, &around, Moment::START);
+        let mut t = Moment::START;
+        while t < at(self.until) {
+            around.chance = rng.random();
+            for action in shoot.input(Input::Woken, &around, t) {
+                if action == Action::Look {
+                    let seconds = t.elapsed_since_start().as_seconds_f64();
+                    let look = Look { sent: t, received: t, wall: wall(seconds) };
+                    let leases = leases(&mut node, seconds);
+                    shoot.input(Input::Leases(look, &leases, Some(Arc::clone(&machines))), &around, t);
+                }
+            }
+            t = shoot.next().expect("a look is due");
+        }
+        (t - at(self.until)).as_seconds_f64() / span(19.0).as_seconds_f64()
     }
 }

@@ -127,18 +127,21 @@ pub enum Scope {
 pub enum HoldReason {
     /// There is one candidate only, and its lease is not known to be valid (D-20).
     SingleCandidate,
-    /// The verdict depends on leases whose stamps cannot be believed yet (D-21).
+    /// The verdict depends on leases whose stamps cannot be believed yet (D-21), or whose silence may be the API server's (D-54).
     Undecided,
+    /// There are leases, and not a single Machine: they have moved away, or were deleted by force (D-55).
+    NoMachines,
 }
 
 impl Verdict {
     /// All there are.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::ScaleUp(Scope::All),
         Self::ScaleUp(Scope::HeldDown),
         Self::ScaleDown,
         Self::Hold(HoldReason::SingleCandidate),
         Self::Hold(HoldReason::Undecided),
+        Self::Hold(HoldReason::NoMachines),
     ];
 
     /// Whether a scale-up may be done.
@@ -154,6 +157,7 @@ impl Verdict {
             Self::ScaleDown => "scale_down",
             Self::Hold(HoldReason::SingleCandidate) => "hold_single_candidate",
             Self::Hold(HoldReason::Undecided) => "hold_undecided",
+            Self::Hold(HoldReason::NoMachines) => "hold_no_machines",
         }
     }
 }
@@ -199,36 +203,53 @@ impl Tally {
 }
 
 /// The names of the nodes that a Machine backs which is neither Failed nor Terminating, sorted.
-#[derive(Debug, Default)]
-pub struct BackedNodes(Box<[Box<str>]>);
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct BackedNodes {
+    nodes: Box<[Box<str>]>,
+    /// How many Machines there are, those that back nothing included.
+    machines: usize,
+}
 
 impl BackedNodes {
     /// Where this node is among them; most likely at `expected`.
     fn position(&self, node: &str, expected: usize) -> Option<usize> {
-        position(&self.0, |backed| backed, node, expected)
+        position(&self.nodes, |backed| backed, node, expected)
     }
 
     /// How many they are.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.nodes.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.nodes.is_empty()
+    }
+
+    /// Whether there is no Machine at all, of whatever kind.
+    pub fn without_machines(&self) -> bool {
+        self.machines == 0
     }
 
     fn iter(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(|node| &**node)
+        self.nodes.iter().map(|node| &**node)
+    }
+}
+
+/// Of each Machine the node that it backs; none if it backs none.
+impl<'a> FromIterator<Option<&'a str>> for BackedNodes {
+    fn from_iter<I: IntoIterator<Item = Option<&'a str>>>(machines: I) -> Self {
+        let mut count = 0;
+        let mut nodes: Vec<&str> = machines.into_iter().inspect(|_| count += 1).flatten().collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        Self { nodes: nodes.into_iter().map(Box::from).collect(), machines: count }
     }
 }
 
 impl<'a> FromIterator<&'a str> for BackedNodes {
     fn from_iter<I: IntoIterator<Item = &'a str>>(nodes: I) -> Self {
-        let mut nodes: Vec<&str> = nodes.into_iter().collect();
-        nodes.sort_unstable();
-        nodes.dedup();
-        Self(nodes.into_iter().map(Box::from).collect())
+        nodes.into_iter().map(Some).collect()
     }
 }
 
@@ -286,9 +307,9 @@ impl<'a> Candidates<'a> {
         self.leases.iter().map(|(_, clock)| *clock)
     }
 
-    /// The states of the leases at `now`, counted.
-    pub fn tally(&self, now: Moment, grace: Grace) -> Tally {
-        Tally::of(self.clocks().map(|clock| clock.state(now, grace)))
+    /// The states of the leases at `now`, counted; silence counts since `answering` (D-54).
+    pub fn tally(&self, now: Moment, answering: Moment, grace: Grace) -> Tally {
+        Tally::of(self.clocks().map(|clock| clock.state(now, answering, grace)))
     }
 
     fn with_capacity(count: usize) -> Self {
@@ -320,10 +341,10 @@ fn exclusion(node: &NodeRecord, is_backed: bool, conditions: &PoolConditions) ->
     node.conditions.iter().any(updated).then_some(Exclusion::InPlaceUpdate)
 }
 
-/// Whether the nodes must be listed: only then can they change what is done. `at_rest` says that nothing is held down,
+/// Whether the nodes must be known: only then can they change what is done. `settled` says that nothing is held down,
 /// marked or at 0, so that a scale-up would write nothing.
-pub fn nodes_matter(allowed: Tally, at_rest: bool) -> bool {
-    allowed.expired + allowed.undecided > 0 || !at_rest
+pub fn nodes_matter(allowed: Tally, settled: bool) -> bool {
+    allowed.expired + allowed.undecided > 0 || !settled
 }
 
 #[cfg(test)]

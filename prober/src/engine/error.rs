@@ -136,6 +136,11 @@ impl Cause {
         matches!(self, Self::Timeout | Self::Connect(_) | Self::Tls(_) | Self::Dns(_) | Self::Broken(_))
     }
 
+    /// Whether the API server may have been away: nothing came back that tells otherwise (D-54).
+    pub const fn is_no_answer(&self) -> bool {
+        matches!(self, Self::Timeout | Self::Dns(_) | Self::Connect(_) | Self::Broken(_) | Self::Server(_))
+    }
+
     /// Sorts an error of the HTTP client; `connecting` tells whether there was a connection yet. The text of such errors contains
     /// no URL and no header.
     pub(super) fn of(error: &(dyn Error + 'static), connecting: bool) -> Self {

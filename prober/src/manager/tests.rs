@@ -2,9 +2,8 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use common::events::Events;
-use common::leader_election::Fence;
+use common::leader_election::{Fence, Role};
 use common::metrics::Registry;
-use tokio::sync::SetOnce;
 
 use super::*;
 use crate::board::Board;
@@ -41,9 +40,14 @@ fn manager() -> (Manager, Registry) {
         board: Board::new(clock, false),
         events: Events::none(),
         dry_run: false,
-        leading: Arc::new(SetOnce::new()),
+        lead: Fence::always_open(),
+        role: Role::Alone,
     };
     (Manager::new(shared), registry)
+}
+
+fn began(eligible: Moment, panics: u32) -> Began {
+    Began { eligible, in_operation: false, panics }
 }
 
 fn task(manager: &Manager, namespace: &str) -> Id {
@@ -55,7 +59,7 @@ async fn a_probe_that_panics_starts_anew_and_harms_no_other() {
     let (mut manager, registry) = manager();
     let now = manager.shared.clock.now();
     for namespace in ["sick", "well"] {
-        manager.start(namespace, "uid".into(), ShootSettings::default(), now, 0);
+        manager.start(namespace, "uid".into(), ShootSettings::default(), began(now, 0));
     }
     let well = task(&manager, "well");
     for (calm, panics_told) in [(Duration::ZERO, 1), (Duration::ZERO, 2), (CALM / 2, 3), (CALM, 1)] {
@@ -69,7 +73,7 @@ async fn a_probe_that_panics_starts_anew_and_harms_no_other() {
         let ended = manager.tasks.join_next_with_id().await.unwrap();
         assert!(ended.as_ref().is_err_and(|error| error.is_panic() && error.id() == panics));
         manager.ended(ended);
-        assert_eq!(manager.probes["sick"].panics, panics_told);
+        assert_eq!(manager.probes["sick"].began.panics, panics_told);
         assert!(![panics, old].contains(&task(&manager, "sick")), "another task");
         assert_eq!(task(&manager, "well"), well);
     }
@@ -84,7 +88,7 @@ async fn a_probe_that_panics_starts_anew_and_harms_no_other() {
 async fn a_probe_that_waits_after_panics_ends_at_once() {
     let (mut manager, _) = manager();
     let now = manager.shared.clock.now();
-    manager.start("sick", "uid".into(), ShootSettings::default(), now, u32::MAX);
+    manager.start("sick", "uid".into(), ShootSettings::default(), began(now, u32::MAX));
     // It has begun to wait.
     tokio::task::yield_now().await;
     let begin = tokio::time::Instant::now();

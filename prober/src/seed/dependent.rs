@@ -4,31 +4,25 @@
 //! them together with the annotations (D-29). Any other kind is scaled by its scale subresource, which the API server's
 //! discovery must know.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBuilder, Retryable};
-use common::view::{Prune, View};
+use common::view::{Key, Prune, View};
 use kube::api::DynamicObject;
 use kube::core::GroupVersionKind;
 use kube::discovery::{ApiResource, Scope, pinned_kind};
 use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt};
 use serde_json::Value;
-use tokio::time::Instant;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::ResourceRef;
-use crate::core::memory::{Marks, Observed};
+use crate::core::memory::{Marks, Observed, Sighting};
 use crate::seed::reach::Reach;
 
-/// So long after the answer to a write a watch that works has long shown it. One that has not is dead without a sign of it (fault
-/// 10): a network that forgot its connection says so to neither end.
-const SHOWN_WITHIN: Duration = Duration::from_secs(5);
-/// So many outdated versions of an object are remembered; the watch shows the first of them, or it is not behind.
-const OUTDATED: usize = 4;
 /// How often a kind that does not exist is looked for again: a CRD may be installed at any time.
 const MAX_KIND_WAIT: Duration = Duration::from_secs(60);
 /// Reading a scale: the limit of a try, the tries, the wait after the first.
@@ -44,8 +38,6 @@ pub struct DependentView {
     /// Whether discovery has answered that there is no such kind, or none that can be scaled.
     no_such_kind: AtomicBool,
     view: Arc<View<State>>,
-    /// The versions, by namespace, of which the API server has said that they are not the newest any more, and when it said so.
-    outdated: Mutex<HashMap<String, Vec<(String, Instant)>>>,
     ended: CancellationToken,
 }
 
@@ -104,7 +96,6 @@ impl DependentView {
             kind: OnceLock::new(),
             no_such_kind: AtomicBool::new(false),
             view: View::new("dependents"),
-            outdated: Mutex::default(),
             ended: CancellationToken::new(),
         })
     }
@@ -120,13 +111,7 @@ impl DependentView {
         }
         match self.view.get(namespace, &self.resource.name).as_deref() {
             None => Ok(None),
-            Some(Some(observed)) => {
-                if self.is_behind(namespace, &observed.resource_version) {
-                    tracing::warn!(namespace, resource = %self.resource, "watch does not show what was written, it starts anew");
-                    self.view.reread();
-                }
-                Ok(Some(Arc::clone(observed)))
-            }
+            Some(Some(observed)) => Ok(Some(Arc::clone(observed))),
             Some(None) => Err(Unavailable::Unknown),
         }
     }
@@ -140,25 +125,14 @@ impl DependentView {
         }
     }
 
-    /// Notes that the API server knows a newer version than this, which the watch is to show soon.
-    pub fn is_not_any_more(&self, namespace: &str, version: &str) {
-        let mut outdated = self.outdated.lock().unwrap_or_else(PoisonError::into_inner);
-        let versions = outdated.entry(namespace.to_owned()).or_default();
-        if versions.len() < OUTDATED && !versions.iter().any(|(known, _)| known == version) {
-            versions.push((version.to_owned(), Instant::now()));
+    /// The same for the core.
+    pub fn sighting(&self, namespace: &str) -> Sighting {
+        match self.observed(namespace) {
+            Ok(Some(observed)) => Sighting::Present(observed),
+            Ok(None) => Sighting::Absent,
+            Err(Unavailable::NoSuchKind { .. }) => Sighting::NoSuchKind,
+            Err(Unavailable::Unknown) => Sighting::Unknown,
         }
-    }
-
-    /// Whether the watch still shows this version although a newer one has been known for [`SHOWN_WITHIN`]. Said once.
-    fn is_behind(&self, namespace: &str, version: &str) -> bool {
-        let mut outdated = self.outdated.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(versions) = outdated.get(namespace) else { return false };
-        let since = versions.iter().find(|(known, _)| known == version).map(|(_, since)| since);
-        let behind = since.is_some_and(|since| since.elapsed() >= SHOWN_WITHIN);
-        if since.is_none() || behind {
-            outdated.remove(namespace);
-        }
-        behind
     }
 
     /// How the dependent is addressed.
@@ -184,14 +158,15 @@ impl DependentView {
         self.view.live().await;
     }
 
-    /// Keeps the view up to date until cancelled or ended.
+    /// Keeps the view up to date until cancelled or ended. What may have changed goes to `changes`.
     pub fn run(
         self: &Arc<Self>,
         client: Client,
         reach: &Reach,
+        changes: mpsc::Sender<Key>,
         cancelled: &CancellationToken,
     ) -> impl Future<Output = ()> + Send + use<> {
-        let work = Arc::clone(self).follow(client, reach.clone(), cancelled.clone());
+        let work = Arc::clone(self).follow(client, reach.clone(), changes, cancelled.clone());
         let ended = self.ended.clone();
         async move {
             ended.run_until_cancelled_owned(work).await;
@@ -203,16 +178,16 @@ impl DependentView {
         self.ended.cancel();
     }
 
-    async fn follow(self: Arc<Self>, client: Client, reach: Reach, cancelled: CancellationToken) {
+    async fn follow(self: Arc<Self>, client: Client, reach: Reach, changes: mpsc::Sender<Key>, cancelled: CancellationToken) {
         let Some(kind) = cancelled.run_until_cancelled(self.resolve(&client)).await else { return };
         let kind = self.kind.get_or_init(|| kind).clone();
         let api = reach.dynamic(client.clone(), &kind.api);
         let named = watcher::Config::default().fields(&format!("metadata.name={}", self.resource.name));
         let view = Arc::clone(&self.view);
         if kind.replicas_in_spec {
-            view.run(api, named, move |object| Some(Some(Arc::new(kind.observe(&object, None)))), None, cancelled).await;
+            view.run(api, named, move |object| Some(Some(Arc::new(kind.observe(&object, None)))), Some(changes), cancelled).await;
         } else {
-            view.run(api, named, ByScale { client, kind }, None, cancelled).await;
+            view.run(api, named, ByScale { client, kind }, Some(changes), cancelled).await;
         }
     }
 
@@ -277,40 +252,5 @@ impl Prune<DynamicObject, State> for ByScale {
                 Some(None)
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn view() -> Arc<DependentView> {
-        let text = "apps/v1";
-        DependentView::new(ResourceRef { api_version: text.into(), kind: "Deployment".into(), name: "d".into() })
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_watch_that_goes_on_showing_what_was_overwritten_is_behind_after_a_while_and_once() {
-        let view = view();
-        view.is_not_any_more("a", "1");
-        assert!(!view.is_behind("a", "1"), "it has only just been written");
-        tokio::time::advance(SHOWN_WITHIN / 2).await;
-        // Another write that met the same version, or one on a newer version that was read, does not begin the time anew.
-        view.is_not_any_more("a", "1");
-        view.is_not_any_more("a", "2");
-        tokio::time::advance(SHOWN_WITHIN / 2).await;
-        assert!(!view.is_behind("b", "1"), "another shoot");
-        assert!(view.is_behind("a", "1"));
-        assert!(!view.is_behind("a", "1"), "it is read anew already");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_watch_that_shows_another_version_is_not_behind() {
-        let view = view();
-        view.is_not_any_more("a", "1");
-        assert!(!view.is_behind("a", "2"));
-        tokio::time::advance(SHOWN_WITHIN * 2).await;
-        assert!(!view.is_behind("a", "1"), "what was said once is over");
-        assert!(view.outdated.lock().unwrap().is_empty());
     }
 }

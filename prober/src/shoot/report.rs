@@ -1,53 +1,100 @@
-//! What a shoot's task says: on the board and in the log.
+//! What a shoot's task tells: on the board, in the log, in metrics and in Events.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use super::Shoot;
-use crate::board::{Failure, Judged};
-use crate::core::moment::Moment;
+use super::Driver;
+use crate::board::{Failure, Intended};
+use crate::core::memory::{Mark, Observed, Write};
+use crate::core::plan::Direction;
+use crate::core::shoot::{Reason, Report};
 use crate::engine::error::ProbeError;
-use crate::probe::Finding;
+use crate::seed::dependent::Unavailable;
+use crate::write::WriteError;
 
-impl Shoot {
+impl Driver {
     /// Notes on the board when the next look is due and what is held down.
-    pub(super) fn note(&self, next: Moment) {
-        let held_down = self.flow.held_down();
+    pub(super) fn note(&self) {
+        let (machine, now) = (&self.machine, self.shared.clock.now());
+        let intended = machine.intended().iter().map(|&(at, before, after)| {
+            let resource = &self.config.dependents[at].resource;
+            Intended { kind: resource.kind.clone(), name: resource.name.clone(), before, after }
+        });
         self.place.update(|line| {
-            line.due = next;
+            line.due = machine.due();
             line.paused = self.paused;
-            if let Some(rehearsal) = &self.rehearsal {
-                line.intended.clone_from(&rehearsal.intended);
-            }
-            line.scaling = self.running.as_ref().map(|(direction, _)| *direction);
-            line.hold_down(held_down, self.clock.now());
+            line.intended.clear();
+            line.intended.extend(intended);
+            line.scaling = machine.scaling();
+            line.hold_down(machine.held_down(), now);
         });
     }
 
-    pub(super) fn report(&mut self, finding: &Finding) {
-        self.place.update(|line| {
-            line.complete = self.clock.now();
-            (line.tally, line.skewed) = (finding.tally, finding.skewed);
-            line.excluded.clone_from(&finding.excluded);
-            let fraction = self.flow.config.node_lease_failure_fraction;
-            line.judged = Some(Judged { verdict: finding.verdict, fraction, grace: finding.grace });
-            line.leases.clone_from(&finding.leases);
-            line.failure = None;
-        });
-        let Finding { verdict, tally, nodes_listed, excluded, .. } = finding;
-        if self.last_category.take().is_some() {
-            tracing::info!(failed_probes = self.failures, "probes are complete again");
+    pub(super) fn report(&mut self, report: Report) {
+        let metrics = self.shared.metrics.clone();
+        match report {
+            Report::Found => self.report_finding(),
+            Report::MachinesUnknown => self.machines_unknown(),
+            Report::Begun(direction) => tracing::info!(direction = direction.as_str(), "flow begins"),
+            Report::Abandoned(direction) => {
+                metrics.flow_abandoned(direction);
+                let verdict = self.last_verdict.map_or("unknown", |verdict| verdict.as_str());
+                tracing::info!(direction = direction.as_str(), verdict, paused = self.paused, "flow abandoned");
+            }
+            Report::Ended(direction, written, failed) => {
+                tracing::info!(direction = direction.as_str(), written, failed, "flow ended");
+            }
+            Report::Written { dependent, direction, base, write, took, turn, without_lead } => {
+                let resource = &self.config.dependents[dependent].resource;
+                metrics.scaled(direction, resource, "written");
+                metrics.decided_and_written(direction, turn.to_std().unwrap_or_default());
+                let took_s = took.map(|took| took.as_seconds_f64());
+                self.report_write(dependent, direction, &base, &write, took_s);
+                if without_lead {
+                    self.report_without_lead(dependent, direction);
+                }
+            }
+            Report::NotScaled(at, direction, reason) => self.report_not_scaled(at, direction, reason),
+            Report::NotReady(at) => {
+                metrics.not_ready_in_time();
+                tracing::warn!(resource = %self.config.dependents[at].resource, "resource is not ready yet, going on");
+            }
+            Report::KeepsChanging(at) => {
+                let resource = &self.config.dependents[at].resource;
+                tracing::warn!(resource = %resource, "somebody else keeps writing the resource");
+                self.tell_keeps_changing(resource);
+            }
+            Report::WouldWrite(at, direction, replicas_before, replicas) => {
+                let resource = &self.config.dependents[at].resource;
+                metrics.rehearsed(direction, resource);
+                let direction = direction.as_str();
+                tracing::info!(%resource, direction, replicas_before, replicas, "dry run: resource would be written");
+            }
         }
-        let changed = self.last_verdict.replace(*verdict) != Some(*verdict);
+    }
+
+    fn report_finding(&mut self) {
+        let Some(finding) = self.machine.finding().map(Arc::clone) else { return };
+        let now = self.shared.clock.now();
+        self.shared.metrics.probe_complete(finding.nodes_known, (now - self.began).to_std().unwrap_or_default());
+        self.place.update(|line| {
+            (line.complete, line.failure) = (now, None);
+            line.finding = Some(Arc::clone(&finding));
+        });
+        if self.last_category.take().is_some() {
+            tracing::info!("probes are complete again");
+        }
+        let changed = self.last_verdict.replace(finding.verdict) != Some(finding.verdict);
         macro_rules! say {
             ($level:ident) => {
                 tracing::$level!(
-                    verdict = verdict.as_str(),
-                    candidates = tally.candidates,
-                    expired = tally.expired,
-                    undecided = tally.undecided,
-                    fraction = self.flow.config.node_lease_failure_fraction,
-                    nodes_listed,
-                    excluded = words(excluded),
+                    verdict = finding.verdict.as_str(),
+                    candidates = finding.tally.candidates,
+                    expired = finding.tally.expired,
+                    undecided = finding.tally.undecided,
+                    fraction = finding.fraction,
+                    nodes_listed = finding.nodes_known,
+                    excluded = words(&finding.excluded),
                     "probe complete"
                 )
             };
@@ -56,15 +103,57 @@ impl Shoot {
     }
 
     pub(super) fn report_failure(&mut self, error: &ProbeError) {
-        let category = error.cause.category();
-        let stage = error.stage.as_str();
-        let failure = Failure { stage, category, message: error.cause.to_string(), failed_probes: self.failures };
+        let (stage, category, failed_probes) = (error.stage.as_str(), error.cause.category(), self.machine.failures());
+        let failure = Failure { stage, category, message: error.cause.to_string(), failed_probes };
         self.place.update(|line| line.failure = Some(failure));
         if self.last_category.replace(category) == Some(category) {
-            tracing::debug!(stage, category, error = %error.cause, failed_probes = self.failures, "probe not complete");
+            tracing::debug!(stage, category, error = %error.cause, failed_probes, "probe not complete");
         } else {
             tracing::warn!(stage, category, error = %error.cause, "probe not complete, nothing is concluded from it");
         }
+    }
+
+    fn report_write(&self, at: usize, direction: Direction, base: &Observed, write: &Write, took_s: Option<f64>) {
+        let resource = &self.config.dependents[at].resource;
+        if write.fell_back {
+            self.shared.metrics.memory_fell_back();
+            tracing::warn!(%resource, memory = base.marks.replicas, "remembered replicas could not be used, scaled to 1");
+        }
+        tracing::info!(
+            %resource,
+            direction = direction.as_str(),
+            replicas_before = base.replicas,
+            replicas = write.replicas.unwrap_or(base.replicas),
+            marker_removed = write.marker == Some(Mark::Remove),
+            took_s,
+            "resource written"
+        );
+        self.tell_write(resource, base, write);
+    }
+
+    /// A leader that did not act is told as what it is (D-50).
+    fn report_without_lead(&self, at: usize, direction: Direction) {
+        let resource = &self.config.dependents[at].resource;
+        let leader = self.shared.role.standing().leader.unwrap_or_else(|| "nobody".to_owned());
+        self.shared.metrics.protected_without_lead(direction);
+        tracing::warn!(%resource, direction = direction.as_str(), leader, "the leader did not act, this replica did in its place");
+        self.tell_without_lead(resource, direction, &leader);
+    }
+
+    fn report_not_scaled(&mut self, at: usize, direction: Direction, reason: Reason) {
+        let resource = &self.config.dependents[at].resource;
+        let error = match reason {
+            Reason::Missing => WriteError::Missing,
+            Reason::Unknown => WriteError::Unavailable(Unavailable::Unknown),
+            Reason::NoSuchKind => {
+                let (kind, api_version) = (resource.kind.clone(), resource.api_version.clone());
+                WriteError::Unavailable(Unavailable::NoSuchKind { kind, api_version })
+            }
+            Reason::Refused => self.errors.get_mut(at).and_then(Option::take).unwrap_or(WriteError::Timeout),
+        };
+        self.shared.metrics.scaled(direction, resource, error.category());
+        self.tell_failure(at, direction, &error);
+        tracing::error!(%resource, direction = direction.as_str(), category = error.category(), error = %error, "resource cannot be scaled");
     }
 }
 

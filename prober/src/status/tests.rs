@@ -1,13 +1,14 @@
 use common::status::Status as _;
 
 use super::*;
-use crate::board::{Judged, SeenLease};
+use std::sync::Arc;
+
 use crate::config::ResourceRef;
-use crate::core::lease::Grace;
+use crate::core::judgement::{Finding, SeenLease};
 use crate::core::verdict::{HoldReason, Scope, Tally, Verdict};
 
-fn judged(verdict: Verdict) -> Option<Judged> {
-    Some(Judged { verdict, fraction: 0.6, grace: Grace::new(TimeDelta::seconds(40)) })
+fn found(verdict: Verdict) -> Option<Arc<Finding>> {
+    Some(Arc::new(Finding { verdict, ..Finding::default() }))
 }
 
 fn failure() -> Option<Failure> {
@@ -19,16 +20,19 @@ fn board(clock: Clock) -> (Board, Vec<crate::board::Place>) {
     let board = Board::new(clock, false);
     let mut places = Vec::new();
     for (namespace, change) in [
-        ("a-healthy", (|line: &mut Line| line.judged = judged(Verdict::ScaleUp(Scope::All))) as fn(&mut Line)),
-        ("b-unclear", |line| line.judged = judged(Verdict::Hold(HoldReason::Undecided))),
+        ("a-healthy", (|line: &mut Line| line.finding = found(Verdict::ScaleUp(Scope::All))) as fn(&mut Line)),
+        ("b-unclear", |line| line.finding = found(Verdict::Hold(HoldReason::Undecided))),
         ("c-paused", |line| line.paused = true),
         ("d-failing", |line| line.failure = failure()),
         ("e-outage", |line| {
-            line.judged = judged(Verdict::ScaleDown);
-            line.tally = Tally { candidates: 5, expired: 4, undecided: 1 };
             let lease =
                 |node: &str, state| SeenLease { node: node.to_owned(), renewed: Moment::START, state, skew: TimeDelta::zero() };
-            line.leases = vec![lease("node-1", LeaseState::Expired), lease("node-2", LeaseState::Undecided)];
+            line.finding = Some(Arc::new(Finding {
+                verdict: Verdict::ScaleDown,
+                tally: Tally { candidates: 5, expired: 4, undecided: 1 },
+                leases: vec![lease("node-1", LeaseState::Expired), lease("node-2", LeaseState::Undecided)],
+                ..Finding::default()
+            }));
         }),
         ("f-held", |line| {
             let kcm =

@@ -43,6 +43,7 @@ fn files() -> BoxedStrategy<File> {
         ("nodeLeaseFailureFraction", 30, mostly(yaml::number())),
         ("scaleUpStabilization", 10, mostly(yaml::duration())),
         ("restoreOnlyHeldDown", 10, mostly(yaml::boolean())),
+        ("standbyProtects", 10, mostly(yaml::boolean())),
         ("dependentResourceInfos", 95, prop_oneof![15 => entries, 1 => yaml::any_yaml()].boxed()),
     ]))
 }
@@ -138,6 +139,7 @@ fn shown(config: &Config) -> Value {
         "nodeLeaseFailureFraction": format!("{:x}", config.node_lease_failure_fraction.to_bits()),
         "scaleUpStabilization": config.scale_up_stabilization.as_nanos() as u64,
         "restoreOnlyHeldDown": config.restore_only_held_down,
+        "standbyProtects": config.standby_protects,
         "dependents": dependents,
     })
 }

@@ -1,12 +1,28 @@
 //! The leases of one answer, in two allocations however many there are.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use chrono::{DateTime, Utc};
+
+/// Tells a lease from another one that had its name before: a hash of `metadata.uid`, which is all that comparing takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeaseUid(u64);
+
+impl From<&str> for LeaseUid {
+    fn from(uid: &str) -> Self {
+        let mut hasher = DefaultHasher::new();
+        uid.hash(&mut hasher);
+        Self(hasher.finish())
+    }
+}
 
 /// One lease as the API server shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseRecord<'a> {
     /// The lease's name, which is its node's.
     pub name: &'a str,
+    /// `metadata.uid`.
+    pub uid: LeaseUid,
     /// `spec.renewTime`.
     pub renew_time: Option<DateTime<Utc>>,
     /// `spec.leaseDurationSeconds`.
@@ -24,6 +40,7 @@ pub struct LeaseList {
 struct Entry {
     /// Where the name ends in the text; it begins where the one before it ends.
     name_end: usize,
+    uid: LeaseUid,
     renew_time: Option<DateTime<Utc>>,
     duration_seconds: Option<i32>,
 }
@@ -37,9 +54,9 @@ impl LeaseList {
 
     /// Adds a lease.
     pub fn push(&mut self, lease: LeaseRecord<'_>) {
-        let LeaseRecord { name, renew_time, duration_seconds } = lease;
+        let LeaseRecord { name, uid, renew_time, duration_seconds } = lease;
         self.names.push_str(name);
-        self.entries.push(Entry { name_end: self.names.len(), renew_time, duration_seconds });
+        self.entries.push(Entry { name_end: self.names.len(), uid, renew_time, duration_seconds });
     }
 
     /// How many there are.
@@ -55,9 +72,9 @@ impl LeaseList {
     /// All leases.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = LeaseRecord<'_>> {
         let mut begin = 0;
-        self.entries.iter().map(move |&Entry { name_end, renew_time, duration_seconds }| {
+        self.entries.iter().map(move |&Entry { name_end, uid, renew_time, duration_seconds }| {
             let name = &self.names[std::mem::replace(&mut begin, name_end)..name_end];
-            LeaseRecord { name, renew_time, duration_seconds }
+            LeaseRecord { name, uid, renew_time, duration_seconds }
         })
     }
 }

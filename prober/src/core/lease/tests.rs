@@ -2,15 +2,17 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::super::scene::{GRACE, at, lease, look, span, wall};
+use super::super::scene::{GRACE, LONG_AGO, at, lease, look, span, wall};
 use super::*;
 
 /// A clock that was shown these (look, stamp) pairs, in seconds.
 fn shown(looks: &[(f64, f64)]) -> LeaseClock {
     let ((first, stamp), further) = looks.split_first().map(|(first, further)| (*first, further)).expect("a look");
     let mut clock = LeaseClock::new(&look(first), wall(stamp), Some(40));
+    let mut before = at(first);
     for &(seconds, stamp) in further {
-        clock.observe(&look(seconds), wall(stamp), Some(40), GRACE);
+        clock.observe(&look(seconds), before, wall(stamp), Some(40), GRACE);
+        before = at(seconds);
     }
     clock
 }
@@ -37,17 +39,17 @@ fn the_beat_is_a_quarter_of_the_lease_and_at_most_of_the_grace() {
 fn a_lease_is_expired_from_the_very_instant_of_its_threshold() {
     let clock = shown(&[(0.0, -1.0), (9.5, 9.0)]);
     assert_eq!(clock.renewed(GRACE), at(9.0));
-    assert_eq!(clock.expires(GRACE), at(39.0));
-    assert_eq!(clock.state(at(39.0) - TimeDelta::nanoseconds(1), GRACE), LeaseState::Valid);
-    assert_eq!(clock.state(at(39.0), GRACE), LeaseState::Expired);
+    assert_eq!(clock.expires(LONG_AGO, GRACE), at(39.0));
+    assert_eq!(clock.state(at(39.0) - TimeDelta::nanoseconds(1), LONG_AGO, GRACE), LeaseState::Valid);
+    assert_eq!(clock.state(at(39.0), LONG_AGO, GRACE), LeaseState::Expired);
 }
 
 #[test]
 fn another_grace_holds_from_the_next_judgement_on() {
     let clock = shown(&[(0.0, -1.0), (9.5, 9.0)]);
-    assert_eq!(clock.state(at(45.0), GRACE), LeaseState::Expired);
-    assert_eq!(clock.state(at(45.0), Grace::new(span(50.0))), LeaseState::Valid);
-    assert_eq!(clock.state(at(45.0), Grace::new(span(8.0))), LeaseState::Expired);
+    assert_eq!(clock.state(at(45.0), LONG_AGO, GRACE), LeaseState::Expired);
+    assert_eq!(clock.state(at(45.0), LONG_AGO, Grace::new(span(50.0))), LeaseState::Valid);
+    assert_eq!(clock.state(at(45.0), LONG_AGO, Grace::new(span(8.0))), LeaseState::Expired);
 }
 
 #[test]
@@ -73,8 +75,9 @@ fn a_clock_that_differs_is_corrected_by_its_offset() {
 fn the_smallest_distance_ever_seen_is_the_offset() {
     let behind = 20.0;
     let clock = shown(&[(0.0, -5.0 - behind), (10.0, 5.0 - behind), (16.0, 15.0 - behind), (30.0, 25.0 - behind)]);
-    assert_eq!(clock.skew(GRACE), span(behind + 1.0), "seen 5, 1 and 5 s after a renewal");
-    assert_eq!(clock.renewed(GRACE), at(26.0));
+    let offset = span(behind + 1.0) + span(14.0) / FORGIVEN_IN;
+    assert_eq!(clock.skew(GRACE), offset, "seen 5, 1 and 5 s after a renewal, the last 14 s after the one before");
+    assert_eq!(clock.renewed(GRACE), at(25.0 - behind) + offset);
 }
 
 #[test]
@@ -82,7 +85,7 @@ fn an_unchanged_stamp_ages_on_our_clock_alone() {
     let mut clock = shown(&[(0.0, -1.0), (9.5, 9.0)]);
     for (seconds, our_wall_clock) in [(20.0, 3620.0), (30.0, -7170.0)] {
         let stepped = Look { wall: wall(our_wall_clock), ..look(seconds) };
-        clock.observe(&stepped, wall(9.0), Some(40), GRACE);
+        clock.observe(&stepped, at(9.5), wall(9.0), Some(40), GRACE);
         assert_eq!(clock.renewed(GRACE), at(9.0), "our wall clock steps to {our_wall_clock} s");
     }
 }
@@ -94,17 +97,79 @@ fn a_stepped_clock_is_noticed_while_the_clocks_agree() {
     let tolerated = shown(&[before.as_slice(), &[(30.0, 9.0)]].concat());
     assert_eq!((tolerated.skew(GRACE), tolerated.renewed(GRACE)), (TimeDelta::zero(), at(9.0)));
     let stepped = shown(&[before.as_slice(), &[(30.0, 8.999)]].concat());
-    assert_eq!((stepped.skew(GRACE), stepped.renewed(GRACE)), (span(21.001), at(30.0)));
+    assert_eq!(
+        (stepped.skew(GRACE), stepped.renewed(GRACE)),
+        (span(21.001), at(20.0)),
+        "it may be the last renewal before an outage"
+    );
+    assert_eq!(stepped.state(at(50.0), LONG_AGO, GRACE), LeaseState::Expired);
+    assert_eq!(stepped.state(at(40.9), LONG_AGO, GRACE), LeaseState::Valid);
 }
 
 #[test]
 fn a_stepped_clock_is_noticed_while_the_clocks_differ() {
     let behind = 40.0;
     let before = [(0.0, -1.0 - behind), (10.0, 9.5 - behind), (20.0, 19.5 - behind)];
-    let tolerated = shown(&[before.as_slice(), &[(30.0, 19.0 - behind - 0.5)]].concat());
-    assert_eq!(tolerated.renewed(GRACE), at(19.0), "19 s is no more than 1 s before the look at 20 s");
-    let stepped = shown(&[before.as_slice(), &[(30.0, 18.999 - behind - 0.5)]].concat());
-    assert_eq!(stepped.renewed(GRACE), at(30.0));
+    // The offset was 0.5 s more, and has grown by a three hundredth of the 10 s since then.
+    let offset = behind + 0.5 + 0.0333;
+    let tolerated = shown(&[before.as_slice(), &[(30.0, 19.0 - offset)]].concat());
+    assert!((at(19.0)..at(19.001)).contains(&tolerated.renewed(GRACE)), "19 s is no more than 1 s before the look at 20 s");
+    let stepped = shown(&[before.as_slice(), &[(30.0, 18.999 - offset)]].concat());
+    assert_eq!(stepped.renewed(GRACE), at(20.0));
+}
+
+#[test]
+fn what_shows_a_step_is_doubted_for_a_beat_and_a_second() {
+    let mut clock = shown(&[(0.0, -1.0), (10.0, 9.5), (20.0, 19.5)]);
+    clock.observe(&look(55.0), at(20.0), wall(-5.0), Some(40), GRACE);
+    assert_eq!(clock.renewed(GRACE), at(20.0));
+    assert_eq!(clock.state(at(65.9), LONG_AGO, GRACE), LeaseState::Undecided);
+    assert_eq!(clock.state(at(66.0), LONG_AGO, GRACE), LeaseState::Expired);
+    clock.observe(&look(60.0), at(55.0), wall(5.0), Some(40), GRACE);
+    assert_eq!(clock.renewed(GRACE), at(60.0), "the next one tells where the clock is now");
+}
+
+#[test]
+fn a_clock_that_was_put_back_unseen_is_forgiven_in_minutes() {
+    // Ahead by 15 s, put back by 10 s between two renewals: from then on each stamp is seen 10 s later than the offset says.
+    let mut clock = LeaseClock::new(&look(0.0), wall(15.0), Some(40));
+    let beat = |clock: &mut LeaseClock, t: f64, skew: f64| clock.observe(&look(t), at(t - 10.0), wall(t + skew), Some(40), GRACE);
+    for t in [10.0, 20.0, 30.0] {
+        beat(&mut clock, t, 15.0);
+    }
+    assert_eq!(clock.skew(GRACE), span(-15.0));
+    let mut t = 40.0;
+    while t < 3100.0 {
+        beat(&mut clock, t, 5.0);
+        t += 10.0;
+    }
+    assert_eq!(clock.skew(GRACE), span(-5.0), "after 10 s times 300");
+}
+
+#[test]
+fn silence_counts_only_from_a_beat_and_a_second_after_the_api_server_answers_again() {
+    // D-54
+    let clock = shown(&[(0.0, -1.0), (9.5, 9.0)]);
+    let answering = at(45.0);
+    assert_eq!(clock.state(at(45.0), answering, GRACE), LeaseState::Undecided);
+    assert_eq!(clock.state(at(56.0) - TimeDelta::nanoseconds(1), answering, GRACE), LeaseState::Undecided);
+    assert_eq!(clock.state(at(56.0), answering, GRACE), LeaseState::Expired);
+    assert_eq!(clock.expires(answering, GRACE), at(56.0));
+    assert_eq!(shown(&[(0.0, -1.0), (50.0, 49.0)]).state(at(50.0), answering, GRACE), LeaseState::Valid);
+}
+
+#[test]
+fn a_lease_that_was_made_again_is_another_one() {
+    let mut book = LeaseBook::default();
+    book.observe(&look(0.0), vec![lease("a", -1.0)], GRACE);
+    book.observe(&look(10.0), vec![lease("a", 9.0)], GRACE);
+    let again = LeaseRecord { uid: "another".into(), ..lease("a", -50.0) };
+    book.observe(&look(20.0), vec![again], GRACE);
+    assert_eq!(
+        book.get("a").map(|clock| clock.state(at(20.0), LONG_AGO, GRACE)),
+        Some(LeaseState::Undecided),
+        "never seen to change"
+    );
 }
 
 #[test]
@@ -118,50 +183,50 @@ fn a_clock_that_steps_forward_is_followed_at_once() {
 fn the_look_that_showed_the_old_value_counts_from_its_request() {
     let mut clock = shown(&[(0.0, -1.0), (10.0, 9.5)]);
     let slow = Look { sent: at(20.0), received: at(28.0), wall: wall(28.0) };
-    clock.observe(&slow, wall(9.5), Some(40), GRACE);
-    clock.observe(&look(30.0), wall(9.7), Some(40), GRACE);
+    clock.observe(&slow, at(10.0), wall(9.5), Some(40), GRACE);
+    clock.observe(&look(30.0), slow.sent, wall(9.7), Some(40), GRACE);
     assert_eq!(clock.renewed(GRACE), at(9.7), "9.7 s is within a beat and 1 s of the request at 20 s, not of the answer");
 }
 
 #[test]
 fn an_old_stamp_is_undecided_until_it_was_watched_for_a_beat_and_a_second() {
     let clock = shown(&[(0.0, -31.0)]);
-    assert_eq!(clock.state(at(0.0), GRACE), LeaseState::Undecided);
-    assert_eq!(clock.state(at(11.0) - TimeDelta::nanoseconds(1), GRACE), LeaseState::Undecided);
-    assert_eq!(clock.state(at(11.0), GRACE), LeaseState::Expired);
-    assert_eq!(clock.expires(GRACE), at(11.0));
+    assert_eq!(clock.state(at(0.0), LONG_AGO, GRACE), LeaseState::Undecided);
+    assert_eq!(clock.state(at(11.0) - TimeDelta::nanoseconds(1), LONG_AGO, GRACE), LeaseState::Undecided);
+    assert_eq!(clock.state(at(11.0), LONG_AGO, GRACE), LeaseState::Expired);
+    assert_eq!(clock.expires(LONG_AGO, GRACE), at(11.0));
 }
 
 #[test]
 fn the_watching_lasts_as_long_as_the_leases_own_beat() {
     let faster = LeaseClock::new(&look(0.0), wall(-31.0), Some(20));
-    assert_eq!(faster.expires(GRACE), at(6.0));
+    assert_eq!(faster.expires(LONG_AGO, GRACE), at(6.0));
     let unsaid = LeaseClock::new(&look(0.0), wall(-31.0), None);
-    assert_eq!(unsaid.expires(GRACE), at(11.0));
-    assert_eq!(unsaid.expires(Grace::new(span(4.0))), at(2.0), "at most a quarter of the grace");
+    assert_eq!(unsaid.expires(LONG_AGO, GRACE), at(11.0));
+    assert_eq!(unsaid.expires(LONG_AGO, Grace::new(span(4.0))), at(2.0), "at most a quarter of the grace");
 }
 
 #[test]
 fn a_fresh_stamp_is_valid_at_first_sight_and_expires_in_its_time() {
     let clock = shown(&[(0.0, -5.0)]);
-    assert_eq!(clock.state(at(0.0), GRACE), LeaseState::Valid);
-    assert_eq!(clock.expires(GRACE), at(25.0));
-    assert_eq!(clock.state(at(25.0), GRACE), LeaseState::Expired, "25 s of watching are enough");
+    assert_eq!(clock.state(at(0.0), LONG_AGO, GRACE), LeaseState::Valid);
+    assert_eq!(clock.expires(LONG_AGO, GRACE), at(25.0));
+    assert_eq!(clock.state(at(25.0), LONG_AGO, GRACE), LeaseState::Expired, "25 s of watching are enough");
 }
 
 #[test]
 fn a_stamp_from_the_future_counts_from_when_it_was_first_seen() {
     let clock = shown(&[(0.0, 600.0)]);
     assert_eq!(clock.renewed(GRACE), at(0.0));
-    assert_eq!(clock.state(at(30.0), GRACE), LeaseState::Expired);
+    assert_eq!(clock.state(at(30.0), LONG_AGO, GRACE), LeaseState::Expired);
 }
 
 #[test]
 fn a_stamp_that_was_seen_to_change_is_never_undecided() {
     let clock = shown(&[(0.0, -50.0), (1.0, -45.0)]);
-    assert_eq!(clock.state(at(1.0), GRACE), LeaseState::Valid, "its clock is 46 s behind");
+    assert_eq!(clock.state(at(1.0), LONG_AGO, GRACE), LeaseState::Valid, "its clock is 46 s behind");
     let clock = shown(&[(0.0, -35.0), (1.0, -10.0)]);
-    assert_eq!(clock.state(at(20.0), GRACE), LeaseState::Expired);
+    assert_eq!(clock.state(at(20.0), LONG_AGO, GRACE), LeaseState::Expired);
 }
 
 #[test]
@@ -184,20 +249,20 @@ fn a_lease_that_went_away_is_forgotten_and_starts_anew() {
     book.observe(&look(20.0), vec![lease("a", 19.0)], GRACE);
     assert!(book.get("b").is_none());
     book.observe(&look(60.0), vec![lease("a", 19.0), lease("b", 9.0)], GRACE);
-    assert_eq!(book.get("a").map(|clock| clock.state(at(60.0), GRACE)), Some(LeaseState::Expired));
-    assert_eq!(book.get("b").map(|clock| clock.state(at(60.0), GRACE)), Some(LeaseState::Undecided));
+    assert_eq!(book.get("a").map(|clock| clock.state(at(60.0), LONG_AGO, GRACE)), Some(LeaseState::Expired));
+    assert_eq!(book.get("b").map(|clock| clock.state(at(60.0), LONG_AGO, GRACE)), Some(LeaseState::Undecided));
 }
 
 /// What a book must know after lists of (node, stamp), by the simplest means.
 fn known<'a>(lists: &'a [Vec<(&'a str, f64)>]) -> BTreeMap<&'a str, LeaseClock> {
     let mut clocks = BTreeMap::new();
     for (number, list) in lists.iter().enumerate() {
-        let look = look(10.0 * number as f64);
+        let (look, looked) = (look(10.0 * number as f64), at(10.0 * (number as f64 - 1.0)));
         let mut before = std::mem::take(&mut clocks);
         for &(name, stamp) in list {
             let clock = match before.remove(name) {
                 Some(mut clock) => {
-                    LeaseClock::observe(&mut clock, &look, wall(stamp), Some(40), GRACE);
+                    LeaseClock::observe(&mut clock, &look, looked, wall(stamp), Some(40), GRACE);
                     clock
                 }
                 None => LeaseClock::new(&look, wall(stamp), Some(40)),
@@ -244,18 +309,19 @@ proptest! {
     #[test]
     fn a_healthy_lease_never_expires_whatever_its_clock_says(looks in looks(), phase in 0.0..10.0_f64, skew in -7200.0..7200.0_f64) {
         let mut clock = LeaseClock::new(&look(looks[0]), wall(last_renewal(phase, looks[0]) + skew), Some(40));
-        for &now in &looks[1..] {
-            clock.observe(&look(now), wall(last_renewal(phase, now) + skew), Some(40), GRACE);
-            prop_assert_ne!(clock.state(at(now), GRACE), LeaseState::Expired, "at {} s", now);
+        for (&before, &now) in looks.iter().zip(&looks[1..]) {
+            clock.observe(&look(now), at(before), wall(last_renewal(phase, now) + skew), Some(40), GRACE);
+            prop_assert_ne!(clock.state(at(now), LONG_AGO, GRACE), LeaseState::Expired, "at {} s", now);
         }
     }
 
     #[test]
     fn without_skew_the_stamp_is_the_renewal(looks in looks(), phase in 0.0..10.0_f64) {
         let mut clock = LeaseClock::new(&look(looks[0]), wall(last_renewal(phase, looks[0])), Some(40));
+        let mut before = looks[0];
         for &now in &looks {
             let renewal = last_renewal(phase, now);
-            clock.observe(&look(now), wall(renewal), Some(40), GRACE);
+            clock.observe(&look(now), at(std::mem::replace(&mut before, now)), wall(renewal), Some(40), GRACE);
             prop_assert_eq!(clock.renewed(GRACE), at(renewal), "at {} s", now);
         }
     }
@@ -265,10 +331,10 @@ proptest! {
         let grace = Grace::new(span(grace));
         let mut clock = LeaseClock::new(&look(0.0), wall(first), Some(40));
         if let Some(stamp) = change {
-            clock.observe(&look(10.0), wall(stamp), Some(40), grace);
+            clock.observe(&look(10.0), at(0.0), wall(stamp), Some(40), grace);
         }
-        let expires = clock.expires(grace);
-        prop_assert_ne!(clock.state(expires - TimeDelta::nanoseconds(1), grace), LeaseState::Expired);
-        prop_assert_eq!(clock.state(expires, grace), LeaseState::Expired);
+        let expires = clock.expires(LONG_AGO, grace);
+        prop_assert_ne!(clock.state(expires - TimeDelta::nanoseconds(1), LONG_AGO, grace), LeaseState::Expired);
+        prop_assert_eq!(clock.state(expires, LONG_AGO, grace), LeaseState::Expired);
     }
 }

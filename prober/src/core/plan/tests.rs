@@ -1,20 +1,11 @@
 use std::time::Duration;
 
-use super::super::scene::{GRACE, at, look, span, wall};
+use super::super::scene::{GRACE, at, dependent, look, span, wall};
 use super::*;
-use crate::config::ResourceRef;
-
-fn dependent(name: &str, up: i32, down: i32) -> Dependent {
-    let info = |level| ScaleInfo { level, initial_delay: Duration::ZERO, timeout: Duration::from_secs(30) };
-    let resource = ResourceRef { api_version: "apps/v1".to_owned(), kind: "Deployment".to_owned(), name: name.to_owned() };
-    Dependent { resource, optional: false, scale_up: info(up), scale_down: info(down) }
-}
 
 fn names(dependents: &[Dependent], direction: Direction) -> Vec<Vec<&str>> {
-    levels(dependents, direction)
-        .into_iter()
-        .map(|level| level.into_iter().map(|dependent| dependent.resource.name.as_str()).collect())
-        .collect()
+    let name = |at: usize| dependents[at].resource.name.as_str();
+    levels(dependents, direction).into_iter().map(|level| level.into_iter().map(name).collect()).collect()
 }
 
 #[test]
@@ -36,30 +27,30 @@ fn levels_need_be_neither_positive_nor_dense() {
 /// A lease that was seen to change and was last renewed then.
 fn renewed(seconds: f64) -> LeaseClock {
     let mut clock = LeaseClock::new(&look(seconds - 10.0), wall(seconds - 10.0), Some(40));
-    clock.observe(&look(seconds), wall(seconds), Some(40), GRACE);
+    clock.observe(&look(seconds), at(seconds - 10.0), wall(seconds), Some(40), GRACE);
     clock
 }
 
 #[test]
 fn neatness_ends_shortly_before_the_oldest_candidate_is_given_up() {
     let leases = [renewed(9.0), renewed(2.0), renewed(5.0)];
-    assert_eq!(neat_until(&leases, at(33.0), GRACE), Some(at(42.0 - 3.0)));
+    assert_eq!(ordering_deadline(&leases, at(33.0), GRACE), Some(at(42.0 - 3.0)));
 }
 
 #[test]
 fn a_candidate_that_was_given_up_already_is_not_waited_for() {
     let leases = [renewed(9.0), renewed(2.0), renewed(5.0)];
-    assert_eq!(neat_until(&leases, at(42.0), GRACE), Some(at(45.0 - 3.0)), "at its full grace the first one is lost");
-    assert_eq!(neat_until(&leases, at(46.0), GRACE), Some(at(49.0 - 3.0)), "an instant that is past: no level waits");
-    assert_eq!(neat_until(&leases, at(49.0), GRACE), None, "all are lost: no level waits");
-    assert_eq!(neat_until(&[], at(0.0), GRACE), None);
+    assert_eq!(ordering_deadline(&leases, at(42.0), GRACE), Some(at(45.0 - 3.0)), "at its full grace the first one is lost");
+    assert_eq!(ordering_deadline(&leases, at(46.0), GRACE), Some(at(49.0 - 3.0)), "an instant that is past: no level waits");
+    assert_eq!(ordering_deadline(&leases, at(49.0), GRACE), None, "all are lost: no level waits");
+    assert_eq!(ordering_deadline(&[], at(0.0), GRACE), None);
 }
 
 #[test]
 fn a_short_grace_has_a_short_head_start() {
     for (grace, head_start) in [(40.0, 3.0), (50.0, 3.0), (39.0, 2.925), (4.0, 0.3)] {
         let grace = Grace::new(span(grace));
-        assert_eq!(neat_until(&[renewed(0.0)], at(1.0), grace), Some(at(0.0) + grace.period() - span(head_start)));
+        assert_eq!(ordering_deadline(&[renewed(0.0)], at(1.0), grace), Some(at(0.0) + grace.period() - span(head_start)));
     }
 }
 

@@ -1,13 +1,13 @@
 use proptest::prelude::*;
 
-use super::super::scene::{GRACE, at, look, span, wall};
+use super::super::scene::{GRACE, LONG_AGO, at, look, span, wall};
 use super::super::verdict::{Tally, Verdict};
 use super::*;
 
 /// A lease that was seen to change and was last renewed then.
 fn renewed(seconds: f64) -> LeaseClock {
     let mut clock = LeaseClock::new(&look(seconds - 10.0), wall(seconds - 10.0), Some(40));
-    clock.observe(&look(seconds), wall(seconds), Some(40), GRACE);
+    clock.observe(&look(seconds), at(seconds - 10.0), wall(seconds), Some(40), GRACE);
     clock
 }
 
@@ -17,7 +17,7 @@ fn unwatched(stamp: f64, seen: f64) -> LeaseClock {
 }
 
 fn possible(leases: &[LeaseClock], candidates_known: bool, fraction: f64) -> Option<Moment> {
-    verdict_possible(leases, candidates_known, fraction, GRACE)
+    verdict_possible(leases, candidates_known, fraction, LONG_AGO, GRACE)
 }
 
 fn just_after(seconds: f64) -> Option<Moment> {
@@ -161,14 +161,14 @@ fn clocks() -> impl Strategy<Value = Vec<LeaseClock>> {
             return unwatched(when - 30.0 + skew, when);
         }
         let mut clock = LeaseClock::new(&look(when - 10.0), wall(when - 10.0 + skew), Some(40));
-        clock.observe(&look(when), wall(when + skew), Some(40), GRACE);
+        clock.observe(&look(when), at(when - 10.0), wall(when + skew), Some(40), GRACE);
         clock
     });
     prop::collection::vec(clock, 0..8)
 }
 
 fn verdict<'a>(leases: impl IntoIterator<Item = &'a LeaseClock>, now: Moment, fraction: f64) -> Verdict {
-    Tally::of(leases.into_iter().map(|clock| clock.state(now, GRACE))).verdict(fraction)
+    Tally::of(leases.into_iter().map(|clock| clock.state(now, LONG_AGO, GRACE))).verdict(fraction)
 }
 
 proptest! {

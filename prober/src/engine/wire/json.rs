@@ -44,7 +44,7 @@ pub fn leases(expected: &'static str, body: &[u8], leases: &mut LeaseList) -> Re
     leases.reserve(items.len(), room_for_names(items.len(), first, body));
     leases.extend(items.iter().map(|Object(lease)| {
         let Object(LeaseSpec { renew_time, lease_duration_seconds }) = lease.spec.unwrap_or_default();
-        LeaseRecord { name: lease.name(), renew_time, duration_seconds: lease_duration_seconds }
+        LeaseRecord { name: lease.name(), uid: lease.uid().into(), renew_time, duration_seconds: lease_duration_seconds }
     }));
     Ok(metadata)
 }
@@ -123,7 +123,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ItemsVisitor<T> {
 #[derive(Deserialize)]
 struct Lease<'a> {
     #[serde(borrow)]
-    metadata: Option<Object<ObjectName<'a>>>,
+    metadata: Option<Object<LeaseMeta<'a>>>,
     spec: Option<Object<LeaseSpec>>,
 }
 
@@ -131,13 +131,19 @@ impl Lease<'_> {
     fn name(&self) -> &str {
         self.metadata.as_ref().map_or("", |Object(metadata)| &metadata.name)
     }
+
+    fn uid(&self) -> &str {
+        self.metadata.as_ref().map_or("", |Object(metadata)| &metadata.uid)
+    }
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct ObjectName<'a> {
+struct LeaseMeta<'a> {
     #[serde(borrow)]
     name: Cow<'a, str>,
+    #[serde(borrow)]
+    uid: Cow<'a, str>,
 }
 
 #[derive(Clone, Copy, Default, Deserialize)]

@@ -111,13 +111,15 @@ fn list_meta(value: Value<'_>, metadata: &mut ListMeta) -> Result<(), Broken> {
 }
 
 fn lease(value: Value<'_>) -> Result<LeaseRecord<'_>, DecodeError> {
-    let (mut name, mut duration_seconds, mut stamp) = ("", None, None);
+    let (mut name, mut uid, mut duration_seconds, mut stamp) = ("", "", None, None);
     for field in value.message()? {
         match field? {
             (1, metadata) => {
                 for field in metadata.message()? {
-                    if let (1, value) = field? {
-                        name = value.text()?;
+                    match field? {
+                        (1, value) => name = value.text()?,
+                        (5, value) => uid = value.text()?,
+                        _ => {}
                     }
                 }
             }
@@ -135,7 +137,7 @@ fn lease(value: Value<'_>) -> Result<LeaseRecord<'_>, DecodeError> {
     }
     let renew_time =
         stamp.map(|stamp| instant(stamp).ok_or_else(|| DecodeError::RenewTime(super::shortened(name)))).transpose()?;
-    Ok(LeaseRecord { name, renew_time, duration_seconds })
+    Ok(LeaseRecord { name, uid: uid.into(), renew_time, duration_seconds })
 }
 
 /// Seconds and nanoseconds since 1970. An empty message is how Go writes its zero time, which stands for none.

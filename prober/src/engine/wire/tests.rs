@@ -22,7 +22,7 @@ struct Lease {
 }
 
 impl From<LeaseRecord<'_>> for Lease {
-    fn from(LeaseRecord { name, renew_time, duration_seconds }: LeaseRecord<'_>) -> Self {
+    fn from(LeaseRecord { name, renew_time, duration_seconds, .. }: LeaseRecord<'_>) -> Self {
         Self { name: name.to_owned(), renew_time, duration_seconds }
     }
 }

@@ -1,17 +1,36 @@
 //! How often, after which pause and for how long it is tried to bring one resource to where it should be.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::core::memory::{Observed, Write};
-use crate::core::plan::Direction;
-use crate::write::WriteError;
+use super::memory::{Observed, Write};
+use super::plan::Direction;
+
+/// How a request to the seed failed, as far as it matters for trying again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Refusal {
+    /// The resource has changed since what the request rests on.
+    Conflict,
+    /// It does not exist any more.
+    Gone,
+    /// The API server asks to come back later.
+    Throttled(Option<Duration>),
+    /// No answer in time.
+    Timeout,
+    /// No answer, for another reason.
+    NoAnswer,
+    /// This process was suspended before the request was answered: the look that it rests on is out of date.
+    Superseded,
+    /// Anything else.
+    Other,
+}
 
 /// Attempts per resource and the pause between them (rule 60).
 const ATTEMPTS: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(100);
 /// A conflict says that somebody else wrote, not that the API server is ill, so more of them are borne.
 const CONFLICTS: u32 = 10;
-/// How long protection waits for an answer before it asks anew on another connection: as long as connecting may take, and half of
+/// How long protection waits for an answer before it asks again on another connection: as long as connecting may take, and half of
 /// the 10 s, a renewal's interval, that lie at most between the verdict and the first node's end. It does so once in an attempt; the
 /// new connection is given all that is left of the dependent's timeout, for an API server that is merely slow.
 /// If the write was made although nobody told us, the next one is refused, since it names a version that is gone.
@@ -20,7 +39,8 @@ const PROTECTIVE_ANSWER: Duration = Duration::from_secs(5);
 const MAX_THROTTLE: Duration = Duration::from_secs(1);
 
 /// What it has taken so far.
-pub(super) struct Tries {
+#[derive(Clone, Debug)]
+pub struct Retry {
     /// The dependent's own, for each attempt.
     timeout: Duration,
     /// The longest wait for the first answer of an attempt.
@@ -30,63 +50,55 @@ pub(super) struct Tries {
     /// What is left of the timeout for this attempt.
     left: Duration,
     conflicts: u32,
-    /// Whether the initial delay was waited.
-    pub(super) delayed: bool,
     /// The last write that was sent and not answered, and what it was based on.
-    unanswered: Option<(Observed, Write)>,
+    unanswered: Option<(Arc<Observed>, Write)>,
 }
 
-impl Tries {
-    /// Before the first.
-    pub(super) fn new(direction: Direction, timeout: Duration) -> Self {
+impl Retry {
+    /// Before the first attempt.
+    pub fn new(direction: Direction, timeout: Duration) -> Self {
         let patience = match direction {
             Direction::Down => timeout.min(PROTECTIVE_ANSWER),
             Direction::Up => timeout,
         };
-        Self { timeout, patience, attempt: 1, left: timeout, conflicts: 0, delayed: false, unanswered: None }
+        Self { timeout, patience, attempt: 1, left: timeout, conflicts: 0, unanswered: None }
     }
 
     /// How long the next request may take.
-    pub(super) fn limit(&self) -> Duration {
+    pub fn limit(&self) -> Duration {
         if self.is_patient() { self.left } else { self.patience }
     }
 
-    /// Whether this attempt has asked anew already.
+    /// Whether this attempt has asked again already.
     fn is_patient(&self) -> bool {
         self.left < self.timeout
     }
 
-    /// Whether the resource is to be read from the API server itself, since what was known of it was out of date.
-    pub(super) fn read_anew(&self) -> bool {
-        self.conflicts > 0
-    }
-
-    /// Notes a write that was sent, and what came of it.
-    pub(super) fn sent(&mut self, (observed, write): (&Observed, &Write), result: &Result<(), WriteError>) {
-        let unanswered = matches!(result, Err(WriteError::Timeout | WriteError::NoAnswer(_)));
-        if unanswered {
-            self.unanswered = Some((observed.clone(), write.clone()));
+    /// Notes a write that failed.
+    pub fn failed(&mut self, base: Arc<Observed>, write: Write, refusal: Refusal) {
+        if matches!(refusal, Refusal::Timeout | Refusal::NoAnswer) {
+            self.unanswered = Some((base, write));
         }
     }
 
     /// The write that was made although nobody told us, if that is why there is nothing to do with the resource as it is `now`.
-    pub(super) fn landed(&mut self, now: &Observed) -> Option<(Observed, Write)> {
+    pub fn landed(&mut self, now: &Observed) -> Option<(Arc<Observed>, Write)> {
         self.unanswered.take().filter(|(before, write)| before.uid == now.uid && write.is_done(now))
     }
 
     /// The pause before the next try; none when this was the last.
-    pub(super) fn pause_after(&mut self, error: &WriteError) -> Option<Duration> {
-        match error {
-            WriteError::Conflict | WriteError::StoodStill if self.conflicts < CONFLICTS => self.conflicts += 1,
-            WriteError::Timeout if !self.is_patient() && self.patience < self.timeout => self.left -= self.patience,
+    pub fn pause_after(&mut self, refusal: Refusal) -> Option<Duration> {
+        match refusal {
+            Refusal::Conflict | Refusal::Superseded if self.conflicts < CONFLICTS => self.conflicts += 1,
+            Refusal::Timeout if !self.is_patient() && self.patience < self.timeout => self.left -= self.patience,
             _ if self.attempt == ATTEMPTS => return None,
             _ => {
                 self.attempt += 1;
                 self.left = self.timeout;
             }
         }
-        Some(match error {
-            WriteError::Throttled(Some(after)) => (*after).min(MAX_THROTTLE),
+        Some(match refusal {
+            Refusal::Throttled(Some(after)) => after.min(MAX_THROTTLE),
             _ => PAUSE,
         })
     }
@@ -99,16 +111,16 @@ mod tests {
 
     /// The limits of all requests that time out one after the other.
     fn limits(direction: Direction, timeout: u64) -> Vec<u64> {
-        let mut tries = Tries::new(direction, Duration::from_secs(timeout));
-        let mut limits = vec![tries.limit().as_secs()];
-        while tries.pause_after(&WriteError::Timeout).is_some() {
-            limits.push(tries.limit().as_secs());
+        let mut retry = Retry::new(direction, Duration::from_secs(timeout));
+        let mut limits = vec![retry.limit().as_secs()];
+        while retry.pause_after(Refusal::Timeout).is_some() {
+            limits.push(retry.limit().as_secs());
         }
         limits
     }
 
     #[test]
-    fn protection_asks_anew_soon_and_then_waits_as_long_as_ever() {
+    fn protection_asks_again_soon_and_then_waits_as_long_as_ever() {
         assert_eq!(limits(Direction::Down, 12), [5, 7, 5, 7, 5, 7]);
         assert_eq!(limits(Direction::Down, 5), [5, 5, 5]);
         assert_eq!(limits(Direction::Down, 3), [3, 3, 3]);
@@ -121,25 +133,24 @@ mod tests {
         let write = scale_down(&before).unwrap();
         let marks = Marks { replicas: Some("2".into()), held_down: true, ignored: false };
         let after = Observed { replicas: 0, marks, ..before.clone() };
-        let landed = |result: Result<(), WriteError>, now: &Observed| {
-            let mut tries = Tries::new(Direction::Down, Duration::from_secs(30));
-            tries.sent((&before, &write), &result);
-            tries.landed(now).is_some()
+        let landed = |refusal, now: &Observed| {
+            let mut retry = Retry::new(Direction::Down, Duration::from_secs(30));
+            retry.failed(Arc::new(before.clone()), write.clone(), refusal);
+            retry.landed(now).is_some()
         };
-        assert!(landed(Err(WriteError::Timeout), &after));
-        assert!(!landed(Err(WriteError::Conflict), &after), "somebody else did it");
-        assert!(!landed(Err(WriteError::Timeout), &Observed { uid: "another".into(), ..after.clone() }));
-        assert!(!landed(Err(WriteError::Timeout), &Observed { replicas: 0, ..before.clone() }), "not marked");
+        assert!(landed(Refusal::Timeout, &after));
+        assert!(!landed(Refusal::Conflict, &after), "somebody else did it");
+        assert!(!landed(Refusal::Timeout, &Observed { uid: "another".into(), ..after.clone() }));
+        assert!(!landed(Refusal::Timeout, &Observed { replicas: 0, ..before.clone() }), "not marked");
     }
 
     #[test]
     fn a_conflict_costs_no_attempt() {
-        let mut tries = Tries::new(Direction::Down, Duration::from_secs(30));
+        let mut retry = Retry::new(Direction::Down, Duration::from_secs(30));
         for _ in 0..CONFLICTS {
-            assert_eq!(tries.pause_after(&WriteError::Conflict), Some(PAUSE));
-            assert!(tries.read_anew());
+            assert_eq!(retry.pause_after(Refusal::Conflict), Some(PAUSE));
         }
-        let more = std::iter::from_fn(|| tries.pause_after(&WriteError::Conflict)).count();
+        let more = std::iter::from_fn(|| retry.pause_after(Refusal::Conflict)).count();
         assert_eq!(more, ATTEMPTS as usize - 1);
     }
 }

@@ -1,0 +1,209 @@
+//! From what a shoot's API server shows to a finding: what the leases, the Machines and the nodes say together.
+//!
+//! ```text
+//! leases --lease clocks--> by Machines --> do the nodes matter? --> by nodes --> tally --> verdict
+//! ```
+//!
+//! Silence counts only where it could have been broken (D-54): an API server that was away comes back with every lease old, and its
+//! kubelets need a beat to renew. So expired leases are undecided for a while after any time in which it may not have answered.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use chrono::TimeDelta;
+
+use super::lease::{Grace, LeaseBook, LeaseClock, LeaseRecord, LeaseState};
+use super::moment::{Look, Moment};
+use super::plan::ordering_deadline;
+use super::schedule::verdict_possible;
+use super::verdict::{BackedNodes, Candidates, HoldReason, NodeRecord, PoolConditions, Tally, Verdict, nodes_matter};
+
+/// So many leases are shown to people: more would be read by nobody, and thousands of shoots may be down at once.
+const SHOWN_LEASES: usize = 20;
+/// With leases and not a single Machine nothing is concluded until no lease was renewed for so long (D-55).
+const ABANDONED: TimeDelta = TimeDelta::minutes(10);
+
+/// What a shoot is judged by.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rules {
+    /// The shoot's grace period, or the configured one.
+    pub grace: Grace,
+    /// From which share of expired leases on there is an outage.
+    pub fraction: f64,
+    /// What the shoot says of its pools.
+    pub pool_conditions: PoolConditions,
+}
+
+/// What a complete look found.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// What is to be done.
+    pub verdict: Verdict,
+    /// The moment that was judged: when the leases were asked for.
+    pub judged_at: Moment,
+    /// By which grace.
+    pub grace: Grace,
+    /// From which share of expired leases on there is an outage.
+    pub fraction: f64,
+    /// The numbers behind it.
+    pub tally: Tally,
+    /// Whether the nodes mattered, so that the candidates are known and not just an upper bound.
+    pub nodes_known: bool,
+    /// How many leases or nodes did not count, by reason.
+    pub excluded: BTreeMap<&'static str, usize>,
+    /// How many leases are judged by clocks that differ from ours.
+    pub skewed: usize,
+    /// The oldest leases that counted, oldest first; none while nodes do not matter.
+    pub leases: Vec<SeenLease>,
+    /// When the verdict could fall if nothing were renewed from now on.
+    pub verdict_possible: Option<Moment>,
+    /// Until when a scale-down may wait between its levels; see [`ordering_deadline`].
+    pub ordering_deadline: Option<Moment>,
+}
+
+#[cfg(test)]
+impl Default for Finding {
+    /// Of a healthy shoot, at the start.
+    fn default() -> Self {
+        Judge::default().judge(&Rules { grace: super::scene::GRACE, fraction: 0.6, pool_conditions: PoolConditions::default() })
+    }
+}
+
+/// A lease that counted.
+#[derive(Clone, Debug)]
+pub struct SeenLease {
+    /// The node's name.
+    pub node: String,
+    /// When it was renewed last, on our clock.
+    pub renewed: Moment,
+    /// What it was.
+    pub state: LeaseState,
+    /// How far the node's clock is behind ours.
+    pub skew: TimeDelta,
+}
+
+/// What is known of one shoot's nodes, look by look.
+#[derive(Debug, Default)]
+pub struct Judge {
+    leases: LeaseBook,
+    machines: Arc<BackedNodes>,
+    /// The nodes as listed last, and for which look; kept while they matter.
+    nodes: Option<(Moment, Vec<NodeRecord>)>,
+    /// The last look whose leases were listed.
+    look: Option<Look>,
+    /// Whether a look since then got no answer at all.
+    unanswered: bool,
+    /// The first look after any time in which the API server may have been away.
+    answering: Option<Moment>,
+}
+
+impl Judge {
+    /// Takes in a complete list of leases.
+    pub fn observe<'a>(&mut self, look: Look, leases: impl IntoIterator<Item = LeaseRecord<'a>>, grace: Grace) {
+        if self.look.is_none_or(|last| self.may_have_been_away(look.sent - last.received, grace)) {
+            self.answering = Some(look.sent);
+        }
+        self.unanswered = false;
+        self.leases.observe(&look, leases, grace);
+        self.look = Some(look);
+    }
+
+    /// Whether kubelets may not have been able to renew between two complete looks that are this far apart.
+    fn may_have_been_away(&self, gap: TimeDelta, grace: Grace) -> bool {
+        gap > grace.period() / 2 || self.unanswered && gap > grace.longest_silence()
+    }
+
+    /// Notes a look that as a whole got no answer.
+    pub fn note_unanswered(&mut self) {
+        self.unanswered = true;
+    }
+
+    /// Takes in which nodes Machines back.
+    pub fn follow_machines(&mut self, machines: Arc<BackedNodes>) {
+        self.machines = machines;
+    }
+
+    /// Takes in the nodes that were listed for the last look.
+    pub fn take_nodes(&mut self, nodes: Vec<NodeRecord>) {
+        self.nodes = self.look.map(|look| (look.sent, nodes));
+    }
+
+    /// Whether the nodes are to be listed before the last look is judged. Those of an earlier look that was sent since
+    /// `good_since` do while every lease that Machines allow is expired: then no node can change the verdict but by being counted or
+    /// not (D-53). What is known of the nodes is forgotten when they do not matter.
+    pub fn wants_nodes(&mut self, rules: &Rules, settled: bool, good_since: Option<Moment>) -> bool {
+        let allowed =
+            Candidates::by_machines(&self.leases, &self.machines).tally(self.judged_at(), self.answering(), rules.grace);
+        if self.holds_without_machines(rules.grace) || !nodes_matter(allowed, settled) {
+            self.nodes = None;
+            return false;
+        }
+        let good = |at: Moment| good_since.is_some_and(|since| at >= since) && allowed.expired == allowed.candidates;
+        !self.nodes.as_ref().is_some_and(|(at, _)| *at == self.judged_at() || good(*at))
+    }
+
+    /// What all that is known at the last look comes to.
+    pub fn judge(&self, rules: &Rules) -> Finding {
+        let (now, answering, grace) = (self.judged_at(), self.answering(), rules.grace);
+        let candidates = match &self.nodes {
+            Some((_, nodes)) => Candidates::by_nodes(&self.leases, &self.machines, nodes, &rules.pool_conditions),
+            None => Candidates::by_machines(&self.leases, &self.machines),
+        };
+        let nodes_known = self.nodes.is_some();
+        let tally = candidates.tally(now, answering, grace);
+        let verdict = match self.holds_without_machines(grace) {
+            true => Verdict::Hold(HoldReason::NoMachines),
+            false => tally.verdict(rules.fraction),
+        };
+        let clocks = candidates.clocks();
+        Finding {
+            verdict,
+            judged_at: now,
+            grace,
+            fraction: rules.fraction,
+            tally,
+            nodes_known,
+            excluded: self.excluded(&candidates),
+            skewed: clocks.clone().filter(|clock| !clock.skew(grace).is_zero()).count(),
+            verdict_possible: verdict_possible(clocks.clone(), nodes_known, rules.fraction, answering, grace),
+            leases: if nodes_known { self.oldest(&candidates, grace) } else { Vec::new() },
+            ordering_deadline: ordering_deadline(clocks, self.look.map_or(now, |look| look.received), grace),
+        }
+    }
+
+    /// D-55.
+    fn holds_without_machines(&self, grace: Grace) -> bool {
+        let silent = |clock: &LeaseClock| clock.is_silent_for(ABANDONED, self.judged_at(), self.answering(), grace);
+        self.machines.without_machines() && self.leases.len() >= 2 && !self.leases.iter().all(|(_, clock)| silent(clock))
+    }
+
+    fn judged_at(&self) -> Moment {
+        self.look.map_or(Moment::START, |look| look.sent)
+    }
+
+    fn answering(&self) -> Moment {
+        self.answering.unwrap_or(Moment::START)
+    }
+
+    fn excluded(&self, candidates: &Candidates<'_>) -> BTreeMap<&'static str, usize> {
+        let mut excluded: BTreeMap<_, _> = candidates.excluded.iter().map(|(reason, count)| (reason.as_str(), *count)).collect();
+        if self.leases.without_renew_time() > 0 {
+            excluded.insert("no_renew_time", self.leases.without_renew_time());
+        }
+        excluded
+    }
+
+    /// What people are shown of the leases.
+    fn oldest(&self, candidates: &Candidates<'_>, grace: Grace) -> Vec<SeenLease> {
+        let mut leases: Vec<_> = candidates.leases.iter().map(|&(node, clock)| (clock.renewed(grace), node, clock)).collect();
+        leases.sort_unstable_by_key(|&(renewed, node, _)| (renewed, node));
+        leases.truncate(SHOWN_LEASES);
+        let seen = |(renewed, node, clock): (Moment, &str, &LeaseClock)| SeenLease {
+            node: node.to_owned(),
+            renewed,
+            state: clock.state(self.judged_at(), self.answering(), grace),
+            skew: clock.skew(grace),
+        };
+        leases.into_iter().map(seen).collect()
+    }
+}

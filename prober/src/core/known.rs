@@ -1,0 +1,101 @@
+//! What this process knows of one dependent, whoever told it: the seed's view, a read, or the answer to a write of ours.
+
+use std::sync::Arc;
+
+use super::memory::{Observed, Sighting};
+use super::moment::Moment;
+
+/// What is known of one dependent.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    sighting: Sighting,
+    /// The newest state that was ever seen: a view may lag behind the answer to a write.
+    newest: Option<Arc<Observed>>,
+    /// The resource of which an answer said that it does not exist any more.
+    gone: Option<String>,
+    /// When this state was first seen here, or none was known (D-52).
+    since: Option<Moment>,
+    /// Which scaling of ours brought this state about.
+    by: Option<u64>,
+}
+
+impl Known {
+    /// Takes in what the view or a read shows. Says whether a marker is seen that was not there before.
+    pub fn see(&mut self, seen: Sighting, now: Moment) -> bool {
+        let Sighting::Present(observed) = seen else {
+            self.sighting = seen;
+            return false;
+        };
+        if self.gone.as_ref() == Some(&observed.uid) {
+            self.sighting = Sighting::Absent;
+            return false;
+        }
+        if let Some(newest) = &self.newest
+            && observed.is_older_than(newest)
+        {
+            self.sighting = Sighting::Present(Arc::clone(newest));
+            return false;
+        }
+        self.adopt(observed, None, now)
+    }
+
+    /// Takes in how it is after a write that the scaling `by` made.
+    pub fn wrote(&mut self, after: Arc<Observed>, by: u64, now: Moment) {
+        self.adopt(after, Some(by), now);
+    }
+
+    /// Takes in that it does not exist any more.
+    pub fn is_gone(&mut self) {
+        self.gone = self.newest.as_ref().map(|newest| newest.uid.clone());
+        self.sighting = Sighting::Absent;
+    }
+
+    fn adopt(&mut self, observed: Arc<Observed>, by: Option<u64>, now: Moment) -> bool {
+        let before = self.newest.as_ref();
+        let marked = observed.marks.held_down && before.is_none_or(|before| !before.marks.held_down);
+        if before.is_none_or(|before| !before.is_same_state(&observed)) {
+            (self.since, self.by) = (Some(now), by);
+        }
+        self.newest = Some(Arc::clone(&observed));
+        self.sighting = Sighting::Present(observed);
+        marked
+    }
+
+    /// Whether a look that was sent at `judged_at` is newer than this state, or the state is of this very scaling's making.
+    pub fn is_older_than_look(&self, judged_at: Moment, scaling: Option<u64>) -> bool {
+        self.since.is_none_or(|since| since < judged_at) || self.by.is_some() && self.by == scaling
+    }
+
+    /// What can be said of it.
+    pub fn sighting(&self) -> &Sighting {
+        &self.sighting
+    }
+
+    /// How it is, if that is known and it exists.
+    pub fn observed(&self) -> Option<&Arc<Observed>> {
+        match &self.sighting {
+            Sighting::Present(observed) => Some(observed),
+            _ => None,
+        }
+    }
+
+    /// Whether it carries the meltdown marker.
+    pub fn is_held_down(&self) -> bool {
+        self.observed().is_some_and(|observed| observed.marks.held_down)
+    }
+
+    /// Whether it runs, or is about to.
+    pub fn has_replicas(&self) -> bool {
+        self.observed().is_some_and(|observed| observed.replicas > 0)
+    }
+
+    /// Whether it can do its work.
+    pub fn is_ready(&self) -> bool {
+        self.observed().is_some_and(|observed| observed.replicas > 0 && observed.ready > 0)
+    }
+
+    /// Whether a later level of a scale-down has something to wait for: pods that run although none should, or will not for long.
+    pub fn is_going_down(&self) -> bool {
+        self.observed().is_some_and(|observed| !observed.marks.ignored && (observed.replicas > 0 || observed.ready > 0))
+    }
+}

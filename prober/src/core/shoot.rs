@@ -1,0 +1,551 @@
+//! One shoot as a machine: inputs and the time in, actions and the next moment out. It decides when to look, what follows, and what is
+//! written when; whoever drives it looks, waits, writes and tells, and decides nothing.
+//!
+//! ```text
+//! leases, nodes, failures --> judge --> finding --> which way? --> scaling, level by level --> ask for a permit --> write
+//! dependents, Cluster, pause, lead, answers -----------^------------------^--------------------------^
+//! ```
+//!
+//! Each decision is made on what is known at that moment, and a write once its permit is there: nothing is decided before a wait and
+//! carried out after it.
+
+mod act;
+mod peer;
+mod schedule;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::TimeDelta;
+
+use self::peer::Verification;
+use self::schedule::{Demands, Pace};
+use super::judgement::{Finding, Judge, Rules};
+use super::known::Known;
+use super::lease::{Grace, LeaseList};
+use super::lifecycle::ShootSettings;
+use super::memory::{Observed, Sighting, Write, scale_up};
+use super::moment::{Look, Moment};
+use super::plan::Direction;
+use super::retry::Refusal;
+use super::scaling::Scaling;
+use super::span;
+use super::verdict::{BackedNodes, NodeRecord, Scope, Verdict};
+use crate::config::{Config, ResourceRef};
+
+/// All that a decision depends on besides the looks and the answers. Whoever drives the machine reads it anew for each input.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    /// The config in force.
+    pub config: Arc<Config>,
+    /// What the shoot says of itself.
+    pub settings: ShootSettings,
+    /// What can be set without a config file.
+    pub options: Options,
+    /// Whether this replica leads.
+    pub leads: bool,
+    /// Since when the Clusters are seen without interruption: they were read again then. None while they are not.
+    pub seed_since: Option<Moment>,
+    /// Whether the Cluster still wants this very probe.
+    pub is_ours: bool,
+    /// Whether operators want nothing written; none while that is not known.
+    pub paused: Option<bool>,
+    /// When this process was last suspended, the end of it.
+    pub resumed: Moment,
+    /// Each dependent of the config, in its order, as the seed's view shows it.
+    pub sightings: Vec<Sighting>,
+    /// Over which time looks are spread that all shoots would take at once.
+    pub spread: TimeDelta,
+    /// A random number from 0 to 1.
+    pub chance: f64,
+}
+
+/// What the config says, unless an annotation overrules it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// See [`Config::restore_only_held_down`].
+    pub restore_only_held_down: bool,
+    /// See [`Config::scale_up_stabilization`].
+    pub scale_up_stabilization: Duration,
+    /// See [`Config::standby_protects`].
+    pub standby_protects: bool,
+}
+
+impl From<&Config> for Options {
+    fn from(config: &Config) -> Self {
+        Self {
+            restore_only_held_down: config.restore_only_held_down,
+            scale_up_stabilization: config.scale_up_stabilization,
+            standby_protects: config.standby_protects,
+        }
+    }
+}
+
+/// What happens to a shoot.
+#[derive(Debug)]
+pub enum Input<'a> {
+    /// Time has passed, or the surroundings have changed.
+    Woken,
+    /// The config was reloaded.
+    Reloaded,
+    /// The shoot's own settings have changed.
+    Resettled,
+    /// A look has listed the leases; the Machines are none while they are not known.
+    Leases(Look, &'a LeaseList, Option<Arc<BackedNodes>>),
+    /// The same look has listed the nodes.
+    Nodes(Vec<NodeRecord>),
+    /// A look was not complete.
+    Failed(LookFailure),
+    /// The Cluster, the namespace and the Machines were read from the API server; none if one could not be.
+    Verified(Option<Verified>),
+    /// The permit is there for a write to this dependent.
+    Permitted(usize),
+    /// A dependent was read from the API server.
+    Read(usize, Result<Sighting, Refusal>),
+    /// A write to a dependent was answered: how it is now.
+    Written(usize, Result<Arc<Observed>, Refusal>),
+}
+
+/// How a look failed, as far as it matters for what follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LookFailure {
+    /// There was no answer: no connection, a time-out, 5xx. It may be away for its nodes as well (D-54).
+    Unanswered,
+    /// 429, and for how long it asks to be left alone.
+    Throttled(Option<TimeDelta>),
+    /// Anything else.
+    Other,
+}
+
+/// What was read from the seed's API server itself.
+#[derive(Clone, Debug)]
+pub struct Verified {
+    /// Whether the Cluster still wants this very probe.
+    pub is_ours: bool,
+    /// Whether operators want nothing written.
+    pub is_paused: bool,
+    /// Which nodes Machines back.
+    pub machines: Arc<BackedNodes>,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// List the leases; then [`Input::Leases`] or [`Input::Failed`].
+    Look,
+    /// List the nodes for the same look; then [`Input::Nodes`] or [`Input::Failed`].
+    ListNodes,
+    /// Read the Cluster, the namespace and the Machines; then [`Input::Verified`].
+    Verify,
+    /// Wait for the permit to write a dependent; then [`Input::Permitted`].
+    Ask(usize, Direction),
+    /// Read a dependent within this time; then [`Input::Read`].
+    Read(usize, Duration),
+    /// Write a dependent with the permit that is there; then [`Input::Written`].
+    Write(Order),
+    /// Give up whatever is under way for a dependent, its permit included.
+    Drop(usize),
+    /// Tell people.
+    Report(Report),
+}
+
+/// One write that is to be made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Order {
+    /// To which dependent.
+    pub dependent: usize,
+    /// What it rests on.
+    pub base: Arc<Observed>,
+    /// What is written.
+    pub write: Write,
+    /// When the look was sent that it rests on.
+    pub judged_at: Moment,
+    /// How long it may take.
+    pub limit: Duration,
+    /// Whether it may be sent only while this replica leads.
+    pub needs_lead: bool,
+}
+
+/// What people are told.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Report {
+    /// A look was complete: [`Shoot::finding`] has changed.
+    Found,
+    /// A look was not complete since the Machines are not known.
+    MachinesUnknown,
+    /// A scaling begins.
+    Begun(Direction),
+    /// A scaling is given up: the verdict has turned, operators want nothing written, or the probe is not wanted any more.
+    Abandoned(Direction),
+    /// A scaling has ended: so many were written, so many could not be.
+    Ended(Direction, usize, usize),
+    /// A dependent was written, or had been without an answer; `turn` is how long ago it was its turn.
+    Written {
+        /// Which.
+        dependent: usize,
+        /// Which way.
+        direction: Direction,
+        /// How it was before.
+        base: Arc<Observed>,
+        /// What was written.
+        write: Write,
+        /// How long the write took; none if its answer was lost.
+        took: Option<TimeDelta>,
+        /// How long ago it was its turn.
+        turn: TimeDelta,
+        /// Whether this replica does not lead: the leader did not act.
+        without_lead: bool,
+    },
+    /// A dependent cannot be scaled.
+    NotScaled(usize, Direction, Reason),
+    /// A dependent that was restored is not ready in time; the next level does not wait any more.
+    NotReady(usize),
+    /// Somebody else keeps writing a dependent.
+    KeepsChanging(usize),
+    /// A dry run would write a dependent: replicas before and after.
+    WouldWrite(usize, Direction, i32, i32),
+}
+
+/// Why a dependent cannot be scaled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// It must exist, and does not.
+    Missing,
+    /// It is not known how it is.
+    Unknown,
+    /// Its kind does not exist.
+    NoSuchKind,
+    /// The last request failed.
+    Refused,
+}
+
+/// A write that a dry run would make: which dependent, its replicas now and then.
+pub type Intended = (usize, i32, i32);
+
+/// What is under way at the shoot's API server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Looking {
+    Idle,
+    Leases,
+    Nodes,
+}
+
+/// How long it is waited, from the start of this process on, to learn whether a shoot is paused (decisions, "Settings without a config
+/// file").
+const PAUSE_READ: TimeDelta = TimeDelta::seconds(2);
+
+/// Which shoot begins to be probed, and under which circumstances.
+#[derive(Clone, Copy, Debug)]
+pub struct Start {
+    /// When this process first saw that it may be probed.
+    pub eligible: Moment,
+    /// Whether the last operation on it is over for longer than initialDelay, so that it is in operation (D-51).
+    pub in_operation: bool,
+    /// Whether nothing is written: what would be is said.
+    pub dry_run: bool,
+}
+
+/// All that is known of one shoot, and what is to be done for it.
+#[derive(Debug)]
+pub struct Shoot {
+    start: Start,
+    created: Moment,
+    judge: Judge,
+    resources: Vec<ResourceRef>,
+    known: Vec<Known>,
+
+    looking: Looking,
+    next_look: Moment,
+    demands: Demands,
+    pace: Pace,
+    failures: u32,
+    throttled_until: Option<Moment>,
+    finding: Option<Arc<Finding>>,
+    /// Whether the last look was complete.
+    complete: bool,
+
+    /// Since when every complete look said "up", and how many there were.
+    up_since: Option<(Moment, u32)>,
+    /// How often the verdict has turned from "up" to "down" or back, and which it was last.
+    turns: u32,
+    last_direction: Option<Direction>,
+    /// When the verdict last turned to "down", and the ordering deadline of that moment.
+    down_since: Option<(Moment, Option<Moment>)>,
+    /// When a marker that others set was last seen for the first time.
+    marker_seen: Option<Moment>,
+    verification: Verification,
+    /// Per dependent, the last write that this replica made without the lead: at which turn, and when.
+    unled: Vec<Option<(u32, Moment)>>,
+
+    scaling: Option<Scaling>,
+    scalings: u64,
+    /// When the last scaling ended. The next one rests on a later look.
+    ended: Option<Moment>,
+    failed_scalings: u32,
+    intended: Vec<Intended>,
+    /// When something happens by itself, looks apart.
+    wake: Option<Moment>,
+}
+
+/// One input being worked on.
+struct Context<'a> {
+    around: &'a Surroundings,
+    now: Moment,
+    actions: Vec<Action>,
+    wake: Option<Moment>,
+    /// Whether a look is wanted at once, and which dependent others have changed.
+    demanded: Option<Option<usize>>,
+}
+
+impl Context<'_> {
+    fn wake_at(&mut self, moment: Moment) {
+        if moment > self.now {
+            self.wake = Some(self.wake.map_or(moment, |wake| wake.min(moment)));
+        }
+    }
+
+    fn demand(&mut self, changed: Option<usize>) {
+        self.demanded = Some(changed.or(self.demanded.flatten()));
+    }
+
+    fn report(&mut self, report: Report) {
+        self.actions.push(Action::Report(report));
+    }
+}
+
+impl Shoot {
+    /// A shoot that nobody has looked at.
+    pub fn new(start: Start, around: &Surroundings, now: Moment) -> Self {
+        let count = around.config.dependents.len();
+        let mut shoot = Self {
+            start,
+            created: now,
+            judge: Judge::default(),
+            resources: around.config.dependents.iter().map(|dependent| dependent.resource.clone()).collect(),
+            known: vec![Known::default(); count],
+            looking: Looking::Idle,
+            next_look: now,
+            demands: Demands::default(),
+            pace: Pace::new(around.chance),
+            failures: 0,
+            throttled_until: None,
+            finding: None,
+            complete: false,
+            up_since: None,
+            turns: 0,
+            last_direction: None,
+            down_since: None,
+            marker_seen: None,
+            verification: Verification::None,
+            unled: vec![None; count],
+            scaling: None,
+            scalings: 0,
+            ended: None,
+            failed_scalings: 0,
+            intended: Vec::new(),
+            wake: None,
+        };
+        shoot.see(around, now);
+        shoot.next_look = shoot.first_look(around, now);
+        shoot
+    }
+
+    /// Takes in what happened, and says what is to be done.
+    pub fn input(&mut self, input: Input<'_>, around: &Surroundings, now: Moment) -> Vec<Action> {
+        let mut cx = Context { around, now, actions: Vec::new(), wake: None, demanded: None };
+        if matches!(input, Input::Reloaded) {
+            self.reload(&mut cx);
+        }
+        self.see(around, now);
+        match input {
+            Input::Woken => {}
+            Input::Reloaded => {
+                self.pace = Pace::new(around.chance);
+                self.next_look = self.next_look.min(now + scaled(around.spread, around.chance));
+            }
+            Input::Resettled => self.next_look = now,
+            Input::Leases(look, leases, machines) => self.take_leases(look, leases, machines, &mut cx),
+            Input::Nodes(nodes) => {
+                self.judge.take_nodes(nodes);
+                self.conclude(&mut cx);
+            }
+            Input::Failed(failure) => self.take_failure(failure, &mut cx),
+            Input::Verified(verified) => self.take_verified(verified, &mut cx),
+            Input::Permitted(dependent) => self.permitted(dependent, &mut cx),
+            Input::Read(dependent, result) => self.take_read(dependent, result, &mut cx),
+            Input::Written(dependent, result) => self.take_written(dependent, result, &mut cx),
+        }
+        self.act(&mut cx);
+        self.look_if_due(&mut cx);
+        self.wake = cx.wake;
+        cx.actions
+    }
+
+    /// When [`Input::Woken`] is wanted, if nothing else happens before; none while a look is under way and nothing else is due.
+    pub fn next(&self) -> Option<Moment> {
+        let look = (self.looking == Looking::Idle).then(|| self.looks_at());
+        look.into_iter().chain(self.wake).min()
+    }
+
+    /// Takes in how the dependents are.
+    fn see(&mut self, around: &Surroundings, now: Moment) {
+        for (known, sighting) in self.known.iter_mut().zip(&around.sightings) {
+            if known.see(sighting.clone(), now) {
+                self.marker_seen = Some(now);
+            }
+        }
+    }
+
+    /// Takes up a changed config: what it names as before stays known.
+    fn reload(&mut self, cx: &mut Context<'_>) {
+        let resources: Vec<_> = cx.around.config.dependents.iter().map(|dependent| dependent.resource.clone()).collect();
+        if resources == self.resources {
+            return;
+        }
+        self.drop_scaling(cx);
+        let before = |resource: &ResourceRef| self.resources.iter().position(|known| known == resource);
+        let places: Vec<_> = resources.iter().map(before).collect();
+        self.known = places.iter().map(|at| at.map_or_else(Known::default, |at| self.known[at].clone())).collect();
+        self.unled = places.iter().map(|at| at.and_then(|at| self.unled[at])).collect();
+        self.resources = resources;
+    }
+
+    fn take_leases(&mut self, look: Look, leases: &LeaseList, machines: Option<Arc<BackedNodes>>, cx: &mut Context<'_>) {
+        let rules = self.rules(cx.around);
+        self.judge.observe(look, leases.iter(), rules.grace);
+        let Some(machines) = machines else {
+            cx.report(Report::MachinesUnknown);
+            return self.take_failure(LookFailure::Other, cx);
+        };
+        self.judge.follow_machines(machines);
+        if self.judge.wants_nodes(&rules, self.is_settled(cx.around), self.nodes_good_since(cx)) {
+            self.looking = Looking::Nodes;
+            cx.actions.push(Action::ListNodes);
+        } else {
+            self.conclude(cx);
+        }
+    }
+
+    /// A look is complete.
+    fn conclude(&mut self, cx: &mut Context<'_>) {
+        self.looking = Looking::Idle;
+        (self.complete, self.failures, self.throttled_until) = (true, 0, None);
+        self.pace.count();
+        self.adopt(self.judge.judge(&self.rules(cx.around)), cx);
+        self.next_look = self.scheduled(None, cx);
+    }
+
+    fn take_failure(&mut self, failure: LookFailure, cx: &mut Context<'_>) {
+        self.looking = Looking::Idle;
+        if matches!(failure, LookFailure::Unanswered | LookFailure::Throttled(_)) {
+            self.judge.note_unanswered();
+        }
+        self.complete = false;
+        self.failures = self.failures.saturating_add(1);
+        self.throttled_until = match failure {
+            LookFailure::Throttled(retry_after) => Some(cx.now + super::schedule::rest(retry_after)),
+            _ => None,
+        };
+        self.next_look = self.scheduled(Some((self.failures, self.finding.is_none())), cx);
+    }
+
+    fn adopt(&mut self, finding: Finding, cx: &mut Context<'_>) {
+        let direction = match finding.verdict {
+            Verdict::ScaleUp(_) => Some(Direction::Up),
+            Verdict::ScaleDown => Some(Direction::Down),
+            Verdict::Hold(_) => None,
+        };
+        self.up_since = (direction == Some(Direction::Up)).then(|| {
+            let (since, looks) = self.up_since.unwrap_or((finding.judged_at, 0));
+            (since, looks.saturating_add(1))
+        });
+        if direction.is_some() && direction != self.last_direction {
+            self.last_direction = direction;
+            self.turns = self.turns.wrapping_add(1);
+            self.verification = Verification::None;
+            self.down_since = (direction == Some(Direction::Down)).then_some((cx.now, finding.ordering_deadline));
+        }
+        self.finding = Some(Arc::new(finding));
+        cx.report(Report::Found);
+    }
+
+    fn rules(&self, around: &Surroundings) -> Rules {
+        let Surroundings { config, settings, .. } = around;
+        Rules {
+            grace: Grace::new(settings.node_monitor_grace.unwrap_or(span(config.node_monitor_grace))),
+            fraction: config.node_lease_failure_fraction,
+            pool_conditions: settings.pool_conditions.clone(),
+        }
+    }
+
+    /// What the last look said; none when it was not complete, or there was none.
+    fn verdict(&self) -> Option<Verdict> {
+        self.finding.as_ref().filter(|_| self.complete).map(|finding| finding.verdict)
+    }
+
+    /// The moment that the last complete look judged.
+    fn judged_at(&self) -> Option<Moment> {
+        self.finding.as_ref().map(|finding| finding.judged_at)
+    }
+
+    fn scope(&self) -> Scope {
+        match self.verdict() {
+            Some(Verdict::ScaleUp(scope)) => scope,
+            _ => Scope::HeldDown,
+        }
+    }
+
+    /// Whether a scale-up would find nothing to do; false when that is not known.
+    fn is_settled(&self, around: &Surroundings) -> bool {
+        self.known.iter().all(|known| match known.sighting() {
+            Sighting::Present(observed) => scale_up(observed, Scope::All, around.options.restore_only_held_down).is_none(),
+            Sighting::Absent | Sighting::NoSuchKind => true,
+            Sighting::Unknown => false,
+        })
+    }
+
+    /// What the last complete look found.
+    pub fn finding(&self) -> Option<&Arc<Finding>> {
+        self.finding.as_ref()
+    }
+
+    /// How many looks in a row were not complete.
+    pub fn failures(&self) -> u32 {
+        self.failures
+    }
+
+    /// The dependents that carry the meltdown marker.
+    pub fn held_down(&self) -> impl Iterator<Item = &ResourceRef> {
+        self.resources.iter().zip(&self.known).filter(|(_, known)| known.is_held_down()).map(|(resource, _)| resource)
+    }
+
+    /// What is known of each dependent, in the config's order.
+    pub fn known(&self) -> &[Known] {
+        &self.known
+    }
+
+    /// Which way a scaling is under way.
+    pub fn scaling(&self) -> Option<Direction> {
+        self.scaling.as_ref().map(|scaling| scaling.direction)
+    }
+
+    /// In a dry run: what would be written.
+    pub fn intended(&self) -> &[Intended] {
+        &self.intended
+    }
+
+    /// When the next look is due; while one is under way, when that was.
+    pub fn due(&self) -> Moment {
+        self.demands.due().map_or(self.next_look, |demanded| demanded.min(self.next_look))
+    }
+
+    /// The same, if the API server has not asked to be left alone.
+    fn looks_at(&self) -> Moment {
+        self.throttled_until.map_or(self.due(), |until| until.max(self.due()))
+    }
+}
+
+/// A share of a span.
+fn scaled(span: TimeDelta, share: f64) -> TimeDelta {
+    TimeDelta::microseconds((span.num_microseconds().unwrap_or(i64::MAX) as f64 * share) as i64)
+}

@@ -1,0 +1,367 @@
+//! What the machine writes, and when.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::TimeDelta;
+
+use super::{Action, Context, Direction, Order, PAUSE_READ, Reason, Report, Shoot};
+use crate::core::memory::{Observed, Sighting, Write, scale_down, scale_up};
+use crate::core::moment::Moment;
+use crate::core::retry::Refusal;
+use crate::core::scaling::{Scaling, Stage};
+use crate::core::span;
+use crate::core::verdict::{Scope, Verdict};
+
+/// What follows from how a dependent is.
+enum Decision {
+    /// This is to be written, based on that.
+    Write(Arc<Observed>, Write),
+    /// It is where it should be.
+    Nothing,
+    /// It cannot be said, or must not be so.
+    Wrong(Reason),
+}
+
+impl Shoot {
+    /// Makes what is under way be what the verdict and the surroundings ask for.
+    pub(super) fn act(&mut self, cx: &mut Context<'_>) {
+        if self.must_abandon(cx) {
+            self.drop_scaling(cx);
+        }
+        if self.scaling.is_none() {
+            self.begin(cx);
+        }
+        self.advance(cx);
+    }
+
+    fn must_abandon(&self, cx: &Context<'_>) -> bool {
+        let Some(scaling) = &self.scaling else { return false };
+        let turned = match scaling.direction {
+            Direction::Down => self.verdict().is_some_and(Verdict::is_up),
+            Direction::Up => self.verdict() == Some(Verdict::ScaleDown),
+        };
+        turned || cx.around.paused == Some(true) || !cx.around.is_ours
+    }
+
+    /// Gives the scaling that is under way up, and all that was asked for it.
+    pub(super) fn drop_scaling(&mut self, cx: &mut Context<'_>) {
+        let Some(scaling) = self.scaling.take() else { return };
+        for (at, step) in scaling.steps.iter().enumerate() {
+            if matches!(step.stage, Stage::Asking | Stage::Reading | Stage::Writing(..)) {
+                cx.actions.push(Action::Drop(at));
+            }
+        }
+        cx.report(Report::Abandoned(scaling.direction));
+    }
+
+    /// From when on looks lead to writes: from the end of initialDelay on; protection of a shoot in operation at once (D-51).
+    pub(super) fn acts_from(&self, direction: Direction, cx: &Context<'_>) -> Moment {
+        match direction {
+            Direction::Down if self.start.in_operation => self.start.eligible,
+            _ => self.start.eligible + span(cx.around.config.initial_delay),
+        }
+    }
+
+    /// Since when "up" has been said for as long as is configured (D-22).
+    pub(super) fn stable_from(&self, cx: &Context<'_>) -> Option<Moment> {
+        self.up_since.map(|(since, _)| since + span(cx.around.options.scale_up_stabilization))
+    }
+
+    /// Begins a scaling if there is something to do, and a look that is newer than all that it depends on says so.
+    fn begin(&mut self, cx: &mut Context<'_>) {
+        let (direction, scope) = match self.verdict() {
+            Some(Verdict::ScaleDown) => (Direction::Down, Scope::All),
+            Some(Verdict::ScaleUp(scope)) => (Direction::Up, scope),
+            Some(Verdict::Hold(_)) | None => return self.intended.clear(),
+        };
+        let Some(judged_at) = self.judged_at() else { return };
+        let stable = direction == Direction::Down || self.stable_from(cx).is_some_and(|from| from <= judged_at);
+        if judged_at < self.acts_from(direction, cx) || !stable {
+            return;
+        }
+        if self.start.dry_run {
+            return self.rehearse(direction, scope, cx);
+        }
+        if self.ended.is_some_and(|ended| ended >= judged_at) {
+            return;
+        }
+        let due: Vec<usize> = (0..self.known.len()).filter(|&at| self.is_due(at, direction, scope, cx)).collect();
+        if due.is_empty() || !self.may_write(direction, cx) {
+            return;
+        }
+        let rests = |at: &usize| self.known[*at].is_older_than_look(judged_at, None);
+        if let (true, Some(&first)) = (!due.iter().any(rests), due.first()) {
+            return cx.demand(Some(first));
+        }
+        self.scalings += 1;
+        let deadline = self.finding.as_ref().and_then(|finding| finding.ordering_deadline);
+        self.scaling = Some(Scaling::new(self.scalings, direction, &cx.around.config.dependents, deadline, cx.now));
+        cx.report(Report::Begun(direction));
+    }
+
+    /// Whether a dependent would be written. Protection that cannot know that tries, and says so.
+    fn is_due(&self, at: usize, direction: Direction, scope: Scope, cx: &mut Context<'_>) -> bool {
+        match self.known[at].sighting() {
+            Sighting::Unknown => direction == Direction::Down && cx.around.leads,
+            _ => self.intends(at, direction, scope, cx).is_some(),
+        }
+    }
+
+    /// What would be written, as far as is known at present.
+    fn intends(&self, at: usize, direction: Direction, scope: Scope, cx: &mut Context<'_>) -> Option<(Arc<Observed>, Write)> {
+        let observed = self.known[at].observed()?;
+        let write = match direction {
+            Direction::Down => scale_down(observed),
+            Direction::Up => scale_up(observed, scope, cx.around.options.restore_only_held_down),
+        }?;
+        let write = if cx.around.leads || self.start.dry_run { write } else { self.unled(at, direction, observed, write, cx)? };
+        Some((Arc::clone(observed), write))
+    }
+
+    /// In a dry run says what would be written: each write once, for as long as it stays the one that would be made.
+    fn rehearse(&mut self, direction: Direction, scope: Scope, cx: &mut Context<'_>) {
+        let before = std::mem::take(&mut self.intended);
+        if cx.around.paused == Some(true) {
+            return;
+        }
+        for at in 0..self.known.len() {
+            let Some((observed, write)) = self.intends(at, direction, scope, cx) else { continue };
+            let intended = (at, observed.replicas, write.replicas.unwrap_or(observed.replicas));
+            if !before.contains(&intended) {
+                cx.report(Report::WouldWrite(at, direction, intended.1, intended.2));
+            }
+            self.intended.push(intended);
+        }
+    }
+
+    /// Whether a write in this direction is allowed now: a Cluster that was read again after any interruption, a complete look since then
+    /// and since this process was last suspended, and for the way up a last look that was complete and says so (D-23).
+    fn may_write(&mut self, direction: Direction, cx: &mut Context<'_>) -> bool {
+        let Some(judged_at) = self.judged_at() else { return false };
+        let around = cx.around;
+        let up = self.verdict().is_some_and(Verdict::is_up);
+        if !around.is_ours || !self.is_not_paused(direction, cx) || direction == Direction::Up && !up {
+            return false;
+        }
+        let Some(seed_since) = around.seed_since else { return false };
+        if judged_at < seed_since || judged_at < around.resumed {
+            cx.demand(None);
+            return false;
+        }
+        around.leads || self.may_stand_in(direction, cx)
+    }
+
+    /// While it is unknown whether the shoot is paused nothing is written for a moment; then the leader protects.
+    fn is_not_paused(&self, direction: Direction, cx: &mut Context<'_>) -> bool {
+        match cx.around.paused {
+            Some(paused) => !paused,
+            None => {
+                let from = self.created + PAUSE_READ;
+                cx.wake_at(from);
+                from <= cx.now && cx.around.leads && direction == Direction::Down
+            }
+        }
+    }
+
+    /// Takes the scaling as far as it goes at present.
+    fn advance(&mut self, cx: &mut Context<'_>) {
+        let Some(mut scaling) = self.scaling.take() else { return };
+        loop {
+            for at in scaling.opened() {
+                self.step(&mut scaling, at, cx);
+            }
+            if !scaling.opens_level(&cx.around.config.dependents, &self.known, cx.now) {
+                break;
+            }
+        }
+        if let Some(next) = scaling.next(cx.now) {
+            cx.wake_at(next);
+        }
+        if !scaling.is_over() {
+            self.scaling = Some(scaling);
+            return;
+        }
+        let failed = scaling.failed();
+        let written = scaling.steps.iter().filter(|step| step.written).count();
+        cx.report(Report::Ended(scaling.direction, written, failed));
+        self.ended = Some(cx.now);
+        if scaling.direction == Direction::Down && failed > 0 {
+            self.failed_scalings = self.failed_scalings.saturating_add(1);
+            self.next_look = self.next_look.min(self.scheduled(Some((self.failed_scalings, true)), cx));
+        } else {
+            self.failed_scalings = 0;
+        }
+    }
+
+    /// Takes one dependent as far as it goes.
+    fn step(&mut self, scaling: &mut Scaling, at: usize, cx: &mut Context<'_>) {
+        let direction = scaling.direction;
+        if scaling.ends_wait(at, &self.known[at], cx.now) {
+            cx.report(Report::NotReady(at));
+        }
+        let Stage::Due(from) = scaling.steps[at].stage else { return };
+        if from > cx.now {
+            return;
+        }
+        let decision = self.decide(scaling, at, cx);
+        let Decision::Write(_, write) = &decision else { return self.settle(scaling, at, decision, cx) };
+        let delay = span(direction.info(&cx.around.config.dependents[at]).initial_delay);
+        let step = &mut scaling.steps[at];
+        // The delay is waited once, and only when there is something to scale (D-18, D-35).
+        if write.replicas.is_some() && !step.delayed && delay > TimeDelta::zero() {
+            step.delayed = true;
+            step.stage = Stage::Due(cx.now + delay);
+            return;
+        }
+        if self.may_write_now(scaling, at, cx) {
+            scaling.steps[at].stage = Stage::Asking;
+            cx.actions.push(Action::Ask(at, direction));
+        }
+    }
+
+    /// The same for one dependent, whose state the last look must be newer than (D-52).
+    fn may_write_now(&mut self, scaling: &Scaling, at: usize, cx: &mut Context<'_>) -> bool {
+        if !self.may_write(scaling.direction, cx) {
+            return false;
+        }
+        let rests = self.judged_at().is_some_and(|judged_at| self.known[at].is_older_than_look(judged_at, Some(scaling.id)));
+        if !rests {
+            cx.demand(Some(at));
+        }
+        rests
+    }
+
+    fn decide(&self, scaling: &Scaling, at: usize, cx: &mut Context<'_>) -> Decision {
+        match self.known[at].sighting() {
+            Sighting::Unknown => Decision::Wrong(Reason::Unknown),
+            Sighting::NoSuchKind => Decision::Wrong(Reason::NoSuchKind),
+            Sighting::Absent if cx.around.config.dependents[at].optional => Decision::Nothing,
+            Sighting::Absent => Decision::Wrong(Reason::Missing),
+            Sighting::Present(_) => match self.intends(at, scaling.direction, self.scope(), cx) {
+                Some((observed, write)) => Decision::Write(observed, write),
+                None => Decision::Nothing,
+            },
+        }
+    }
+
+    /// Nothing is to be written.
+    fn settle(&mut self, scaling: &mut Scaling, at: usize, decision: Decision, cx: &mut Context<'_>) {
+        let Decision::Wrong(reason) = decision else {
+            let landed = self.known[at].observed().and_then(|observed| scaling.steps[at].retry.landed(observed));
+            return match landed {
+                Some((base, write)) => self.done(scaling, at, (base, write), None, cx),
+                None => scaling.steps[at].stage = Stage::Done(None),
+            };
+        };
+        self.try_again(scaling, at, Refusal::Other, reason, cx);
+    }
+
+    fn try_again(&mut self, scaling: &mut Scaling, at: usize, refusal: Refusal, reason: Reason, cx: &mut Context<'_>) {
+        let direction = scaling.direction;
+        let step = &mut scaling.steps[at];
+        match step.retry.pause_after(refusal) {
+            Some(pause) => step.stage = Stage::Due(cx.now + span(pause)),
+            None => {
+                step.stage = Stage::Failed;
+                cx.report(Report::NotScaled(at, direction, reason));
+            }
+        }
+    }
+
+    /// The permit is there: what is written is decided now.
+    pub(super) fn permitted(&mut self, at: usize, cx: &mut Context<'_>) {
+        let Some(mut scaling) = self.scaling.take() else { return cx.actions.push(Action::Drop(at)) };
+        let decision = self.decide(&scaling, at, cx);
+        let limit = scaling.steps[at].retry.limit();
+        match (self.may_write_now(&scaling, at, cx), self.judged_at(), decision) {
+            (true, Some(judged_at), Decision::Write(base, write)) => {
+                scaling.steps[at].stage = Stage::Writing(Arc::clone(&base), write.clone(), cx.now);
+                let needs_lead = cx.around.leads;
+                cx.actions.push(Action::Write(Order { dependent: at, base, write, judged_at, limit, needs_lead }));
+            }
+            // Others wait for the permit, so it is given back while the write has to wait for anything else.
+            (_, _, decision) => {
+                cx.actions.push(Action::Drop(at));
+                match decision {
+                    Decision::Write(..) => scaling.steps[at].stage = Stage::Due(cx.now),
+                    decision => self.settle(&mut scaling, at, decision, cx),
+                }
+            }
+        }
+        self.scaling = Some(scaling);
+    }
+
+    pub(super) fn take_written(&mut self, at: usize, result: Result<Arc<Observed>, Refusal>, cx: &mut Context<'_>) {
+        let Some(mut scaling) = self.scaling.take() else { return };
+        if let Stage::Writing(base, write, sent) = scaling.steps[at].stage.clone() {
+            match result {
+                Ok(after) => {
+                    self.known[at].wrote(after, scaling.id, cx.now);
+                    if !cx.around.leads {
+                        self.unled[at] = Some((self.turns, cx.now));
+                    }
+                    self.done(&mut scaling, at, (base, write), Some(cx.now - sent), cx);
+                }
+                // It went away in the meantime; what follows under its name is another resource.
+                Err(Refusal::Gone) => {
+                    self.known[at].is_gone();
+                    scaling.steps[at].stage = Stage::Done(None);
+                }
+                Err(refusal) => {
+                    scaling.steps[at].retry.failed(base, write, refusal);
+                    self.try_again(&mut scaling, at, refusal, Reason::Refused, cx);
+                    if refusal == Refusal::Conflict && matches!(scaling.steps[at].stage, Stage::Due(_)) {
+                        self.read(&mut scaling, at, cx);
+                    }
+                }
+            }
+        }
+        self.scaling = Some(scaling);
+    }
+
+    /// What was known of a dependent is out of date.
+    fn read(&mut self, scaling: &mut Scaling, at: usize, cx: &mut Context<'_>) {
+        let limit: Duration = scaling.steps[at].retry.limit();
+        scaling.steps[at].stage = Stage::Reading;
+        cx.actions.push(Action::Read(at, limit));
+    }
+
+    pub(super) fn take_read(&mut self, at: usize, result: Result<Sighting, Refusal>, cx: &mut Context<'_>) {
+        let Some(mut scaling) = self.scaling.take() else { return };
+        if scaling.steps[at].stage == Stage::Reading {
+            match result {
+                Ok(Sighting::Absent) => {
+                    self.known[at].is_gone();
+                    scaling.steps[at].stage = Stage::Due(cx.now);
+                }
+                Ok(seen) => {
+                    if self.known[at].see(seen, cx.now) {
+                        self.marker_seen = Some(cx.now);
+                    }
+                    scaling.steps[at].stage = Stage::Due(cx.now);
+                }
+                Err(refusal) => self.try_again(&mut scaling, at, refusal, Reason::Refused, cx),
+            }
+        }
+        self.scaling = Some(scaling);
+    }
+
+    /// A write was made.
+    fn done(
+        &mut self,
+        scaling: &mut Scaling,
+        at: usize,
+        (base, write): (Arc<Observed>, Write),
+        took: Option<TimeDelta>,
+        cx: &mut Context<'_>,
+    ) {
+        let direction = scaling.direction;
+        let step = &mut scaling.steps[at];
+        let waits = direction == Direction::Up && write.replicas.is_some();
+        step.stage = Stage::Done(waits.then_some(cx.now));
+        step.written = true;
+        let (turn, without_lead) = (cx.now - step.began, !cx.around.leads);
+        cx.report(Report::Written { dependent: at, direction, base, write, took, turn, without_lead });
+    }
+}

@@ -1,0 +1,125 @@
+//! What a replica may do that does not lead (D-50): protect when the leader has not acted, and restore what nobody else does.
+
+use std::sync::Arc;
+
+use chrono::TimeDelta;
+
+use super::{Action, Context, Direction, Shoot, Verified};
+use crate::core::memory::{Observed, Write};
+use crate::core::moment::Moment;
+use crate::core::span;
+
+/// How long the leader has for its first write after the verdict: at most so long, and this share of the grace in ten-thousandths.
+const PATIENCE: (i32, TimeDelta) = (375, TimeDelta::milliseconds(1500));
+/// A marker that others set shows that the leader is at work if it was first seen so shortly before the verdict, or since.
+const AT_WORK: TimeDelta = TimeDelta::seconds(5);
+/// Then it is waited until so long after the ordering deadline.
+const BEHIND_DEADLINE: (i32, TimeDelta) = (250, TimeDelta::seconds(1));
+/// What is held down is restored after so much time, and so many looks, that all said "up".
+const RESTORES_AFTER: (TimeDelta, u32) = (TimeDelta::seconds(60), 3);
+/// A resource above 0 that carries its marker is taken to 0 again at most so often.
+const AGAIN_AFTER: TimeDelta = TimeDelta::seconds(10);
+/// After this time it is tried again to read what could not be read.
+const VERIFIED_AGAIN_AFTER: TimeDelta = TimeDelta::seconds(1);
+
+/// Whether the seed's API server itself has shown, in this outage, that the shoot is to be protected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verification {
+    None,
+    Asked,
+    Confirmed,
+    /// It could not be read, or says otherwise; to be asked again at this moment.
+    Refused(Moment),
+}
+
+impl Shoot {
+    /// Whether this replica, which does not lead, may write now.
+    pub(super) fn may_stand_in(&mut self, direction: Direction, cx: &mut Context<'_>) -> bool {
+        if !cx.around.options.standby_protects {
+            return false;
+        }
+        match direction {
+            Direction::Up => self.has_recovered(cx),
+            // The patience is used: what is known of the seed is read again meanwhile.
+            Direction::Down => self.is_verified(cx) & self.leader_had_its_time(cx),
+        }
+    }
+
+    fn leader_had_its_time(&self, cx: &mut Context<'_>) -> bool {
+        let (Some((since, deadline)), Some(finding)) = (self.down_since, &self.finding) else { return false };
+        let share = |(ten_thousandths, longest)| finding.grace.share(ten_thousandths, longest);
+        let at_work = self.marker_seen.is_some_and(|seen| seen >= since - AT_WORK);
+        let behind = deadline.filter(|_| at_work).map(|deadline| deadline + share(BEHIND_DEADLINE));
+        let from = behind.into_iter().fold(since + share(PATIENCE), Moment::max);
+        cx.wake_at(from);
+        from <= cx.now
+    }
+
+    fn has_recovered(&self, cx: &Context<'_>) -> bool {
+        let (span_of_up, least) = RESTORES_AFTER;
+        let lasting = span_of_up + span(cx.around.options.scale_up_stabilization);
+        match (self.up_since, self.judged_at()) {
+            (Some((since, looks)), Some(judged_at)) => looks >= least && judged_at - since >= lasting,
+            _ => false,
+        }
+    }
+
+    fn is_verified(&mut self, cx: &mut Context<'_>) -> bool {
+        match self.verification {
+            Verification::Confirmed => return true,
+            Verification::Asked => return false,
+            Verification::Refused(again) if again > cx.now => {
+                cx.wake_at(again);
+                return false;
+            }
+            Verification::None | Verification::Refused(_) => {}
+        }
+        self.verification = Verification::Asked;
+        cx.actions.push(Action::Verify);
+        false
+    }
+
+    pub(super) fn take_verified(&mut self, verified: Option<Verified>, cx: &mut Context<'_>) {
+        if self.verification != Verification::Asked {
+            return;
+        }
+        let confirmed = verified.filter(|verified| verified.is_ours && !verified.is_paused).is_some_and(|verified| {
+            self.judge.follow_machines(verified.machines);
+            let finding = self.judge.judge(&self.rules(cx.around));
+            let down = finding.verdict == super::Verdict::ScaleDown;
+            self.adopt(finding, cx);
+            down
+        });
+        self.verification =
+            if confirmed { Verification::Confirmed } else { Verification::Refused(cx.now + VERIFIED_AGAIN_AFTER) };
+    }
+
+    /// What of a write remains for a replica that does not lead: it takes down what is above 0 and restores what carries the marker, each
+    /// once between two changes of its own verdict, so that replicas which see things differently do not fight. It repairs nothing.
+    pub(super) fn unled(
+        &self,
+        at: usize,
+        direction: Direction,
+        observed: &Arc<Observed>,
+        write: Write,
+        cx: &mut Context<'_>,
+    ) -> Option<Write> {
+        let scales = match direction {
+            Direction::Down => write.replicas == Some(0),
+            Direction::Up => write.replicas.is_some() && observed.marks.held_down,
+        };
+        let spent = match self.unled[at] {
+            Some((turn, when)) if turn == self.turns => {
+                // Whoever brought it up was no prober: these take the marker away.
+                let again = when + AGAIN_AFTER;
+                let raised = direction == Direction::Down && observed.marks.held_down;
+                if raised {
+                    cx.wake_at(again);
+                }
+                !(raised && again <= cx.now)
+            }
+            _ => false,
+        };
+        (scales && !spent).then_some(write)
+    }
+}

@@ -1,0 +1,136 @@
+//! Carries out what the core decides about dependents: waits for permits, reads, writes. At most one thing is under way for each of them.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, timeout_at};
+
+use crate::config::ResourceRef;
+use crate::core::memory::{Observed, Sighting};
+use crate::core::plan::Direction;
+use crate::core::shoot::Order;
+use crate::seed::Seed;
+use crate::seed::dependent::{DependentView, Unavailable};
+use crate::write::{WriteError, Writer};
+
+/// What is under way for the dependents of one shoot.
+pub struct Executor {
+    namespace: String,
+    seed: Arc<Seed>,
+    writer: Arc<Writer>,
+    slots: Vec<Slot>,
+}
+
+/// What came of something that was under way.
+#[derive(Debug)]
+pub enum Done {
+    /// The permit is there, and kept for the write.
+    Permitted,
+    /// It was read.
+    Read(Result<Sighting, WriteError>),
+    /// It was written, and is so now.
+    Written(Result<Arc<Observed>, WriteError>),
+}
+
+type Work = Pin<Box<dyn Future<Output = (Done, Option<OwnedSemaphorePermit>)> + Send>>;
+
+#[derive(Default)]
+enum Slot {
+    #[default]
+    Idle,
+    /// The permit for a write that is still to be decided on.
+    Permitted(Option<OwnedSemaphorePermit>),
+    Busy(Work),
+}
+
+impl Executor {
+    /// Nothing is under way yet.
+    pub fn new(namespace: String, seed: Arc<Seed>, writer: Arc<Writer>) -> Self {
+        Self { namespace, seed, writer, slots: Vec::new() }
+    }
+
+    /// Waits for the permit to write a dependent.
+    pub fn ask(&mut self, at: usize, direction: Direction) {
+        let writer = Arc::clone(&self.writer);
+        self.begin(at, Box::pin(async move { (Done::Permitted, writer.permit(direction).await) }));
+    }
+
+    /// Reads a dependent from the API server.
+    pub fn read(&mut self, at: usize, resource: &ResourceRef, limit: Duration) {
+        let (namespace, writer, view) = (self.namespace.clone(), Arc::clone(&self.writer), self.view(resource));
+        self.begin(
+            at,
+            Box::pin(async move {
+                let read = within(limit, async { writer.read(&*view?, &namespace).await });
+                let sighting = |read: Option<Observed>| read.map_or(Sighting::Absent, |read| Sighting::Present(Arc::new(read)));
+                (Done::Read(read.await.map(sighting)), None)
+            }),
+        );
+    }
+
+    /// Writes a dependent, with the permit that is there for it.
+    pub fn write(&mut self, resource: &ResourceRef, order: Order) {
+        let (namespace, writer, view) = (self.namespace.clone(), Arc::clone(&self.writer), self.view(resource));
+        let at = order.dependent;
+        let permit = match self.slots.get_mut(at).map(std::mem::take) {
+            Some(Slot::Permitted(permit)) => permit,
+            _ => None,
+        };
+        self.begin(
+            at,
+            Box::pin(async move {
+                let written = within(order.limit, async { writer.write(&*view?, &namespace, &order).await });
+                let written = written.await.map(Arc::new);
+                drop(permit);
+                (Done::Written(written), None)
+            }),
+        );
+    }
+
+    /// Gives up what is under way for a dependent, or its permit.
+    pub fn give_up(&mut self, at: usize) {
+        if let Some(slot) = self.slots.get_mut(at) {
+            *slot = Slot::Idle;
+        }
+    }
+
+    /// Waits until something is done; for ever while nothing is under way.
+    pub async fn next(&mut self) -> (usize, Done) {
+        poll_fn(|context| {
+            for (at, slot) in self.slots.iter_mut().enumerate() {
+                if let Slot::Busy(work) = slot
+                    && let Poll::Ready((done, permit)) = work.as_mut().poll(context)
+                {
+                    *slot = if matches!(done, Done::Permitted) { Slot::Permitted(permit) } else { Slot::Idle };
+                    return Poll::Ready((at, done));
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    fn begin(&mut self, at: usize, work: Work) {
+        if self.slots.len() <= at {
+            self.slots.resize_with(at + 1, Slot::default);
+        }
+        self.slots[at] = Slot::Busy(work);
+    }
+
+    fn view(&self, resource: &ResourceRef) -> Result<Arc<DependentView>, Unavailable> {
+        self.seed.dependent(resource).ok_or(Unavailable::Unknown)
+    }
+}
+
+/// Bounds a request in time; one that is over before it began sends nothing.
+async fn within<T>(limit: Duration, request: impl Future<Output = Result<T, WriteError>>) -> Result<T, WriteError> {
+    let deadline = Instant::now() + limit;
+    if Instant::now() >= deadline {
+        return Err(WriteError::Timeout);
+    }
+    timeout_at(deadline, request).await.map_err(|_| WriteError::Timeout)?
+}

@@ -1,0 +1,50 @@
+//! What a replica that does not lead reads again before it protects (D-50): its watches may have died without a sign.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
+use kube::api::ListParams;
+use kube::core::DeserializeGuard;
+use tokio::time::timeout;
+
+use super::{ClusterState, GARDEN, Seed, is_paused};
+use crate::core::shoot::Verified;
+use crate::gardener::{Cluster, Machine};
+
+/// How long each of the requests may take; they share the standby's patience of 1.5 s.
+const LIMIT: Duration = Duration::from_secs(1);
+
+impl Seed {
+    /// Reads the Cluster, the namespaces that can pause it, and the Machines of a shoot from the API server; none if one of them cannot
+    /// be read. Passes no limiter, since it precedes protection.
+    pub async fn verify(&self, namespace: &str, uid: &str) -> Option<Verified> {
+        let _permit = self.verifications.acquire().await.ok()?;
+        let (clusters, namespaces) = (Api::<Cluster>::all(self.client.clone()), Api::<Namespace>::all(self.client.clone()));
+        let machines = Api::<DeserializeGuard<Machine>>::namespaced(self.client.clone(), namespace);
+        let all = ListParams::default();
+        let (cluster, own, garden, machines) = tokio::try_join!(
+            in_time(clusters.get(namespace)),
+            in_time(namespaces.get_opt(namespace)),
+            in_time(namespaces.get_opt(GARDEN)),
+            in_time(machines.list(&all)),
+        )
+        .inspect_err(|why| tracing::warn!(namespace, why, "cannot be read again before the shoot is protected"))
+        .ok()?;
+        let machines = machines.items.iter().map(|machine| machine.0.as_ref().ok().and_then(Machine::usable_node));
+        Some(Verified {
+            is_ours: ClusterState::from(cluster).wants_probe(uid),
+            is_paused: [own, garden].iter().flatten().any(is_paused),
+            machines: Arc::new(machines.collect()),
+        })
+    }
+}
+
+async fn in_time<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, String> {
+    match timeout(LIMIT, request).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(elapsed) => Err(elapsed.to_string()),
+    }
+}

@@ -1,0 +1,76 @@
+//! Wakes the tasks of the shoots by what the seed's watches show of them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use common::view::Key;
+use tokio::sync::{Notify, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use super::GARDEN;
+
+/// The tasks that can be woken, by the namespaces of their shoots.
+#[derive(Debug, Default)]
+pub struct Wakers {
+    tasks: Mutex<HashMap<String, Arc<Notify>>>,
+}
+
+/// A task's place among those that can be woken.
+pub struct Registration {
+    wakers: Arc<Wakers>,
+    namespace: String,
+    notify: Arc<Notify>,
+}
+
+impl Wakers {
+    /// From now on the shoot's task can be woken.
+    pub fn register(self: &Arc<Self>, namespace: &str) -> Registration {
+        let notify = Arc::new(Notify::new());
+        self.lock().insert(namespace.to_owned(), Arc::clone(&notify));
+        Registration { wakers: Arc::clone(self), namespace: namespace.to_owned(), notify }
+    }
+
+    /// How many tasks there are.
+    pub fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Wakes all tasks: something has changed that concerns each of them.
+    pub fn wake_all(&self) {
+        self.lock().values().for_each(|notify| notify.notify_one());
+    }
+
+    /// Wakes the tasks by the objects that have changed: those in a shoot's namespace, and the namespaces themselves.
+    pub(super) async fn forward(self: Arc<Self>, mut changes: mpsc::Receiver<Key>, cancelled: CancellationToken) {
+        while let Some(Some(Key { namespace, name })) = cancelled.run_until_cancelled(changes.recv()).await {
+            let shoot = if namespace.is_empty() { name } else { namespace };
+            if shoot == GARDEN {
+                self.wake_all();
+            } else if let Some(notify) = self.lock().get(&shoot) {
+                notify.notify_one();
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Notify>>> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Registration {
+    /// Waits until the task is woken.
+    pub async fn woken(&self) {
+        self.notify.notified().await;
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        self.wakers.lock().remove(&self.namespace);
+    }
+}
