@@ -64,7 +64,10 @@ impl Saboteur {
             }
             Some(Sabotage::Away) => {
                 let Api::Memory(api) = &shoot.api else { bail!("the first shoot is not in memory") };
-                // What the watchdog does in the meantime is right whatever it is; nothing must be found but what is done here.
+                // Nothing that could be right must lie so near that a finding may rest on it.
+                while !shoot.record().healthy_for(self.beyond_doubt()) {
+                    sleep(LOOK).await;
+                }
                 shoot.record().api.begin();
                 shoot.be_away(api, Refusal::Refused, AWAY).await;
                 let done = self.wrong_act(Sabotage::Away, &shoot).await;
@@ -128,8 +131,13 @@ impl Saboteur {
         bail!("no fit moment for the sabotage")
     }
 
+    /// How long it must have been so, that nothing can rest on its having been otherwise.
+    fn beyond_doubt(&self) -> Duration {
+        self.world.climate.read(Instant::now()).finding_age() + MARGIN
+    }
+
     fn fit(&self, wanted: Sabotage, shoot: &Shoot, kcm: &Dependent) -> bool {
-        let beyond_doubt = self.world.climate.read(Instant::now()).finding_age() + MARGIN;
+        let beyond_doubt = self.beyond_doubt();
         match wanted {
             Sabotage::ScaleDown | Sabotage::Leaderless => kcm.replicas > 0 && shoot.record().healthy_for(beyond_doubt),
             Sabotage::Memory | Sabotage::Away => kcm.replicas > 0,
