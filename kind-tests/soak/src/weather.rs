@@ -60,6 +60,8 @@ struct Inner {
 /// The climate at one moment.
 #[derive(Clone, Copy, Debug)]
 pub struct Reading {
+    /// Since when the seed has answered, so that what stands there is known.
+    pub seed_since: Option<Instant>,
     /// Since when the seed has answered and a prober has led.
     pub clear_since: Option<Instant>,
     /// Since when the seed has answered and a prober has watched, leading or not.
@@ -150,6 +152,7 @@ impl Climate {
         self.with(|inner| {
             let both = |agents: Option<Instant>| Some(inner.seed.clear_since(now)?.max(agents?));
             Reading {
+                seed_since: inner.seed.clear_since(now),
                 clear_since: both(inner.probers.clear_since(now)),
                 guarded_since: both(inner.guards.values().copied().min().filter(|from| *from <= now)),
                 weeding_since: both(inner.weeders.clear_since(now)),

@@ -119,7 +119,9 @@ impl Record {
         let Arrival { at: arrived, leaderless, .. } = self.arrival(name, now);
         let obedience = OBEDIENCE + climate.lag;
         for (since, what) in [(self.stopped_since, "must not be probed"), (self.paused_since, "is paused")] {
-            if let Some(told) = since.filter(|since| arrived > *since + obedience) {
+            // What the seed cannot tell is not known; what was seen of it before counts for a minute (D-27).
+            let told = since.zip(climate.seed_since).map(|(since, seed)| since.max(seed));
+            if let Some(told) = told.filter(|told| arrived > *told + obedience) {
                 let late = (arrived - told).as_secs_f64();
                 return Err((Kind::Disobedient, format!("{name} is written {late:.1} s after the shoot {what}")));
             }

@@ -250,6 +250,9 @@ fn a_write_for_a_shoot_that_must_be_left_alone_is_found() {
         |after: f64| Tale::new().go(20.0).cut(true).go(8.0).with(|record, now| record.stopped_since = Some(now)).go(after);
     assert_eq!(stopped(1.5).down(), None, "it was under way");
     assert_eq!(stopped(2.5).down(), Some(Kind::Disobedient));
+    let mut blind = stopped(10.0);
+    blind.climate.seed_since = Some(blind.at() - Duration::from_secs(1));
+    assert_eq!(blind.down(), None, "the seed has only just answered again");
     let arrive = |record: &mut Record, at| record.arrived(Arrival { at, name: "kcm".into(), leaderless: None });
     let mut late = stopped(1.5).with(arrive).go(3.0);
     assert_eq!(late.down(), None, "it arrived in time and was applied late");
