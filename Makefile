@@ -72,9 +72,10 @@ bench-binaries: control-plane
 	@objcopy --strip-all target/release/dependency-watchdog target/bench/dependency-watchdog
 
 .PHONY: bench-race
-bench-race: bench-binaries ## Race a real kube-controller-manager, 15 minutes: [TRIALS=8] [SEED=n] [LOAD=1 | ROLLOUT=1 | CONTROL=1]; needs Go
+bench-race: bench-binaries ## Race a real kube-controller-manager, 15 minutes: [TRIALS=8] [SEED=n] [LANES=n] [CHANGE=killed | LOAD=1 | CONTROL=1]; needs Go
 	@target/release/benchmarks race --trials $(or $(TRIALS),100) $(if $(LANES),--lanes $(LANES)) $(if $(SEED),--seed $(SEED)) \
-	  $(if $(LOAD),--load 300) $(if $(ROLLOUT),--change both) $(if $(CONTROL),--control) $(ARGS)
+	  $(if $(CHANGE),--change $(CHANGE)) $(if $(ROLLOUT),--change killed --change terminated) \
+	  $(if $(LOAD),--load 300) $(if $(CONTROL),--control) $(ARGS)
 
 .PHONY: fuzz
 fuzz: ## Fuzz every reader of what comes from outside: [SECONDS=20] each [TARGET=name]; needs cargo-fuzz

@@ -8,15 +8,17 @@
 //!                             dependency-watchdog --------writes--------> seed's API server --audit log--> when
 //! ```
 //!
-//! What counts is taken from what was really written: the verdict's instant from the stamps on the leases, the writes from the
-//! seed's audit log, lost nodes from a watch on the shoot.
+//! What counts is taken from what was really written: the verdict's instant from the stamps on the leases, the writes and who made
+//! them from the seed's audit log, lost nodes from a watch on the shoot.
 
+mod change;
 mod kubelets;
 mod lane;
-mod leader;
 mod referee;
+mod replicas;
 mod summary;
 mod trial;
+mod writes;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,9 +26,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use clap::{Args, ValueEnum};
+use chrono::TimeDelta;
+use clap::Args;
 use futures::future::{join_all, try_join_all};
-use kind_tests::audit::Asked;
+use kind_tests::audit::Mark;
 use kind_tests::{Bed, ProberConfig, Seed, scenario};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -35,17 +38,19 @@ use tokio::time::{sleep, timeout};
 use crate::fleet::fill::{Filling, fill};
 use crate::fleet::light::{Counts, LightShoots, Plan};
 use crate::report::progress;
+use change::Change;
 use lane::{Lane, Outage, is_lane};
-use leader::{Replicas, Succession};
+use replicas::Replicas;
 use summary::{CONTROL, Findings};
-use trial::{Change, Ending, Trial, seconds};
+use trial::{Ending, Fault, Trial};
+use writes::writes;
 
 /// Kubernetes' default nodeMonitorGracePeriod, with which Gardener's own configuration is taken.
 const GRACE_S: u64 = 40;
 /// Nodes of each healthy shoot, as many as the reference was measured with.
 const NODES_OF_LOAD: usize = 100;
 /// The longest that one trial takes; it ends by itself long before.
-const TRIAL: Duration = Duration::from_secs(420);
+const TRIAL: Duration = Duration::from_secs(480);
 
 /// Race a real kube-controller-manager, outage after outage
 #[derive(Args, Clone, Debug)]
@@ -63,14 +68,28 @@ pub struct Options {
     #[arg(long, default_value_t = GRACE_S, value_parser = clap::value_parser!(u64).range(4..))]
     grace: u64,
     /// Healthy shoots of 100 nodes that the same prober probes
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, conflicts_with = "change")]
     load: usize,
     /// Race with no prober at all, to see what is lost without one
     #[arg(long, conflicts_with_all = ["change", "load"])]
     control: bool,
-    /// End the leading prober in mid-outage; a quarter of the lanes then stays healthy
-    #[arg(long)]
-    change: Option<Ways>,
+    /// What happens to the leader at a random moment of an outage, while a quarter of the lanes stays healthy; several take turns
+    #[arg(long, value_enum, value_delimiter = ',')]
+    change: Vec<Change>,
+}
+
+impl Options {
+    /// How many replicas there are.
+    fn replicas(&self) -> Result<usize> {
+        let Some(first) = self.change.first() else { return Ok(1) };
+        let alone = |change: &Change| self.change.len() == 1 || !matches!(change, Change::Restarted | Change::None);
+        ensure!(self.change.iter().all(alone), "--change: restarted and none go with no other");
+        Ok(first.replicas())
+    }
+
+    fn grace(&self) -> Duration {
+        Duration::from_secs(self.grace)
+    }
 }
 
 /// Merge the JSON lines of several races into one table
@@ -79,17 +98,6 @@ pub struct Merge {
     /// Files with what races have printed
     #[arg(required = true)]
     files: Vec<PathBuf>,
-}
-
-/// How a leader ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Ways {
-    /// SIGKILL.
-    Kill,
-    /// SIGTERM, as in a rollout.
-    Replace,
-    /// In turn.
-    Both,
 }
 
 /// Prints what several races found together.
@@ -119,11 +127,12 @@ struct Race {
     lanes: Vec<Lane>,
     replicas: Option<Replicas>,
     load: Option<LightShoots>,
+    mark: Mark,
 }
 
 impl Race {
     async fn prepare(bed: &'static Bed, options: Options, random_seed: u64) -> Result<Self> {
-        let grace = Duration::from_secs(options.grace);
+        let (grace, replicas) = (options.grace(), options.replicas()?);
         let seed = bed.own_seed().await?;
         let programs = bed.programs().await?;
         progress(format!("starting {} API servers", options.lanes));
@@ -134,25 +143,30 @@ impl Race {
             0 => None,
             count => Some(start_load(&seed, count).await?),
         };
-        let replicas = if options.control { None } else { Some(start_prober(&seed, &lanes, &options).await?) };
-        Ok(Self { options, random_seed, seed, lanes, replicas, load })
+        let replicas = if options.control { None } else { Some(start_probers(&seed, &lanes, &options, replicas).await?) };
+        let mark = seed.plane().mark();
+        Ok(Self { options, random_seed, seed, lanes, replicas, load, mark })
     }
 
     async fn run(mut self) -> Result<()> {
         let Options { trials, lanes, seed: _, grace, load, control, change } = self.options.clone();
-        let mut findings = match change {
-            Some(ways) => self.rounds(ways).await?,
-            None => self.side_by_side().await?,
+        let mut findings = match change.as_slice() {
+            [] | [Change::None] => self.side_by_side().await?,
+            changes => self.rounds(changes).await?,
         };
-        findings.wrong_writes += writes_to_load(&self.seed);
-        let name = match (change, load) {
+        findings.wrong_writes += self.writes_to_load()?;
+        let name = match (change.as_slice(), load) {
             _ if control => CONTROL,
-            (Some(_), _) => "race-rollout",
-            (None, 0) => "race",
-            (None, _) => "race-load",
+            ([], 0) => "race",
+            ([], _) => "race-load",
+            ([Change::None], _) => "race-two-replicas",
+            _ => "race-changes",
         };
         let seed = self.random_seed;
         let mut what = format!("{trials} outages in {lanes} shoots side by side, grace {grace} s, seed {seed}");
+        for change in &change {
+            what.push_str(&format!(", {}", change.words()));
+        }
         if load > 0 {
             what.push_str(&format!(", {load} healthy shoots of {NODES_OF_LOAD} nodes probed beside them"));
         }
@@ -163,6 +177,12 @@ impl Race {
         }
         report.print();
         Ok(())
+    }
+
+    /// Writes to shoots that are none of the lanes; there is nothing to be written there.
+    fn writes_to_load(&self) -> Result<usize> {
+        let writes = writes(&self.seed.plane().asked(&self.mark))?;
+        Ok(writes.iter().filter(|write| !is_lane(&write.namespace)).count())
     }
 
     /// The random numbers of one trial, whichever lane it runs in.
@@ -216,17 +236,16 @@ impl Race {
         (Duration::from_secs(self.options.grace) / 4 * beats).mul_f64(random.random())
     }
 
-    /// In each round a quarter of the lanes stays healthy and the others have an outage; the leader ends at a moment that is a
-    /// random one in each outage.
-    async fn rounds(&mut self, ways: Ways) -> Result<Findings> {
+    /// In each round a quarter of the lanes stays healthy and the others have an outage; something happens to the leader at a moment
+    /// that is a random one in each outage. It is mended when all is restored, or should be.
+    async fn rounds(&mut self, changes: &[Change]) -> Result<Findings> {
         let mut findings = Findings { wanted: self.options.trials as usize, ..Findings::default() };
-        for round in 1.. {
+        for (round, change) in (1..).zip(changes.iter().cycle()) {
             let missing = findings.wanted - findings.trials.len();
             if missing == 0 {
                 break;
             }
-            let kill = ways == Ways::Kill || (ways == Ways::Both && round % 2 == 1);
-            let ran = timeout(TRIAL, self.round(round, kill, missing, &mut findings)).await;
+            let ran = timeout(TRIAL, self.round(round, *change, missing, &mut findings)).await;
             if let Err(error) = ran.map_err(anyhow::Error::from).flatten() {
                 // Lanes in an unknown state race no more; what they did not race shows in the count.
                 progress(format!("round {round} came to nothing: {error:#}"));
@@ -236,7 +255,7 @@ impl Race {
         Ok(findings)
     }
 
-    async fn round(&mut self, round: usize, kill: bool, missing: usize, findings: &mut Findings) -> Result<()> {
+    async fn round(&mut self, round: usize, change: Change, missing: usize, findings: &mut Findings) -> Result<()> {
         let mut random = self.random(round);
         let mut lanes = std::mem::take(&mut self.lanes);
         let by = random.random_range(0..lanes.len());
@@ -248,33 +267,38 @@ impl Race {
             healthy.extend(lanes.split_off(missing));
         }
         let marks: Vec<_> = healthy.iter().map(Lane::mark).collect();
-        // Each outage begins at a moment of its own, at most a grace before the signal.
-        let moment = Duration::from_secs(self.options.grace);
+        // Each outage begins at a moment of its own, at most a grace before what happens.
+        let moment = self.options.grace();
         let first = findings.trials.len() + 1;
         let delays: Vec<_> = lanes.iter().map(|_| (moment - self.random_span(4, &mut random), random.random())).collect();
         let outages = lanes.iter_mut().zip(&delays).enumerate().map(async |(index, (lane, &(delay, seed)))| {
             let mut random = StdRng::seed_from_u64(seed);
             lane.outage(first + index, delay, &mut random).await
         });
-        let change = async {
+        let replicas = self.replicas.as_mut().context("no prober leads")?;
+        let happening = async {
             sleep(moment).await;
-            progress(format!("round {round}: the leader is {}", if kill { "killed" } else { "asked to end" }));
-            self.replicas.as_mut().context("no prober leads")?.change(&self.seed, kill).await
+            progress(format!("round {round}: {}", change.words()));
+            replicas.hit(&self.seed, change).await
         };
-        let (outages, change) = tokio::join!(try_join_all(outages), change);
-        let (outages, change) = (outages?, change?);
+        let (outages, hit) = tokio::join!(try_join_all(outages), happening);
+        let (outages, hit) = (outages?, hit?);
+        let (elected, grace) = (replicas.elected(&self.seed, &hit)?, TimeDelta::from_std(self.options.grace())?);
         for (outage, lane) in outages.into_iter().zip(&lanes) {
-            let trial = with_change(outage, change, kill);
-            tell(&trial, lane, false);
+            let fault = Fault::of(&hit, elected, &outage, grace);
+            let trial = Trial { fault: Some(fault), ..outage.trial };
+            let should_win = !trial.is_excused();
+            tell(&trial, lane, should_win);
             findings.trials.push(trial);
         }
         for (lane, mark) in healthy.iter().zip(&marks) {
-            let wrong = lane.writes_since(mark).len();
+            let wrong = lane.writes_since(mark)?.len();
             if wrong > 0 {
                 progress(format!("a shoot without an outage was written to\n{}", lane.story()));
             }
             findings.wrong_writes += wrong;
         }
+        replicas.mend(&self.seed, &hit).await?;
         lanes.append(&mut healthy);
         self.lanes = lanes;
         Ok(())
@@ -291,15 +315,14 @@ async fn prepare_all(lanes: &mut [Lane], random: &mut StdRng) -> Result<()> {
     try_join_all(prepared).await.map(drop)
 }
 
-/// One prober, or two, whose initial delay is over.
-async fn start_prober(seed: &Seed, lanes: &[Lane], options: &Options) -> Result<Replicas> {
+/// One prober, or two; the initial delay of the first is over.
+async fn start_probers(seed: &Seed, lanes: &[Lane], options: &Options, count: usize) -> Result<Replicas> {
     let config = if options.grace < GRACE_S { ProberConfig::default() } else { ProberConfig::gardener() };
-    let mut replicas = Replicas::start(seed, config).await?;
-    if options.change.is_some() {
-        replicas.add_standby(seed).await?;
-    }
+    let mut replicas = Replicas::create(seed, lanes, &config, count).await?;
+    replicas.start(seed, 1).await?;
     progress("waiting until the prober's initial delay is over");
     try_join_all(lanes.iter().map(Lane::is_watched)).await?;
+    replicas.start(seed, count).await?;
     Ok(replicas)
 }
 
@@ -311,24 +334,6 @@ async fn start_load(seed: &Seed, shoots: usize) -> Result<LightShoots> {
     Ok(light)
 }
 
-/// Writes to shoots that are none of the lanes; there is nothing to be written there.
-fn writes_to_load(seed: &Seed) -> usize {
-    let wrong = |asked: &Asked| asked.resource.starts_with("deployments") && asked.verb == "patch" && !is_lane(&asked.namespace);
-    seed.asked().iter().filter(|asked| wrong(asked)).count()
-}
-
-fn with_change(outage: Outage, change: Succession, killed: bool) -> Trial {
-    let Outage { mut trial, cut, kcm_written } = outage;
-    trial.change = Some(Change {
-        killed,
-        after_outage: seconds(cut, change.signal),
-        election: seconds(change.signal, change.leads),
-        written_before: kcm_written.is_some_and(|at| at <= change.signal),
-        lead_to_write: kcm_written.map(|at| seconds(change.leads, at)).filter(|after| *after > 0.0),
-    });
-    trial
-}
-
 /// 3 to 100 nodes; as many shoots have 3 to 10 as have 30 to 100.
 fn nodes(random: &mut StdRng) -> usize {
     (3.0 * (100.0_f64 / 3.0).powf(random.random())).round() as usize
@@ -336,24 +341,34 @@ fn nodes(random: &mut StdRng) -> usize {
 
 /// Tells how a trial went, and where it should have been won the whole story if it was not.
 fn tell(trial: &Trial, lane: &Lane, should_win: bool) {
-    let seconds = |value: Option<f64>| value.map_or("never".into(), |value| format!("{value:.3} s"));
-    progress(format!(
-        "trial {} in lane {}, {} nodes: {:?}; verdict {:.1} s after the cut, {:.1} s to act; first write after {}, \
-         kube-controller-manager's after {}, ended in {}, {} left; {} Unknown; restored after {}",
-        trial.number,
-        trial.lane,
-        trial.nodes,
-        trial.ending(),
-        trial.verdict,
-        trial.available,
-        seconds(trial.first_write),
-        seconds(trial.kcm_write),
-        seconds(trial.kcm_exit),
-        seconds(trial.left),
-        trial.unknown,
-        seconds(trial.restored),
-    ));
+    progress(trial.account());
     if trial.restored.is_none() || (should_win && trial.ending() == Ending::Lost) {
         progress(lane.story());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    fn replicas(words: &[&str]) -> Option<usize> {
+        let line = Line::try_parse_from([&["race"], words].concat()).ok()?;
+        line.options.replicas().ok()
+    }
+
+    #[test]
+    fn what_happens_to_the_leader_says_how_many_replicas_there_are() {
+        assert_eq!([replicas(&[]), replicas(&["--change=none"]), replicas(&["--change=restarted"])], [Some(1), Some(2), Some(1)]);
+        assert_eq!(replicas(&["--change=killed,terminated,stopped,shoots-cut,seed-cut"]), Some(2));
+        assert_eq!([replicas(&["--change=killed,none"]), replicas(&["--change=both"])], [None, None]);
+        assert_eq!([replicas(&["--change=killed", "--load=3"]), replicas(&["--change=killed", "--control"])], [None, None]);
     }
 }

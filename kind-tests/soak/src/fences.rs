@@ -1,4 +1,4 @@
-//! Who leads until when, by the renewals that the seed took, and whether anybody writes after that.
+//! Who leads until when, by the renewals that the seed took, and whether anybody deletes pods after that.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -38,19 +38,28 @@ impl Fences {
             fences.entry(request.user.clone()).or_default().under_way = Some(now);
             return;
         }
-        if !(request.resource.starts_with("deployments") || request.resource == "pods") {
-            return;
+        drop(fences);
+        if request.resource == "pods"
+            && let Some(told) = self.leaderless(&request.user, climate, now)
+        {
+            ledger.found(
+                Kind::Leaderless,
+                &request.namespace,
+                format!("{told}: {} {}", request.method, request.path),
+                Vec::new(),
+            );
         }
-        let renewed = fences.get(&request.user).and_then(|renewal| renewal.renewed);
-        let limit = ELECTION[1] + WAY + climate.lag;
-        let late = renewed.map(|renewed| now - renewed);
-        if late.is_none_or(|late| late > limit) {
-            let told = match late {
-                Some(late) => format!("{} writes {:.2} s after its last renewal", request.user, late.as_secs_f64()),
-                None => format!("{} writes and does not lead", request.user),
-            };
-            ledger.found(Kind::Unfenced, &request.namespace, format!("{told}: {} {}", request.method, request.path), Vec::new());
-        }
+    }
+
+    /// How it is known that whoever writes now does not lead; none when it does.
+    pub fn leaderless(&self, user: &str, climate: Reading, now: Instant) -> Option<String> {
+        let fences = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(renewed) = fences.get(user).and_then(|renewal| renewal.renewed) else {
+            return Some(format!("{user} writes and does not lead"));
+        };
+        let late = now - renewed;
+        let over = late > ELECTION[1] + WAY + climate.lag;
+        over.then(|| format!("{user} writes {:.2} s after its last renewal", late.as_secs_f64()))
     }
 
     /// Who leads now among the replicas whose names begin so.
@@ -84,20 +93,24 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::weather::Climate;
 
     fn request(user: &str, resource: &str) -> Request {
         Request { user: user.into(), resource: resource.into(), verb: "patch".into(), ..Request::default() }
     }
 
     #[test]
-    fn a_write_counts_as_unfenced_after_the_leaders_time() {
+    fn a_deletion_is_found_after_the_leaders_time() {
         let (fences, now) = (Fences::default(), Instant::now());
         let ledger = Ledger::new(now);
-        let climate = Reading { clear_since: None, weeding_since: None, suspended: false, lag: Duration::ZERO };
+        let climate = Climate::new(now).read(now);
         let write = |user: &str, after: f64| {
-            let before = ledger.all();
-            fences.request(&request(user, "deployments.apps"), &ledger, climate, now + Duration::from_secs_f64(after));
-            ledger.all() - before
+            let (before, now) = (ledger.total(Kind::Leaderless), now + Duration::from_secs_f64(after));
+            fences.request(&request(user, "pods"), &ledger, climate, now);
+            fences.request(&request(user, "deployments.apps"), &ledger, climate, now);
+            let found = ledger.total(Kind::Leaderless) - before;
+            assert_eq!(found == 1, fences.leaderless(user, climate, now).is_some());
+            found
         };
         assert_eq!(write("a", 0.0), 1, "it never led");
         fences.request(&request("a", "leases.coordination.k8s.io"), &ledger, climate, now);

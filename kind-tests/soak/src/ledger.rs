@@ -17,8 +17,8 @@ pub enum Kind {
     Memory,
     /// Written for a shoot that must be left alone.
     Disobedient,
-    /// Written by a process whose time as the leader was over.
-    Unfenced,
+    /// Written or deleted without the lead, which it needs.
+    Leaderless,
     /// A pod deleted that must not be.
     WrongDeletion,
     /// An outage without an answer.
@@ -45,7 +45,7 @@ impl Kind {
         Self::WrongUp,
         Self::Memory,
         Self::Disobedient,
-        Self::Unfenced,
+        Self::Leaderless,
         Self::WrongDeletion,
         Self::Missed,
         Self::TooLate,
@@ -64,7 +64,7 @@ impl Kind {
             Self::WrongUp => "restores during an outage",
             Self::Memory => "writes that lose, overwrite or zero a memory, or touch anything else",
             Self::Disobedient => "writes for shoots that are paused or must not be probed",
-            Self::Unfenced => "writes after the last renewal and renewDeadline",
+            Self::Leaderless => "writes without the lead that need it",
             Self::WrongDeletion => "deletions of pods that must stay",
             Self::Missed => "outages missed although complete answers could be had",
             Self::TooLate => "clean outages answered after the first node's end",
@@ -84,7 +84,7 @@ impl Kind {
             Self::WrongUp => "wrong_restores",
             Self::Memory => "wrong_memories",
             Self::Disobedient => "disobedient_writes",
-            Self::Unfenced => "unfenced_writes",
+            Self::Leaderless => "leaderless_writes",
             Self::WrongDeletion => "wrong_deletions",
             Self::Missed => "missed_outages",
             Self::TooLate => "late_answers",

@@ -18,15 +18,19 @@ usage: soak PATH_TO_dependency-watchdog [--duration=10m] [--seed=NUMBER] [--shoo
   --real      whether there is also one with a real kube-apiserver and kube-controller-manager; needs Go
   --rounds    in so many pieces, with a rest after each; one in 75 s when it is not given
   --sabotage  shows that the oracle bites: the soak itself does something wrong and must end with an error;
-              scale-down, restore, memory, deletion, sleep or leak";
+              scale-down, away, restore, leaderless, memory, deletion, sleep or leak";
 
 /// A wrong thing that the soak does itself, in the watchdog's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sabotage {
     /// Takes the controllers of a healthy shoot down.
     ScaleDown,
+    /// The same when its API server was away, for its nodes too, and is just back.
+    Away,
     /// Restores a shoot in mid-outage.
     Restore,
+    /// Restores without the lead what carries no marker.
+    Leaderless,
     /// Remembers 0.
     Memory,
     /// Deletes a pod that does not crash.
@@ -68,7 +72,9 @@ impl Options {
                 "--sabotage" => {
                     options.sabotage = Some(match value {
                         "scale-down" => Sabotage::ScaleDown,
+                        "away" => Sabotage::Away,
                         "restore" => Sabotage::Restore,
+                        "leaderless" => Sabotage::Leaderless,
                         "memory" => Sabotage::Memory,
                         "deletion" => Sabotage::Deletion,
                         "sleep" => Sabotage::Sleep,

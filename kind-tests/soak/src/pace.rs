@@ -15,8 +15,15 @@ pub const INITIAL_DELAY: Duration = Duration::from_secs(2);
 /// The election's Lease: its duration, renewDeadline and retryPeriod.
 pub const ELECTION: [Duration; 3] = [Duration::from_secs(9), Duration::from_secs(7), Duration::from_secs(1)];
 /// After a process was disturbed it takes so long until somebody surely leads and has read everything: the Lease's duration, a
-/// retry, a start.
+/// retry, a start. Restoring waits for that, and the weeder; protecting does not (D-50).
 pub const HAND_OVER: Duration = Duration::from_secs(13);
+/// What a prober needs after its start, or after it was suspended, until it protects: a second to start and to read the seed, the
+/// initial delay within which it looks first, and a beat and a second until a silence counts (D-54).
+pub const ON_GUARD: Duration = Duration::from_secs(6);
+/// A replica that does not lead restores only after it has found the shoot well for so long (D-50).
+pub const WELL: Duration = Duration::from_secs(60);
+/// Nodes whose API server was away renew within this time of its return: 0.7 of a beat, as kubelets with a beat of 10 s within 7 s.
+pub const RETURN: Duration = Duration::from_millis(1400);
 /// The weeder's watchDuration.
 pub const WINDOW: Duration = Duration::from_secs(12);
 

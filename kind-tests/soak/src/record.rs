@@ -13,13 +13,14 @@ use tokio::time::Instant;
 
 use self::clock::Clock;
 use self::episode::Episode;
-use crate::pace::{BEAT, FINDING_AGE, GRACE};
-use crate::truth::{Judgement, Lease};
+use crate::pace::{BEAT, FINDING_AGE, GRACE, RETURN, WELL};
+use crate::truth::{BLUR, Judgement, Lease, TOLERANCE};
 use crate::weather::Weather;
 use crate::writes::Dependent;
 
-/// How much of the past is kept: more than any finding's age.
-const SAMPLES: usize = 600;
+/// How much of the past is kept: more than any finding's age, and than a replica that does not lead waits before it restores, at ten
+/// samples a second and one more for each write.
+const SAMPLES: usize = 1000;
 const EVENTS: usize = 150;
 
 /// What a node does, and what counts of it.
@@ -47,6 +48,24 @@ impl Node {
     }
 }
 
+/// When a shoot's API server was away, for its nodes too.
+#[derive(Clone, Copy, Debug)]
+struct Away {
+    from: Instant,
+    /// None while it is.
+    until: Option<Instant>,
+}
+
+/// A write that has arrived and is not applied yet.
+#[derive(Clone, Debug)]
+pub struct Arrival {
+    pub at: Instant,
+    /// The dependent's name.
+    pub name: String,
+    /// How it is known that the writer does not lead; none when it does.
+    pub leaderless: Option<String>,
+}
+
 /// The oracle's view at one moment.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
@@ -71,12 +90,12 @@ pub struct Record {
     pub paused_since: Option<Instant>,
     /// Since when somebody can have been watching it without a break.
     pub watched_from: Instant,
+    away: Option<Away>,
     /// Until when it is open which nodes and which grace the watchdog judges by.
     unsettled_until: Instant,
     samples: VecDeque<Sample>,
     events: VecDeque<(Instant, String)>,
-    /// Writes that have arrived and are not applied yet.
-    arrivals: VecDeque<(Instant, String)>,
+    arrivals: VecDeque<Arrival>,
     /// When somebody else last brought a dependent up: it goes down again with the next look, which nothing hastens.
     raised_at: Option<Instant>,
     exposed_since: Option<Instant>,
@@ -96,6 +115,7 @@ impl Record {
             stopped_since: None,
             paused_since: None,
             watched_from: from,
+            away: None,
             unsettled_until: from,
             samples: VecDeque::new(),
             events: VecDeque::new(),
@@ -129,11 +149,39 @@ impl Record {
     }
 
     /// A write to a dependent has arrived at the seed.
-    pub fn arrived(&mut self, name: &str, now: Instant) {
+    pub fn arrived(&mut self, arrival: Arrival) {
         if self.arrivals.len() == EVENTS {
             self.arrivals.pop_front();
         }
-        self.arrivals.push_back((now, name.to_owned()));
+        self.arrivals.push_back(arrival);
+    }
+
+    /// The API server goes away, for its nodes too.
+    pub fn leave(&mut self, now: Instant) {
+        self.note(now, "the API server is away, for its nodes too");
+        self.away = Some(Away { from: now, until: None });
+    }
+
+    /// It is back, and so are the nodes that have their way to it, one after the other.
+    pub fn come_back(&mut self, now: Instant) {
+        self.note(now, "the API server is back");
+        if let Some(away) = &mut self.away {
+            away.until = Some(now);
+        }
+        let step = RETURN / u32::try_from(self.nodes.len().max(1)).unwrap_or(u32::MAX);
+        self.nodes.values_mut().zip(1..).for_each(|(node, place)| node.due = now + step * place);
+    }
+
+    /// Whether the nodes cannot reach it.
+    pub fn is_away(&self) -> bool {
+        self.away.is_some_and(|away| away.until.is_none())
+    }
+
+    /// As much of a node's silence as is evidence of an outage: while its API server is away, and for a beat and a second after that,
+    /// what there was before.
+    fn evident(&self, renewed: Instant, now: Instant) -> Duration {
+        let in_doubt = |away: &Away| away.until.is_none_or(|until| now + BLUR < until + BEAT + TOLERANCE);
+        self.away.filter(in_doubt).map_or(now, |away| away.from).saturating_duration_since(renewed)
     }
 
     /// What happened lately, a line each.
@@ -148,6 +196,7 @@ impl Record {
         counted
             .map(|node| Lease {
                 silent: now.saturating_duration_since(node.renewed),
+                evident: self.evident(node.renewed, now),
                 skewed: node.clock.is_off(now),
                 early: node.clock.early(self.grace * 3 / 4),
                 watched,
@@ -163,6 +212,18 @@ impl Record {
     /// Whether there has been an outage beyond doubt for so long.
     pub fn ill_for(&self, time: Duration) -> bool {
         self.judged_for(time, |judgement| !judgement.may_up)
+    }
+
+    /// Whether an outage beyond doubt, which any replica has seen, lies less than [`WELL`] before this moment.
+    fn was_ill_lately(&self, at: Instant) -> bool {
+        let from = at - (WELL - FINDING_AGE);
+        let mut ill_since = None;
+        self.samples.iter().filter(|sample| sample.at >= from && sample.at <= at).any(|sample| {
+            let ill = sample.answers && !sample.judgement.may_up;
+            ill_since = ill.then(|| ill_since.unwrap_or(sample.at));
+            // A look was made in so long a time.
+            ill_since.is_some_and(|since| sample.at - since >= FINDING_AGE)
+        })
     }
 
     fn judged_for(&self, time: Duration, so: impl Fn(&Judgement) -> bool) -> bool {

@@ -1,6 +1,6 @@
 //! Shows that the oracle bites: something wrong is done in the watchdog's name, and must be found as what it is.
 //!
-//! It happens to the first shoot, which has no story of its own then, in the name of the replica that leads.
+//! It happens to the first shoot, which has no story of its own then, in the name of the replica that leads, or of one that does not.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,13 +17,16 @@ use crate::agents::Agents;
 use crate::agents::vitals::hold;
 use crate::ledger::Kind;
 use crate::options::Sabotage;
-use crate::shoot::{KCM, Shoot};
+use crate::shoot::away::Refusal;
+use crate::shoot::{Api, KCM, Shoot};
 use crate::world::World;
 use crate::writes::Dependent;
 
 /// How long a fit moment is waited for: twice what an outage and its answer take, and a hand-over.
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(20);
+/// How long the API server is away: leases that were renewed just before that look expired then.
+const AWAY: Duration = Duration::from_secs(9);
 /// The finding must be wrong beyond doubt.
 const MARGIN: Duration = Duration::from_secs(1);
 /// More connections than any process has at one rest more than at another.
@@ -59,6 +62,18 @@ impl Saboteur {
                 shoot.cut_all(false);
                 done
             }
+            Some(Sabotage::Away) => {
+                let Api::Memory(api) = &shoot.api else { bail!("the first shoot is not in memory") };
+                // Nothing that could be right must lie so near that a finding may rest on it.
+                while !shoot.record().healthy_for(self.beyond_doubt()) {
+                    sleep(LOOK).await;
+                }
+                shoot.record().api.begin();
+                shoot.be_away(api, Refusal::Refused, AWAY).await;
+                let done = self.wrong_act(Sabotage::Away, &shoot).await;
+                shoot.record().api.end(Instant::now());
+                done
+            }
             Some(wanted) => self.wrong_act(wanted, &shoot).await,
         }
     }
@@ -91,12 +106,17 @@ impl Saboteur {
             sleep(LOOK).await;
             let agent = if wanted == Sabotage::Deletion { "weeder" } else { "prober" };
             let Some(leader) = self.world.fences.leader(agent, Instant::now()) else { continue };
+            let other = self.agents.probers.iter().map(|prober| &prober.name).find(|name| **name != leader);
+            let writer = other.filter(|_| wanted == Sabotage::Leaderless).unwrap_or(&leader);
             let Some(kcm) = shoot.record().dependents.get(KCM).cloned() else { continue };
             if !self.fit(wanted, shoot, &kcm) {
                 continue;
             }
-            let seed = KubeApi::connect(&self.world.seed.kubeconfig(&format!("soak-{leader}-token"))).await?;
+            let seed = KubeApi::connect(&self.world.seed.kubeconfig(&format!("soak-{writer}-token"))).await?;
             shoot.note(format!("SABOTAGE: {wanted:?}"));
+            if wanted == Sabotage::Leaderless {
+                shoot.change_deployment(KCM, |object| object["spec"]["replicas"] = json!(0));
+            }
             let place = |resource: &str| format!("/{resource}/namespaces/{}", shoot.namespace);
             let done = match wanted {
                 Sabotage::Deletion => seed.delete(&format!("{}/pods/bare", place("api/v1"))).await,
@@ -111,11 +131,16 @@ impl Saboteur {
         bail!("no fit moment for the sabotage")
     }
 
+    /// How long it must have been so, that nothing can rest on its having been otherwise.
+    fn beyond_doubt(&self) -> Duration {
+        self.world.climate.read(Instant::now()).finding_age() + MARGIN
+    }
+
     fn fit(&self, wanted: Sabotage, shoot: &Shoot, kcm: &Dependent) -> bool {
-        let beyond_doubt = self.world.climate.read(Instant::now()).finding_age() + MARGIN;
+        let beyond_doubt = self.beyond_doubt();
         match wanted {
-            Sabotage::ScaleDown => kcm.replicas > 0 && shoot.record().healthy_for(beyond_doubt),
-            Sabotage::Memory => kcm.replicas > 0,
+            Sabotage::ScaleDown | Sabotage::Leaderless => kcm.replicas > 0 && shoot.record().healthy_for(beyond_doubt),
+            Sabotage::Memory | Sabotage::Away => kcm.replicas > 0,
             Sabotage::Restore => kcm.replicas == 0 && kcm.remembered().is_some() && shoot.record().ill_for(beyond_doubt),
             Sabotage::Deletion | Sabotage::Sleep | Sabotage::Leak => true,
         }
@@ -124,7 +149,7 @@ impl Saboteur {
 
 fn patch(wanted: Sabotage, kcm: &Dependent) -> Value {
     let (replicas, memory, marker) = match wanted {
-        Sabotage::Restore => (kcm.remembered().unwrap_or(1), Value::Null, Value::Null),
+        Sabotage::Restore | Sabotage::Leaderless => (kcm.remembered().unwrap_or(1), Value::Null, Value::Null),
         Sabotage::Memory => (0, json!("0"), json!("")),
         _ => (0, json!(kcm.replicas.to_string()), json!("")),
     };

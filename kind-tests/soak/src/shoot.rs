@@ -1,5 +1,6 @@
 //! One shoot: its API server and nodes, and its control plane in a namespace of the seed.
 
+pub mod away;
 pub mod real;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -195,13 +196,14 @@ impl Shoot {
             let now = Instant::now();
             let due: Vec<(String, TimeDelta)> = {
                 let mut record = self.record();
+                let away = record.is_away();
                 let due = record.nodes.iter_mut().filter(|(_, node)| node.due <= now);
                 due.filter_map(|(name, node)| {
                     while node.due <= now {
                         node.due += BEAT;
                         node.clock.go_on();
                     }
-                    (!node.cut).then(|| (name.clone(), node.clock.stamp()))
+                    (!node.cut && !away).then(|| (name.clone(), node.clock.stamp()))
                 })
                 .collect()
             };

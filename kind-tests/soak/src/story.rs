@@ -29,6 +29,7 @@ pub struct Story {
 #[derive(Clone, Copy, Debug)]
 enum Act {
     ApiFault,
+    ApiAway,
     Rotation,
     BadSecret,
     Clocks,
@@ -45,8 +46,9 @@ enum Act {
 }
 
 /// How often each act is chosen.
-const ACTS: [(u32, Act); 14] = [
+const ACTS: [(u32, Act); 15] = [
     (14, Act::ApiFault),
+    (5, Act::ApiAway),
     (3, Act::Rotation),
     (2, Act::BadSecret),
     (5, Act::Clocks),
@@ -147,6 +149,7 @@ impl Story {
         self.world.ledger.count("acts");
         let done = match act {
             Act::ApiFault => self.api_fault().await,
+            Act::ApiAway => self.api_away().await,
             Act::Rotation => self.rotation().await,
             Act::BadSecret => self.bad_secret().await,
             Act::Clocks => self.clocks().await,

@@ -8,7 +8,7 @@ use std::time::Duration;
 /// The share of expired leases from which on there is an outage (rule 22). 3 of 5 and 6 of 10 count.
 const FRACTION: f64 = 0.6;
 /// How far apart the oracle's and an API server's ideas of the moment of a renewal may be.
-const BLUR: Duration = Duration::from_millis(250);
+pub const BLUR: Duration = Duration::from_millis(250);
 /// What the lease clock may be off by beyond a beat when clocks differ (D-21).
 pub const TOLERANCE: Duration = Duration::from_secs(1);
 
@@ -17,6 +17,8 @@ pub const TOLERANCE: Duration = Duration::from_secs(1);
 pub struct Lease {
     /// Since when it was not renewed.
     pub silent: Duration,
+    /// As much of that as is evidence of an outage: all, but where the API server was away for the node too (D-54).
+    pub evident: Duration,
     /// Whether the node's clock differs or differed lately, so that its stamps cannot be taken at their word.
     pub skewed: bool,
     /// By how much its last renewal may be taken for older than it is, for as long as the watchdog cannot know better.
@@ -42,17 +44,28 @@ pub struct Judgement {
 pub fn judge(leases: &[Lease], grace: Duration) -> Judgement {
     let (threshold, beat) = (grace * 3 / 4, grace / 4);
     let margin = |lease: &Lease| if lease.skewed { beat + TOLERANCE + BLUR } else { BLUR };
-    let maybe = leases.iter().filter(|lease| lease.silent + margin(lease).max(lease.early + BLUR) >= threshold).count();
+    let expired = |so: &dyn Fn(&Lease) -> bool| leases.iter().filter(|lease| so(lease)).count();
+    let maybe = |silence: Duration, lease: &Lease| silence + margin(lease).max(lease.early + BLUR) >= threshold;
     // Who began to watch a skewed lease late cannot know how long it had been silent before.
-    let known = |lease: &Lease| if lease.skewed { lease.silent.min(lease.watched).saturating_sub(beat) } else { lease.silent };
-    let surely = leases.iter().filter(|lease| known(lease) >= threshold + margin(lease)).count();
+    let known = |silence: Duration, lease: &Lease| {
+        if lease.skewed { silence.min(lease.watched).saturating_sub(beat) } else { silence }
+    };
+    let surely = |silence: Duration, lease: &Lease| known(silence, lease) >= threshold + margin(lease);
+    // What is no evidence of an outage is none of health either.
+    let (maybe_silent, surely_silent) =
+        (expired(&|lease| maybe(lease.silent, lease)), expired(&|lease| surely(lease.silent, lease)));
     match leases.len() {
         0 => Judgement { may_up: true, must_up: true, ..Judgement::default() },
         // A single candidate never leads to a scale-down, and holds back a scale-up unless its lease is valid (D-20).
-        1 => Judgement { may_up: surely == 0, must_up: maybe == 0, ..Judgement::default() },
+        1 => Judgement { may_up: surely_silent == 0, must_up: maybe_silent == 0, ..Judgement::default() },
         count => {
             let fails = |expired: usize| expired as f64 / count as f64 >= FRACTION;
-            Judgement { may_down: fails(maybe), may_up: !fails(surely), must_down: fails(surely), must_up: !fails(maybe) }
+            Judgement {
+                may_down: fails(expired(&|lease| maybe(lease.evident, lease))),
+                may_up: !fails(surely_silent),
+                must_down: fails(expired(&|lease| surely(lease.evident, lease))),
+                must_up: !fails(maybe_silent),
+            }
         }
     }
 }
@@ -64,7 +77,8 @@ mod tests {
     const GRACE: Duration = Duration::from_secs(8);
 
     fn lease(silent: f64) -> Lease {
-        Lease { silent: Duration::from_secs_f64(silent), skewed: false, early: Duration::ZERO, watched: Duration::from_secs(60) }
+        let silent = Duration::from_secs_f64(silent);
+        Lease { silent, evident: silent, skewed: false, early: Duration::ZERO, watched: Duration::from_secs(60) }
     }
 
     fn words(leases: &[Lease]) -> [bool; 4] {
@@ -98,6 +112,13 @@ mod tests {
         assert_eq!(words(&[older(4.5), older(4.5)]), [true, true, false, false]);
         assert_eq!(words(&[older(4.4), older(4.4)]), [false, true, false, true]);
         assert_eq!(words(&[older(6.3), older(6.3)]), [true, false, true, false]);
+    }
+
+    #[test]
+    fn a_silence_that_is_no_evidence_allows_and_demands_nothing() {
+        let away = |silent: f64, evident: f64| Lease { evident: Duration::from_secs_f64(evident), ..lease(silent) };
+        assert_eq!(words(&[away(9.0, 1.0), away(8.0, 0.0)]), [false; 4]);
+        assert_eq!(words(&[away(9.0, 7.0), away(9.0, 6.5)]), [true, false, true, false], "it was an outage before");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Whether something keeps the watchdog from knowing or acting: faults that are on, and when the last one ended.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -41,11 +42,13 @@ impl Weather {
 #[derive(Debug)]
 pub struct Climate(Mutex<Inner>);
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Inner {
     seed: Weather,
     probers: Weather,
     weeders: Weather,
+    /// The probers that are at work, and from when on each has watched for long enough to protect.
+    guards: BTreeMap<String, Instant>,
     /// When a prober was last suspended or went on.
     suspended: Option<Instant>,
     /// The worst delay of this very process lately, and when.
@@ -57,8 +60,12 @@ struct Inner {
 /// The climate at one moment.
 #[derive(Clone, Copy, Debug)]
 pub struct Reading {
+    /// Since when the seed has answered, so that what stands there is known.
+    pub seed_since: Option<Instant>,
     /// Since when the seed has answered and a prober has led.
     pub clear_since: Option<Instant>,
+    /// Since when the seed has answered and a prober has watched, leading or not.
+    pub guarded_since: Option<Instant>,
     /// The same for the weeder.
     pub weeding_since: Option<Instant>,
     /// Whether a prober was suspended lately.
@@ -85,6 +92,7 @@ impl Climate {
             seed: weather,
             probers: weather,
             weeders: weather,
+            guards: BTreeMap::new(),
             suspended: None,
             lag: (Duration::ZERO, clear_from),
             worst: Duration::ZERO,
@@ -111,6 +119,14 @@ impl Climate {
         self.with(|inner| act(&mut inner.weeders));
     }
 
+    /// This prober is at work, and on guard from then on; none: it is not at work.
+    pub fn guard(&self, prober: &str, from: Option<Instant>) {
+        self.with(|inner| match from {
+            Some(from) => drop(inner.guards.insert(prober.to_owned(), from)),
+            None => drop(inner.guards.remove(prober)),
+        });
+    }
+
     /// Notes that a prober is suspended, or goes on.
     pub fn suspend(&self, now: Instant) {
         self.with(|inner| inner.suspended = Some(now));
@@ -133,14 +149,17 @@ impl Climate {
 
     /// How it is.
     pub fn read(&self, now: Instant) -> Reading {
-        let inner = self.with(|inner| *inner);
-        let both = |agents: Weather| Some(inner.seed.clear_since(now)?.max(agents.clear_since(now)?));
-        Reading {
-            clear_since: both(inner.probers),
-            weeding_since: both(inner.weeders),
-            suspended: inner.suspended.is_some_and(|at| now - at < MEMORY),
-            lag: if now - inner.lag.1 > MEMORY { Duration::ZERO } else { inner.lag.0 },
-        }
+        self.with(|inner| {
+            let both = |agents: Option<Instant>| Some(inner.seed.clear_since(now)?.max(agents?));
+            Reading {
+                seed_since: inner.seed.clear_since(now),
+                clear_since: both(inner.probers.clear_since(now)),
+                guarded_since: both(inner.guards.values().copied().min().filter(|from| *from <= now)),
+                weeding_since: both(inner.weeders.clear_since(now)),
+                suspended: inner.suspended.is_some_and(|at| now - at < MEMORY),
+                lag: if now - inner.lag.1 > MEMORY { Duration::ZERO } else { inner.lag.0 },
+            }
+        })
     }
 }
 
@@ -161,6 +180,25 @@ mod tests {
         weather.end(now + 3 * second);
         assert_eq!(weather.clear_since(now + 4 * second), None);
         assert_eq!(weather.clear_since(now + 5 * second), Some(now + 5 * second));
+    }
+
+    #[test]
+    fn one_prober_that_has_watched_for_long_is_enough_of_a_guard() {
+        let now = Instant::now();
+        let at = |second: u64| now + Duration::from_secs(second);
+        let climate = Climate::new(now);
+        let guarded = |second| climate.read(at(second)).guarded_since;
+        assert_eq!(guarded(1), None);
+        climate.guard("a", Some(at(6)));
+        climate.guard("b", Some(at(9)));
+        assert_eq!([guarded(5), guarded(6), guarded(20)], [None, Some(at(6)), Some(at(6))]);
+        climate.guard("a", None);
+        assert_eq!([guarded(8), guarded(20)], [None, Some(at(9))]);
+        climate.guard("a", Some(at(30)));
+        climate.guard("b", None);
+        assert_eq!([guarded(29), guarded(31)], [None, Some(at(30))]);
+        climate.seed(Weather::begin);
+        assert_eq!(guarded(40), None, "nobody can write");
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::dice::Dice;
 use crate::fences::Fences;
 use crate::ledger::{Kind, Ledger};
 use crate::options::Options as Wishes;
-use crate::record::Record;
+use crate::record::{Arrival, Record};
 use crate::shoot::real::Real;
 use crate::shoot::{Api, CA, KCM, MCM, Shoot};
 use crate::weather::Climate;
@@ -108,12 +108,18 @@ impl World {
         // A script line that no request meets, but that looks at all of them.
         let look = move |request: &Request| {
             let now = Instant::now();
-            fences.request(request, &ledger, climate.read(now), now);
+            let reading = climate.read(now);
+            fences.request(request, &ledger, reading, now);
             if request.is_write()
                 && request.resource.starts_with("deployments.apps")
                 && let Some(record) = records.get(&request.namespace)
             {
-                record.lock().unwrap_or_else(PoisonError::into_inner).arrived(&request.name, now);
+                let leaderless = fences.leaderless(&request.user, reading, now);
+                if leaderless.is_some() {
+                    ledger.count("writes to dependents that came from a prober without the lead");
+                }
+                let arrival = Arrival { at: now, name: request.name.clone(), leaderless };
+                record.lock().unwrap_or_else(PoisonError::into_inner).arrived(arrival);
             }
             false
         };

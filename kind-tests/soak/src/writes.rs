@@ -20,6 +20,8 @@ pub enum Way {
     Down,
     /// Back, or a marker that was left is taken away.
     Up,
+    /// Held down, and carries the marker again that somebody took away.
+    Marked,
     /// The marker goes because the operators want the resource left alone; right at any time.
     HandsOff,
 }
@@ -89,6 +91,10 @@ pub fn way(before: &Value, after: &Value) -> Result<Way, String> {
         (1.., 1..) if was.marker => match is == (Dependent { memory: None, marker: false, ..was }) {
             true => Ok(Way::Up),
             false => Err("more than the marker and the memory are taken away".into()),
+        },
+        (0, 0) if !was.marker && was.remembered().is_some() => match is == (Dependent { marker: true, ..was }) {
+            true => Ok(Way::Marked),
+            false => Err("more than the marker is written back".into()),
         },
         _ => Err("there was nothing to write".into()),
     }
@@ -160,6 +166,14 @@ mod tests {
         assert!(way(&held("3"), &free(1)).is_err());
         assert!(way(&held("3"), &object(3, json!({REPLICAS: "3"}))).is_err(), "the memory is left");
         assert_eq!(way(&object(2, json!({PROTECTED: ""})), &free(2)), Ok(Way::Up), "a marker that was left");
+    }
+
+    #[test]
+    fn a_marker_is_written_back_to_what_is_held_with_a_memory() {
+        let bare = object(0, json!({REPLICAS: "3"}));
+        assert_eq!(way(&bare, &held("3")), Ok(Way::Marked));
+        assert!(way(&bare, &held("1")).is_err(), "another memory");
+        assert!(way(&object(0, json!({})), &object(0, json!({PROTECTED: ""}))).is_err(), "nobody holds it");
     }
 
     #[test]

@@ -48,7 +48,9 @@ fn found(words: &[&str], sabotage: &str, key: &str, consequences: &[&str]) {
 fn what_is_done_wrong_in_the_watchdogs_name_is_found_as_what_it_is() {
     let sabotages = [
         ("scale-down", "wrong_scale_downs"),
+        ("away", "wrong_scale_downs"),
         ("restore", "wrong_restores"),
+        ("leaderless", "leaderless_writes"),
         ("memory", "wrong_memories"),
         ("deletion", "wrong_deletions"),
     ];

@@ -93,6 +93,19 @@ impl Watchdog {
         &self.log
     }
 
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) -> Result<()> {
+        self.process.signal(signal)
+    }
+
+    /// Kills it, as the kernel does when memory is short. One that has ended already is fine.
+    pub async fn kill(mut self) -> Result<()> {
+        if self.process.ended()?.is_none() {
+            self.process.signal(Signal::SIGKILL)?;
+        }
+        self.process.end(GRACE).await.map(drop)
+    }
+
     /// Asks it to end, as a kubelet does.
     pub async fn terminate(mut self) -> Result<ExitStatus> {
         self.process.signal(Signal::SIGTERM)?;

@@ -1,23 +1,29 @@
 //! A lane: one shoot on the seed, with a real API server and a real kube-controller-manager of its own, that goes through
 //! one outage after another.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use chrono::{DateTime, TimeDelta, Utc};
-use kind_tests::audit::{Asked, Mark};
+use kind_tests::audit::Mark;
+use kind_tests::manifests::PROBE;
 use kind_tests::seed::READY_AFTER;
 use kind_tests::shoot::{CA, KCM, MCM};
 use kind_tests::{Bed, Seed, Shoot, ShootPlan, eventually};
 use rand::RngExt;
 use rand::rngs::StdRng;
+use serde_json::json;
 use tokio::time::sleep;
 
 use super::kubelets::Kubelets;
 use super::referee::Referee;
 use super::trial::{Course, Trial, seconds};
+use super::writes::{Write, writes};
 
 /// How often kube-controller-manager looks at the nodes (its --node-monitor-period). It sees a renewal up to so much later, and
 /// gives a node up so much later again.
@@ -26,7 +32,8 @@ const MONITOR_PERIOD: TimeDelta = TimeDelta::seconds(5);
 const DEPLOYMENTS: [&str; 3] = [KCM, MCM, CA];
 /// How long a pod takes to go, and to come, in milliseconds.
 const POD_TAKES_MS: std::ops::RangeInclusive<u64> = 1000..=2000;
-/// All is restored about 60 s after an outage: up to 19 s until the prober looks, 30 s for machine-controller-manager, pods.
+/// All is restored about 60 s after an outage: up to 19 s until the prober looks, 30 s for machine-controller-manager, pods. And 60 s
+/// more where a replica restores that does not lead.
 const RESTORING: Duration = Duration::from_secs(150);
 
 /// The beginning of the names of lanes, and of their namespaces on the seed.
@@ -58,18 +65,35 @@ pub struct Outage {
     pub trial: Trial,
     /// When it began.
     pub cut: DateTime<Utc>,
-    /// When kube-controller-manager's write was answered.
-    pub kcm_written: Option<DateTime<Utc>>,
+    /// When the verdict could first fall, and when nodes ended.
+    pub course: Course,
+    /// The writes in it, in order.
+    pub writes: Vec<Write>,
 }
 
 impl Lane {
     /// Makes a shoot without nodes.
     pub async fn create(bed: &'static Bed, seed: &Arc<Seed>, number: usize, grace: Duration, programs: &Path) -> Result<Self> {
-        let plan = ShootPlan { nodes: 0, grace, deployments: DEPLOYMENTS.map(|name| (name, 1)).into(), ..ShootPlan::default() };
+        let deployments = DEPLOYMENTS.map(|name| (name, 1)).into();
+        let plan = ShootPlan { nodes: 0, grace, deployments, secret: false, ..ShootPlan::default() };
         let shoot = Shoot::create(bed, seed, &format!("{LANE}{number}"), plan).await?;
         let kubelets = Kubelets::new(shoot.plane.api().clone(), seed.api().clone(), &shoot.namespace, grace);
         let referee = Referee::of(&shoot, programs, grace)?;
         Ok(Self { number, shoot, kubelets, referee, grace: TimeDelta::from_std(grace)? })
+    }
+
+    /// Where its API server listens.
+    pub fn address(&self) -> SocketAddr {
+        self.shoot.plane.address()
+    }
+
+    /// Writes a Secret for a prober, with a kubeconfig that leads there.
+    pub async fn write_secret(&self, name: &str, address: SocketAddr) -> Result<()> {
+        let token = self.shoot.plane.api().token("kube-system", PROBE).await?;
+        let kubeconfig = STANDARD.encode(self.shoot.kubeconfig(address, &token));
+        let metadata = json!({"name": name, "namespace": self.shoot.namespace});
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"kubeconfig": kubeconfig}});
+        self.shoot.seed.api().create(&format!("/api/v1/namespaces/{}/secrets", self.shoot.namespace), &secret).await
     }
 
     /// The end of the first probe that may be followed by a write: the second one is the first after the initial delay.
@@ -115,12 +139,10 @@ impl Lane {
     }
 
     /// The successful writes of probers to this shoot's Deployments since then, in order.
-    pub fn writes_since(&self, mark: &Mark) -> Vec<Asked> {
-        let ours = |asked: &Asked| {
-            let done = asked.stage == "ResponseComplete" && (200..300).contains(&asked.code);
-            asked.namespace == self.shoot.namespace && ["patch", "update"].contains(&asked.verb.as_str()) && done
-        };
-        self.shoot.seed.asked_since(mark).into_iter().filter(ours).collect()
+    pub fn writes_since(&self, mark: &Mark) -> Result<Vec<Write>> {
+        let mut writes = writes(&self.shoot.seed.plane().asked(mark))?;
+        writes.retain(|write| write.namespace == self.shoot.namespace);
+        Ok(writes)
     }
 
     /// All nodes lose their way `delay` from now; when the last of them would long be Unknown, they find it again. Ends when
@@ -138,10 +160,9 @@ impl Lane {
         let healed = Utc::now();
         self.kubelets.heal(random).await?;
         let restored = self.as_before().await.map(|()| seconds(healed, Utc::now()));
-        let writes = self.writes_since(&mark);
-        let answered = |asked: &Asked| DateTime::parse_from_rfc3339(&asked.answered).map(|at| at.with_timezone(&Utc));
-        let first = writes.first().map(answered).transpose()?;
-        let kcm_written = writes.iter().find(|asked| asked.name == KCM).map(answered).transpose()?;
+        let writes = self.writes_since(&mark)?;
+        let in_outage: Vec<Write> = writes.iter().filter(|write| write.answered <= healed).cloned().collect();
+        let after_verdict = |write: &Write| seconds(course.verdict, write.answered);
         let end = self.referee.end();
         let trial = Trial {
             number,
@@ -149,16 +170,19 @@ impl Lane {
             nodes: stamps.len(),
             verdict: seconds(cut, course.verdict),
             available: seconds(course.verdict, course.first_end),
-            first_write: first.map(|at| seconds(course.verdict, at)),
-            kcm_write: kcm_written.map(|at| seconds(course.verdict, at)),
+            first_write: in_outage.first().map(after_verdict),
+            first_by: in_outage.first().map(|write| write.by.clone()),
+            kcm_write: in_outage.iter().find(|write| write.name == KCM).map(after_verdict),
+            last_write: in_outage.last().map(after_verdict),
             kcm_exit: end.map(|end| end.took.as_secs_f64()),
             left: end.map(|end| seconds(end.at, course.first_end)),
             unknown: self.referee.unknown(),
             restored: restored.ok(),
             superfluous: writes.len().saturating_sub(2 * DEPLOYMENTS.len()),
-            change: None,
+            without_lead: writes.iter().filter(|write| !write.by.leads).count(),
+            fault: None,
         };
-        Ok(Outage { trial, cut, kcm_written })
+        Ok(Outage { trial, cut, course, writes: in_outage })
     }
 
     /// What happened, for a person who wants to know why a trial was lost.

@@ -1,10 +1,21 @@
 //! One outage, as the numbers that it left behind. No input and no output here.
 
 use chrono::{DateTime, TimeDelta, Utc};
+use kind_tests::shoot::KCM;
 use serde::{Deserialize, Serialize};
+
+use super::change::Change;
+use super::lane::Outage;
+use super::replicas::Hit;
+use super::writes::Writer;
 
 /// From this share of expired leases on there is an outage (nodeLeaseFailureFraction's default, which Gardener takes).
 const FRACTION: f64 = 0.6;
+/// What a process that is started again needs beside a kubelet's beat of watching: a second until it is started, a second that is
+/// watched longer, and four to begin, to look and to write.
+const START: f64 = 6.0;
+/// The same for one that has watched for long enough when the verdict falls.
+const SETTLED: f64 = 2.0;
 
 /// What the stamps say that the nodes wrote last: when the verdict can first fall, and when the first node ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,19 +57,45 @@ pub enum Ending {
     Lost,
 }
 
-/// What happened to the leader in a trial.
+/// What happened to the leader in a trial. All times in seconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Change {
-    /// Whether it was killed (SIGKILL), not asked to end (SIGTERM).
-    pub killed: bool,
-    /// Seconds from the outage to the signal; negative when the signal came first.
+pub struct Fault {
+    pub change: Change,
+    /// From the outage to it; negative when it came first.
     pub after_outage: f64,
-    /// Seconds from the signal until the other replica led.
-    pub election: f64,
-    /// Whether kube-controller-manager's write was made before the signal.
+    /// From it to the first node's end.
+    pub before_end: f64,
+    /// From it until somebody else led, where that came to be.
+    pub election: Option<f64>,
+    /// Whether kube-controller-manager's write, the last, was made before it.
     pub written_before: bool,
-    /// Seconds from the new leadership to kube-controller-manager's write, where that came after it.
-    pub lead_to_write: Option<f64>,
+    /// From it to the answer to the next write in the outage.
+    pub next_write: Option<f64>,
+    /// Within this time of it the shoot is to be protected, if not sooner: where there is no other replica, the start of the next
+    /// process, and what that must watch before it believes a silence.
+    pub promised: Option<f64>,
+}
+
+impl Fault {
+    /// Of this outage. `grace` is the shoot's.
+    pub fn of(hit: &Hit, elected: Option<DateTime<Utc>>, outage: &Outage, grace: TimeDelta) -> Self {
+        let next = outage.writes.iter().find(|write| write.answered > hit.at);
+        let kcm = outage.writes.iter().find(|write| write.name == KCM);
+        Self {
+            change: hit.change,
+            after_outage: seconds(outage.cut, hit.at),
+            before_end: seconds(hit.at, outage.course.first_end),
+            election: elected.map(|at| seconds(hit.at, at)),
+            written_before: kcm.is_some_and(|write| write.answered <= hit.at),
+            next_write: next.map(|write| seconds(hit.at, write.answered)),
+            promised: (hit.change == Change::Restarted).then(|| (grace / 4).as_seconds_f64() + START),
+        }
+    }
+
+    /// From when the next write was due, which is this or the verdict, to its answer.
+    pub fn reaction(&self, verdict: f64) -> Option<f64> {
+        Some(self.next_write? - (verdict - self.after_outage).max(0.0))
+    }
 }
 
 /// One outage of one shoot. All times in seconds.
@@ -76,8 +113,12 @@ pub struct Trial {
     pub available: f64,
     /// From the verdict to the answer to the first protective write, where there was one.
     pub first_write: Option<f64>,
+    /// Whose that was.
+    pub first_by: Option<Writer>,
     /// From the verdict to the answer to kube-controller-manager's write.
     pub kcm_write: Option<f64>,
+    /// From the verdict to the answer to the last write in the outage.
+    pub last_write: Option<f64>,
     /// From SIGTERM to the end of the process.
     pub kcm_exit: Option<f64>,
     /// From the end of the process to the first node's end: the time that was left over; negative: it came too late.
@@ -88,8 +129,10 @@ pub struct Trial {
     pub restored: Option<f64>,
     /// Writes to this shoot's Deployments that were not due: beyond one down and one up for each.
     pub superfluous: usize,
-    /// The change of leader in mid-outage, if there was one.
-    pub change: Option<Change>,
+    /// Writes to this shoot's Deployments by a replica that did not lead.
+    pub without_lead: usize,
+    /// What happened to the leader in mid-outage, if anything did.
+    pub fault: Option<Fault>,
 }
 
 impl Trial {
@@ -103,6 +146,58 @@ impl Trial {
             Ending::Lost
         }
     }
+
+    /// Whether the first node's end came before anybody could be there again.
+    pub fn is_excused(&self) -> bool {
+        let fault = self.fault.as_ref().filter(|fault| !fault.written_before);
+        fault.is_some_and(|fault| fault.promised.is_some_and(|promised| fault.before_end < promised))
+    }
+
+    /// Whether the only replica, started again, wrote later than promised.
+    pub fn is_late(&self) -> bool {
+        let Some(fault) = self.fault.as_ref().filter(|fault| !fault.written_before) else { return false };
+        let due = |promised: f64| promised.max(self.verdict - fault.after_outage + SETTLED);
+        fault.promised.is_some_and(|promised| fault.next_write.is_none_or(|next| next > due(promised)))
+    }
+
+    /// All that explains how it ended, for a person.
+    pub fn account(&self) -> String {
+        let word = |value: Option<f64>| value.map_or("never".into(), |value| format!("{value:.3} s"));
+        let by = self.first_by.as_ref().map_or_else(String::new, |by| {
+            format!(" by {}, which {}", by.replica, if by.leads { "led" } else { "did not lead" })
+        });
+        let mut text = format!(
+            "trial {} in lane {}, {} nodes: {:?}; verdict {:.1} s after the cut, {:.1} s to act; first write after {}{by}, \
+             kube-controller-manager's after {}, ended in {}, {} left, last write after {}; {} Unknown; restored after {}",
+            self.number,
+            self.lane,
+            self.nodes,
+            self.ending(),
+            self.verdict,
+            self.available,
+            word(self.first_write),
+            word(self.kcm_write),
+            word(self.kcm_exit),
+            word(self.left),
+            word(self.last_write),
+            self.unknown,
+            word(self.restored),
+        );
+        if let Some(fault) = &self.fault {
+            text.push_str(&format!(
+                "; {} {:.1} s after the cut, {}; the first node's end was {:.1} s after that, the next write {} after that; somebody else led \
+                 after {}{}",
+                fault.change.words(),
+                fault.after_outage,
+                if fault.written_before { "all written" } else { "not all written" },
+                fault.before_end,
+                word(fault.next_write),
+                word(fault.election),
+                if self.is_excused() { "; nobody could be there again in time" } else { "" },
+            ));
+        }
+        text
+    }
 }
 
 /// Seconds from one moment to another.
@@ -112,6 +207,7 @@ pub fn seconds(from: DateTime<Utc>, to: DateTime<Utc>) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::writes::Write;
     use super::*;
 
     fn stamps(seconds: &[i64]) -> Vec<DateTime<Utc>> {
@@ -140,25 +236,82 @@ mod tests {
         assert_eq!(Course::of(&[], TimeDelta::seconds(40)), None);
     }
 
-    #[test]
-    fn only_a_trial_without_time_is_counted_apart() {
-        let trial = |unknown, available| Trial {
+    fn trial(unknown: usize, available: f64) -> Trial {
+        Trial {
             number: 0,
             lane: 0,
             nodes: 3,
             verdict: 25.0,
             available,
             first_write: Some(0.1),
+            first_by: None,
             kcm_write: Some(1.5),
+            last_write: Some(1.5),
             kcm_exit: Some(0.2),
             left: Some(0.0),
             unknown,
             restored: Some(40.0),
             superfluous: 0,
-            change: None,
-        };
+            without_lead: 0,
+            fault: None,
+        }
+    }
+
+    #[test]
+    fn only_a_trial_without_time_is_counted_apart() {
         assert_eq!(trial(0, 0.1).ending(), Ending::Won);
         assert_eq!(trial(1, 0.1).ending(), Ending::NoTime);
         assert_eq!(trial(1, 0.3).ending(), Ending::Lost);
+    }
+
+    /// An outage that begins at 0, with its verdict at 25 and the first node's end at 32, and a write at each of these.
+    fn outage(writes: &[(&str, i64)]) -> Outage {
+        let by = Writer { replica: "a".into(), leads: true };
+        let write = |&(name, second): &(&str, i64)| Write {
+            namespace: "shoot".into(),
+            name: name.into(),
+            by: by.clone(),
+            answered: at(second),
+        };
+        let course = Course { verdict: at(25), first_end: at(32), last_end: at(40) };
+        Outage { trial: trial(1, 7.0), cut: at(0), course, writes: writes.iter().map(write).collect() }
+    }
+
+    fn hit(change: Change, second: i64, writes: &[(&str, i64)]) -> Trial {
+        let hit = Hit { change, replica: "a", at: at(second) };
+        let outage = outage(writes);
+        let fault = Fault::of(&hit, Some(at(second + 15)), &outage, TimeDelta::seconds(40));
+        Trial { fault: Some(fault), ..outage.trial }
+    }
+
+    #[test]
+    fn a_write_after_a_fault_is_measured_from_the_fault_or_the_verdict() {
+        let reaction = |trial: &Trial| trial.fault.as_ref().and_then(|fault| fault.reaction(trial.verdict));
+        let early = hit(Change::Killed, 10, &[("machine-controller-manager", 27), (KCM, 28)]);
+        assert_eq!(reaction(&early), Some(2.0));
+        let fault = early.fault.expect("a fault");
+        assert_eq!((fault.after_outage, fault.before_end, fault.next_write), (10.0, 22.0, Some(17.0)));
+        assert_eq!((fault.election, fault.written_before, fault.promised), (Some(15.0), false, None));
+        let between = hit(Change::Killed, 27, &[("machine-controller-manager", 26), (KCM, 30)]);
+        assert_eq!(reaction(&between), Some(3.0));
+        let done = hit(Change::Killed, 30, &[("machine-controller-manager", 26), (KCM, 28)]);
+        assert!(done.fault.as_ref().is_some_and(|fault| fault.written_before) && reaction(&done).is_none());
+    }
+
+    #[test]
+    fn a_loss_is_excused_only_when_the_only_replica_could_not_be_there_again() {
+        let excused = |change, second, writes: &[(&str, i64)]| hit(change, second, writes).is_excused();
+        assert!(excused(Change::Restarted, 17, &[(KCM, 33)]), "15 s before the end");
+        assert!(!excused(Change::Restarted, 15, &[(KCM, 31)]), "17 s before it");
+        assert!(!excused(Change::Restarted, 30, &[(KCM, 28)]), "all was written");
+        assert!(!excused(Change::Killed, 17, &[(KCM, 33)]), "there is another replica");
+    }
+
+    #[test]
+    fn who_is_started_again_has_sixteen_seconds_or_two_from_the_verdict() {
+        let late = |change, second, write| hit(change, second, &[(KCM, write)]).is_late();
+        assert_eq!([late(Change::Restarted, 2, 27), late(Change::Restarted, 2, 28)], [false, true]);
+        assert_eq!([late(Change::Restarted, 20, 36), late(Change::Restarted, 20, 37)], [false, true]);
+        assert!(hit(Change::Restarted, 20, &[]).is_late() && !late(Change::Killed, 2, 40));
     }
 }

@@ -10,7 +10,7 @@ use nix::sys::signal::Signal;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::ledger::Kind as Found;
-use crate::pace::{ELECTION, HAND_OVER};
+use crate::pace::{ELECTION, HAND_OVER, ON_GUARD};
 use crate::weather::Weather;
 use crate::world::World;
 
@@ -113,6 +113,13 @@ impl Replica {
         }
     }
 
+    /// A prober is at work from now on, or is not.
+    fn on_guard(&self, at_work: bool) {
+        if self.kind == Kind::Prober {
+            self.world.climate.guard(&self.name, at_work.then(|| Instant::now() + ON_GUARD));
+        }
+    }
+
     fn log_of(&self, serial: usize) -> PathBuf {
         self.folder.join(format!("{}-{serial}.log", self.name))
     }
@@ -136,6 +143,7 @@ impl Replica {
         let log = self.log_of(state.serial);
         state.process = Some(Process::start(&self.name, &self.binary, &self.args, &log)?);
         drop(state);
+        self.on_guard(true);
         if self.kind == Kind::Weeder {
             self.world.weeds.begin_anew();
         }
@@ -159,6 +167,7 @@ impl Replica {
                 }
             };
             let Some(status) = ended else { continue };
+            self.on_guard(false);
             self.weather(Weather::begin);
             // If all of this machine stood still, that is known by then.
             sleep(RESTART).await;
@@ -239,6 +248,7 @@ impl Replica {
 
     /// Asks it to end, as a kubelet does; it starts again.
     pub async fn terminate(&self) -> Result<()> {
+        self.on_guard(false);
         self.signal(Signal::SIGTERM)?;
         let begin = Instant::now();
         let serial = self.state().serial;
@@ -256,6 +266,7 @@ impl Replica {
 
     /// Kills it; it starts again.
     pub fn kill(&self) -> Result<()> {
+        self.on_guard(false);
         self.signal(Signal::SIGKILL)
     }
 
@@ -263,9 +274,11 @@ impl Replica {
     pub async fn suspend(&self, time: Duration) -> Result<()> {
         self.weather(Weather::begin);
         self.world.climate.suspend(Instant::now());
+        self.on_guard(false);
         self.signal(Signal::SIGSTOP)?;
         sleep(time).await;
         self.signal(Signal::SIGCONT)?;
+        self.on_guard(true);
         self.world.climate.suspend(Instant::now());
         self.weather(|weather| weather.end(Instant::now() + HAND_OVER));
         self.disturb();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{Episode, Record, SAMPLES, Sample};
+use super::{Arrival, Episode, Record, SAMPLES, Sample};
 use crate::ledger::Kind;
 use crate::pace::{BEAT, BUSY, CLEAN, DOWN_LIMIT, OBEDIENCE, UP_LIMIT};
 use crate::truth::{Judgement, judge};
@@ -32,18 +32,21 @@ impl Record {
     /// Looks at the shoot as it is now. To be called about ten times a second.
     pub fn tick(&mut self, climate: Reading, now: Instant) -> Tick {
         let (judgement, api) = self.look(climate, now);
-        // Since when nothing has kept anybody from knowing and acting.
+        // Since when nothing has kept any prober from knowing and protecting, and the leader from restoring.
         let left_alone = self.stopped_since.is_some() || self.paused_since.is_some();
-        let able = climate.clear_since.zip(api).filter(|_| !left_alone).map(|(climate, api)| climate.max(api));
-        let able = able.map(|able| able.max(self.watched_from)).filter(|able| *able <= now);
-        let mut tick = Tick { findings: Vec::new(), over: self.follow(judgement, able, climate.lag, now) };
+        let able = |since: Option<Instant>| {
+            let both = since.zip(api).filter(|_| !left_alone);
+            both.map(|(since, api)| since.max(api).max(self.watched_from)).filter(|able| *able <= now)
+        };
+        let (guarded, led) = (able(climate.guarded_since), able(climate.clear_since));
+        let mut tick = Tick { findings: Vec::new(), over: self.follow(judgement, guarded, climate.lag, now) };
 
-        let exposed = judgement.must_down && able.is_some() && !self.is_safe();
+        let exposed = judgement.must_down && guarded.is_some() && !self.is_safe();
         if let Some(late) = lasted(&mut self.exposed_since, exposed, DOWN_LIMIT + climate.lag, now) {
             let told = format!("an outage for {:.1} s with complete answers at hand, and not all is at 0", late.as_secs_f64());
             tick.findings.push((Kind::Missed, told));
         }
-        let stuck = judgement.must_up && able.is_some() && !self.is_restored();
+        let stuck = judgement.must_up && led.is_some() && !self.is_restored();
         if let Some(late) = lasted(&mut self.stuck_since, stuck, UP_LIMIT + climate.lag, now) {
             let told = format!("healthy for {:.1} s with complete answers at hand, and not all is restored", late.as_secs_f64());
             tick.findings.push((Kind::NotRestored, told));
@@ -56,7 +59,7 @@ impl Record {
 
     /// Judges by how it is now, and remembers that.
     fn look(&mut self, climate: Reading, now: Instant) -> (Judgement, Option<Instant>) {
-        let since = climate.clear_since.unwrap_or(now).max(self.watched_from);
+        let since = climate.guarded_since.unwrap_or(now).max(self.watched_from);
         let mut judgement = judge(&self.leases(since, now), self.grace);
         if now < self.unsettled_until {
             judgement = Judgement { may_down: true, may_up: true, must_down: false, must_up: false };
@@ -113,22 +116,28 @@ impl Record {
 
     fn judge_write(&mut self, name: &str, before: &Value, after: &Value, climate: Reading, now: Instant) -> Result<(), Finding> {
         let way = way(before, after).map_err(|why| (Kind::Memory, format!("{name}: {why}")))?;
-        self.arrivals.retain(|(at, _)| now - *at < UNDER_WAY);
-        let place = self.arrivals.iter().position(|(_, arrived)| arrived == name);
-        let arrived = place.and_then(|place| self.arrivals.remove(place)).map_or(now, |(at, _)| at);
+        let Arrival { at: arrived, leaderless, .. } = self.arrival(name, now);
         let obedience = OBEDIENCE + climate.lag;
         for (since, what) in [(self.stopped_since, "must not be probed"), (self.paused_since, "is paused")] {
-            if let Some(told) = since.filter(|since| arrived > *since + obedience) {
+            // What the seed cannot tell is not known; what was seen of it before counts for a minute (D-27).
+            let told = since.zip(climate.seed_since).map(|(since, seed)| since.max(seed));
+            if let Some(told) = told.filter(|told| arrived > *told + obedience) {
                 let late = (arrived - told).as_secs_f64();
                 return Err((Kind::Disobedient, format!("{name} is written {late:.1} s after the shoot {what}")));
             }
         }
         let (right, kind, what): (fn(&Judgement) -> bool, _, _) = match way {
             Way::HandsOff => return Ok(()),
-            Way::Down => (|judgement| judgement.may_down, Kind::WrongDown, "scaled down although the nodes renewed"),
+            Way::Down | Way::Marked => {
+                (|judgement| judgement.may_down, Kind::WrongDown, "scaled down although the nodes renewed")
+            }
             Way::Up => (|judgement| judgement.may_up, Kind::WrongUp, "restored during an outage"),
         };
         self.look(climate, now);
+        if let Some(leaderless) = leaderless {
+            self.judge_leaderless(way, &Dependent::of(before), arrived)
+                .map_err(|why| (Kind::Leaderless, format!("{leaderless}: {name} {why}")))?;
+        }
         // The last complete look that it can rest on was made while the API server last answered.
         let age = climate.finding_age();
         let before_it = |sample: &&Sample| sample.at <= arrived;
@@ -141,6 +150,32 @@ impl Record {
         }
         let silent: Vec<String> = self.nodes.iter().map(|(name, node)| node_line(name, node, now)).collect();
         Err((kind, format!("{name} is {what}; {}", silent.join(", "))))
+    }
+}
+
+impl Record {
+    /// How the write that is applied now has arrived. Of several that may be it, some of which were refused, it is the first, and the
+    /// leader's if one of them is.
+    fn arrival(&mut self, name: &str, now: Instant) -> Arrival {
+        self.arrivals.retain(|arrival| now - arrival.at < UNDER_WAY);
+        let led = self.arrivals.iter().any(|arrival| arrival.name == name && arrival.leaderless.is_none());
+        let place = self.arrivals.iter().position(|arrival| arrival.name == name);
+        let arrival = place.and_then(|place| self.arrivals.remove(place));
+        let arrival = arrival.unwrap_or_else(|| Arrival { at: now, name: name.to_owned(), leaderless: None });
+        Arrival { leaderless: arrival.leaderless.filter(|_| !led), ..arrival }
+    }
+
+    /// Whether a prober may write so without the lead (D-50): it protects, and restores what carries the marker when the shoot has been
+    /// well for long.
+    fn judge_leaderless(&self, way: Way, was: &Dependent, arrived: Instant) -> Result<(), &'static str> {
+        match way {
+            Way::Down | Way::HandsOff => Ok(()),
+            Way::Marked => Err("gets its marker back"),
+            Way::Up if was.replicas > 0 => Err("is repaired"),
+            Way::Up if !was.marker => Err("is restored without carrying the marker"),
+            Way::Up if self.was_ill_lately(arrived) => Err("is restored soon after an outage"),
+            Way::Up => Ok(()),
+        }
     }
 }
 

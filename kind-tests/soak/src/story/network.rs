@@ -10,7 +10,9 @@ use memory_api::{Fault, MemoryApi, Network, When};
 use tokio::time::Instant;
 
 use super::Story;
+use crate::pace::BEAT;
 use crate::shoot::Api;
+use crate::shoot::away::Refusal;
 
 /// After a fault the next probe is under way within an interval of 3 s with its jitter, or a retry.
 const CONSEQUENCES: Duration = Duration::from_millis(500);
@@ -77,6 +79,22 @@ impl Story {
                 self.end(Duration::ZERO);
             }
         }
+        Ok(())
+    }
+
+    /// The API server is away for a while, for its nodes too. A real one is only out of the watchdog's reach.
+    pub(super) async fn api_away(&mut self) -> Result<()> {
+        let shoot = self.shoot.clone();
+        let Api::Memory(api) = &shoot.api else { return self.api_fault().await };
+        let refusal = *self.dice.pick(&[Refusal::Unavailable, Refusal::Refused]);
+        // 25 to 60 s with a grace of 40 s.
+        let time = self.dice.seconds(5.0, 12.0);
+        self.world.ledger.count("API servers that were away, for their nodes too");
+        self.begin(&format!("the API server is about to be away: {refusal:?}"));
+        shoot.be_away(api, refusal, time).await;
+        self.end(Duration::ZERO);
+        // All nodes can renew before it is away again: for one that flaps nothing is promised.
+        self.pause(2 * BEAT).await;
         Ok(())
     }
 

@@ -9,6 +9,7 @@ use super::super::episode::Met;
 use super::super::{Node, Record};
 use super::*;
 use crate::pace::GRACE;
+use crate::weather::Climate;
 
 const BEAT_S: f64 = 2.0;
 
@@ -30,7 +31,9 @@ impl Tale {
             record.nodes.insert(name.into(), Node::new(start, Duration::ZERO));
         }
         record.dependents.insert("kcm".into(), Dependent::of(&free(2)));
-        let climate = Reading { clear_since: Some(start), weeding_since: Some(start), suspended: false, lag: Duration::ZERO };
+        let climate = Climate::new(start);
+        climate.guard("prober", Some(start));
+        let climate = climate.read(start);
         Self { record, start, now: 0.0, climate, found: Vec::new(), over: Vec::new() }
     }
 
@@ -44,8 +47,9 @@ impl Tale {
         while self.now < end {
             self.now += 0.1;
             let now = self.at();
+            let away = self.record.is_away();
             for node in self.record.nodes.values_mut() {
-                if !node.cut && now - node.renewed >= Duration::from_secs_f64(BEAT_S) {
+                if !node.cut && !away && now - node.renewed >= Duration::from_secs_f64(BEAT_S) {
                     node.renewed = now;
                     node.clock.stamp();
                 }
@@ -73,6 +77,25 @@ impl Tale {
         let finding = self.record.written("kcm", before, after, self.climate, self.at());
         self.record.dependents.insert("kcm".into(), Dependent::of(after));
         finding.map(|(kind, _)| kind)
+    }
+
+    /// The same by a prober that does not lead.
+    fn write_leaderless(&mut self, before: &Value, after: &Value) -> Option<Kind> {
+        self.record.arrived(Arrival { at: self.at(), name: "kcm".into(), leaderless: Some("b does not lead".into()) });
+        self.write(before, after)
+    }
+
+    /// The API server goes away, for its nodes too, and comes back after so long.
+    fn away(self, seconds: f64) -> Self {
+        let leave = |record: &mut Record, now| {
+            record.api.begin();
+            record.leave(now);
+        };
+        let come_back = |record: &mut Record, now| {
+            record.come_back(now);
+            record.api.end(now);
+        };
+        self.with(leave).go(seconds).with(come_back)
     }
 
     fn down(&mut self) -> Option<Kind> {
@@ -155,8 +178,63 @@ fn an_outage_is_missed_only_if_answers_could_be_had() {
     assert_eq!(Tale::new().go(20.0).cut(true).with(|record, _| record.api.begin()).go(60.0).found, []);
     assert_eq!(Tale::new().go(20.0).cut(true).with(|record, now| record.paused_since = Some(now)).go(60.0).found, []);
     let mut tale = Tale::new().go(20.0).cut(true);
+    tale.climate.guarded_since = None;
+    assert_eq!(tale.go(60.0).found, [], "nobody watches");
+}
+
+#[test]
+fn that_nobody_leads_excuses_no_missed_outage_but_that_nothing_is_restored() {
+    let mut tale = Tale::new().go(20.0).cut(true);
     tale.climate.clear_since = None;
-    assert_eq!(tale.go(60.0).found, [], "nobody leads");
+    let mut tale = tale.go(30.0);
+    assert_eq!(tale.found, [Kind::Missed]);
+    assert_eq!(tale.down(), None);
+    assert_eq!(tale.cut(false).go(60.0).found, [Kind::Missed]);
+}
+
+#[test]
+fn a_scale_down_because_the_api_server_was_away_is_wrong() {
+    let healthy = || Tale::new().go(20.0);
+    assert_eq!(healthy().away(9.0).down(), Some(Kind::WrongDown), "its nodes are not back yet");
+    assert_eq!(healthy().away(9.0).go(1.5).down(), Some(Kind::WrongDown));
+    assert_eq!(healthy().with(|record, now| record.leave(now)).go(9.0).down(), Some(Kind::WrongDown), "it is away");
+    assert_eq!(healthy().cut(true).away(9.0).go(2.0).down(), Some(Kind::WrongDown), "too early to tell");
+    assert_eq!(healthy().cut(true).away(9.0).go(3.5).down(), None);
+    assert_eq!(healthy().cut(true).go(7.0).away(9.0).down(), None, "it was an outage before");
+    assert_eq!(healthy().away(9.0).go(60.0).found, []);
+    assert_eq!(healthy().cut(true).away(9.0).go(30.0).found, [Kind::Missed]);
+}
+
+#[test]
+fn who_does_not_lead_may_protect() {
+    let mut tale = Tale::new().go(20.0).cut(true).go(6.5);
+    assert_eq!(tale.write_leaderless(&free(2), &held()), None);
+    assert_eq!(Tale::new().go(20.0).write_leaderless(&free(2), &held()), Some(Kind::WrongDown), "it is healthy");
+    let bare = json!({"metadata": {"annotations": {REPLICAS: "2"}}, "spec": {"replicas": 0}, "status": {"readyReplicas": 2}});
+    assert_eq!(tale.write_leaderless(&bare, &held()), Some(Kind::Leaderless), "a marker is the leader's business");
+    assert_eq!(tale.write(&bare, &held()), None);
+}
+
+#[test]
+fn who_does_not_lead_restores_what_is_held_when_it_has_been_well_for_a_minute() {
+    let well = |after: f64| {
+        let mut tale = Tale::new().go(20.0).cut(true).go(10.0);
+        assert_eq!(tale.down(), None);
+        tale.go(5.0).cut(false).go(after)
+    };
+    assert_eq!(well(40.0).write_leaderless(&held(), &free(2)), Some(Kind::Leaderless));
+    assert_eq!(well(61.0).write_leaderless(&held(), &free(2)), None);
+    let at_zero = json!({"metadata": {}, "spec": {"replicas": 0}, "status": {"readyReplicas": 1}});
+    assert_eq!(well(61.0).write_leaderless(&at_zero, &free(1)), Some(Kind::Leaderless), "it carries no marker");
+    let marked = json!({"metadata": {"annotations": {PROTECTED: ""}}, "spec": {"replicas": 2}, "status": {"readyReplicas": 2}});
+    assert_eq!(well(61.0).write_leaderless(&marked, &free(2)), Some(Kind::Leaderless), "it is not held down");
+    assert_eq!(well(5.0).write(&held(), &free(2)), None, "the leader waits for nothing");
+    let arrive = |leaderless: Option<&str>| {
+        let leaderless = leaderless.map(str::to_owned);
+        move |record: &mut Record, at| record.arrived(Arrival { at, name: "kcm".into(), leaderless })
+    };
+    let mut both = well(5.0).with(arrive(Some("refused"))).go(1.0).with(arrive(None));
+    assert_eq!(both.write(&held(), &free(2)), None, "it may be the leader's");
 }
 
 #[test]
@@ -172,7 +250,11 @@ fn a_write_for_a_shoot_that_must_be_left_alone_is_found() {
         |after: f64| Tale::new().go(20.0).cut(true).go(8.0).with(|record, now| record.stopped_since = Some(now)).go(after);
     assert_eq!(stopped(1.5).down(), None, "it was under way");
     assert_eq!(stopped(2.5).down(), Some(Kind::Disobedient));
-    let mut late = stopped(1.5).with(|record, now| record.arrived("kcm", now)).go(3.0);
+    let mut blind = stopped(10.0);
+    blind.climate.seed_since = Some(blind.at() - Duration::from_secs(1));
+    assert_eq!(blind.down(), None, "the seed has only just answered again");
+    let arrive = |record: &mut Record, at| record.arrived(Arrival { at, name: "kcm".into(), leaderless: None });
+    let mut late = stopped(1.5).with(arrive).go(3.0);
     assert_eq!(late.down(), None, "it arrived in time and was applied late");
 }
 

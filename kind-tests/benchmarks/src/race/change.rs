@@ -1,0 +1,61 @@
+//! What happens to the leader in mid-outage.
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+/// What happens to the leader. There is another replica, but where it says otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Change {
+    /// SIGKILL.
+    Killed,
+    /// SIGTERM, as in a rollout.
+    Terminated,
+    /// SIGSTOP, and it never goes on.
+    Stopped,
+    /// Its way to all shoots swallows what is sent.
+    ShootsCut,
+    /// Its way to the seed does.
+    SeedCut,
+    /// SIGKILL; it is the only one, and is started again a second later, as by its kubelet.
+    Restarted,
+    /// Nothing: the other replica has only to keep still.
+    None,
+}
+
+impl Change {
+    /// All that happen in mid-outage.
+    pub const FAULTS: [Self; 6] =
+        [Self::Killed, Self::Terminated, Self::Stopped, Self::ShootsCut, Self::SeedCut, Self::Restarted];
+
+    /// How many replicas there are when it happens.
+    pub fn replicas(self) -> usize {
+        if self == Self::Restarted { 1 } else { 2 }
+    }
+
+    /// Its name in the JSON line.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Killed => "killed",
+            Self::Terminated => "terminated",
+            Self::Stopped => "stopped",
+            Self::ShootsCut => "shoots_cut",
+            Self::SeedCut => "seed_cut",
+            Self::Restarted => "restarted",
+            Self::None => "none",
+        }
+    }
+
+    /// As a table says it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Killed => "leader killed",
+            Self::Terminated => "leader asked to end",
+            Self::Stopped => "leader stopped",
+            Self::ShootsCut => "leader's way to the shoots cut",
+            Self::SeedCut => "leader's way to the seed cut",
+            Self::Restarted => "only replica killed and started again",
+            Self::None => "leader left alone",
+        }
+    }
+}

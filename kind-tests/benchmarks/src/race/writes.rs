@@ -1,0 +1,124 @@
+//! Who wrote to a shoot's Deployments, and whether it led, by the seed's audit log. No input and no output here.
+
+use anyhow::Result;
+use chrono::{DateTime, Utc};
+use kind_tests::audit::Asked;
+use kind_tests::manifests::{GARDEN, PROBER_USER};
+use serde::{Deserialize, Serialize};
+
+/// Who wrote.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Writer {
+    /// The replica's name.
+    pub replica: String,
+    /// Whether it was the one that had last written the election's Lease.
+    pub leads: bool,
+}
+
+/// A successful write to a Deployment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Write {
+    pub namespace: String,
+    pub name: String,
+    pub by: Writer,
+    /// When it was answered.
+    pub answered: DateTime<Utc>,
+}
+
+/// The name behind the prober's own in the user's.
+fn replica_of(user: &str) -> Option<&str> {
+    user.strip_prefix(PROBER_USER)?.strip_prefix('-')
+}
+
+fn succeeded(asked: &Asked, verbs: [&str; 2]) -> bool {
+    asked.stage == "ResponseComplete" && (200..300).contains(&asked.code) && verbs.contains(&asked.verb.as_str())
+}
+
+fn takes_lead(asked: &Asked) -> bool {
+    asked.namespace == GARDEN && asked.resource == "leases" && succeeded(asked, ["create", "update"])
+}
+
+fn answered(asked: &Asked) -> Result<DateTime<Utc>> {
+    Ok(DateTime::parse_from_rfc3339(&asked.answered)?.with_timezone(&Utc))
+}
+
+/// All writes of replicas to Deployments, in order.
+pub fn writes(log: &[Asked]) -> Result<Vec<Write>> {
+    let (mut leader, mut writes) = (None, Vec::new());
+    for asked in log {
+        let Some(replica) = replica_of(&asked.user) else { continue };
+        if takes_lead(asked) {
+            leader = Some(replica);
+        } else if asked.resource.starts_with("deployments") && succeeded(asked, ["patch", "update"]) {
+            writes.push(Write {
+                namespace: asked.namespace.clone(),
+                name: asked.name.clone(),
+                by: Writer { replica: replica.to_owned(), leads: leader == Some(replica) },
+                answered: answered(asked)?,
+            });
+        }
+    }
+    Ok(writes)
+}
+
+/// Who wrote the election's Lease, and when, in order.
+pub fn elections(log: &[Asked]) -> Result<Vec<(String, DateTime<Utc>)>> {
+    let election = |asked: &Asked| Some((replica_of(&asked.user)?.to_owned(), answered(asked)));
+    let all = log.iter().filter(|asked| takes_lead(asked)).filter_map(election);
+    all.map(|(replica, at)| Ok((replica, at?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(replica: &str, verb: &str, resource: &str, code: u64) -> Asked {
+        let namespace = if resource == "leases" { GARDEN } else { "shoot" };
+        Asked {
+            stage: "ResponseComplete".into(),
+            user: format!("{PROBER_USER}-{replica}"),
+            verb: verb.into(),
+            uri: String::new(),
+            resource: resource.into(),
+            namespace: namespace.into(),
+            name: "kube-controller-manager".into(),
+            code,
+            at: "2026-01-01T00:00:00.000000Z".into(),
+            answered: "2026-01-01T00:00:01.000000Z".into(),
+        }
+    }
+
+    #[test]
+    fn who_wrote_the_lease_last_leads() {
+        let log = [
+            asked("a", "update", "leases", 200),
+            asked("a", "patch", "deployments", 200),
+            asked("b", "patch", "deployments", 200),
+            asked("b", "update", "leases", 409),
+            asked("b", "patch", "deployments", 200),
+            asked("b", "update", "leases", 200),
+            asked("b", "patch", "deployments", 200),
+            asked("a", "patch", "deployments", 200),
+        ];
+        let writers: Vec<(String, bool)> =
+            writes(&log).unwrap().into_iter().map(|write| (write.by.replica, write.by.leads)).collect();
+        let expected = [("a", true), ("b", false), ("b", false), ("b", true), ("a", false)];
+        assert_eq!(writers, expected.map(|(replica, leads)| (replica.to_owned(), leads)));
+        let leaders: Vec<String> = elections(&log).unwrap().into_iter().map(|(replica, _)| replica).collect();
+        assert_eq!(leaders, ["a", "b"]);
+    }
+
+    #[test]
+    fn what_fails_what_only_reads_and_what_others_do_is_no_write() {
+        let mut log = vec![
+            asked("a", "patch", "deployments", 409),
+            asked("a", "get", "deployments", 200),
+            asked("a", "patch", "events", 200),
+            Asked { stage: "ResponseStarted".into(), ..asked("a", "patch", "deployments", 200) },
+            Asked { user: "somebody".into(), ..asked("a", "patch", "deployments", 200) },
+        ];
+        assert_eq!(writes(&log).unwrap(), []);
+        log.push(asked("a", "patch", "deployments", 200));
+        assert!(!writes(&log).unwrap()[0].by.leads, "nobody has led yet");
+    }
+}
