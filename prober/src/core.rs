@@ -22,6 +22,8 @@ pub fn span(duration: std::time::Duration) -> TimeDelta {
 }
 
 #[cfg(test)]
+mod model;
+#[cfg(test)]
 pub(crate) mod scene;
 #[cfg(test)]
 mod simulation;

@@ -12,7 +12,7 @@ use std::hash::{BuildHasherDefault, Hash, Hasher};
 /// What happens in a model.
 pub trait Model {
     /// All that matters at one moment. Equal states must be indistinguishable by what follows.
-    type State: Copy + Eq + Hash + Debug;
+    type State: Clone + Eq + Hash + Debug;
     /// What leads from one state to the next.
     type Action: Copy + Debug;
 
@@ -104,23 +104,23 @@ impl Hasher for Quick {
 /// # Panics
 /// When there are more states: then the model is not as small as it was meant to be, and nothing is proven.
 pub fn explore<M: Model>(model: &M, start: M::State, limit: usize) -> Explored {
-    let mut visits: Vec<Visit<M>> = vec![Visit { state: start, from: None, depth: 0 }];
+    let mut visits: Vec<Visit<M>> = vec![Visit { state: start.clone(), from: None, depth: 0 }];
+    let mut broken = model.check(&start).err().map(|broken| (0, None, broken));
     let mut known: HashSet<M::State, BuildHasherDefault<Quick>> = HashSet::from_iter([start]);
     let (mut next, mut actions) = (0, 0);
-    let mut broken = model.check(&start).err().map(|broken| (0, None, broken));
     while broken.is_none() && next < visits.len() {
-        let Visit { state, depth, .. } = visits[next];
+        let (state, depth) = (visits[next].state.clone(), visits[next].depth);
         model.steps(&state, |action, result| {
             actions += 1;
             match result {
                 _ if broken.is_some() => {}
                 Err(why) => broken = Some((next, Some(action), why)),
                 Ok(state) => {
-                    if !known.insert(state) {
+                    if !known.insert(state.clone()) {
                         return;
                     }
+                    broken = model.check(&state).err().map(|why| (visits.len(), None, why));
                     visits.push(Visit { state, from: Some((next, action)), depth: depth + 1 });
-                    broken = model.check(&state).err().map(|why| (visits.len() - 1, None, why));
                 }
             }
         });

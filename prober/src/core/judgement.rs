@@ -83,7 +83,7 @@ pub struct SeenLease {
 }
 
 /// What is known of one shoot's nodes, look by look.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Judge {
     leases: LeaseBook,
     machines: Arc<BackedNodes>,
@@ -175,6 +175,12 @@ impl Judge {
     fn holds_without_machines(&self, grace: Grace) -> bool {
         let silent = |clock: &LeaseClock| clock.is_silent_for(ABANDONED, self.judged_at(), self.answering(), grace);
         self.machines.without_machines() && self.leases.len() >= 2 && !self.leases.iter().all(|(_, clock)| silent(clock))
+    }
+
+    /// Whether there was a look.
+    #[cfg(test)]
+    pub fn has_looked(&self) -> bool {
+        self.look.is_some()
     }
 
     fn judged_at(&self) -> Moment {

@@ -6,7 +6,7 @@ use super::memory::{Observed, Sighting};
 use super::moment::Moment;
 
 /// What is known of one dependent.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Hash)]
 pub struct Known {
     sighting: Sighting,
     /// The newest state that was ever seen: a view may lag behind the answer to a write.

@@ -199,7 +199,7 @@ impl LeaseClock {
 }
 
 /// The lease clocks of one shoot, sorted by node name as API servers list them.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct LeaseBook {
     lines: Vec<Line>,
     without_renew_time: usize,
@@ -209,7 +209,7 @@ pub struct LeaseBook {
     looked: Option<Moment>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Line {
     name: Box<str>,
     uid: LeaseUid,

@@ -13,7 +13,7 @@ pub const MELTDOWN_PROTECTION_ACTIVE: &str = "dependency-watchdog.gardener.cloud
 pub const IGNORE_SCALING: &str = "dependency-watchdog.gardener.cloud/ignore-scaling";
 
 /// What is known of one dependent.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Observed {
     /// Distinguishes it from a successor of the same name.
     pub uid: String,
@@ -56,7 +56,7 @@ impl Observed {
 }
 
 /// What can be said of one dependent.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Sighting {
     /// Nothing: the seed's view of it is not filled, or has been broken for too long (D-27).
     #[default]
@@ -70,7 +70,7 @@ pub enum Sighting {
 }
 
 /// Our annotations on a resource.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Marks {
     /// The value of [`REPLICAS`].
     pub replicas: Option<String>,
@@ -100,7 +100,7 @@ impl Marks {
 }
 
 /// One change to one resource. Keys that are none are left as they are.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Write {
     /// What to do with [`REPLICAS`].
     pub memory: Option<Mark>,
@@ -113,7 +113,7 @@ pub struct Write {
 }
 
 /// What to do with an annotation.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Mark {
     /// Set it to this value.
     Set(String),

@@ -39,7 +39,7 @@ const PROTECTIVE_ANSWER: Duration = Duration::from_secs(5);
 const MAX_THROTTLE: Duration = Duration::from_secs(1);
 
 /// What it has taken so far.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub struct Retry {
     /// The dependent's own, for each attempt.
     timeout: Duration,

@@ -21,7 +21,7 @@ use crate::config::Dependent;
 const READY_WAIT: TimeDelta = TimeDelta::seconds(5);
 
 /// A scaling that is under way.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub struct Scaling {
     /// Distinguishes it from all others of the shoot.
     pub id: u64,
@@ -40,7 +40,7 @@ pub struct Scaling {
 }
 
 /// What has become of one dependent.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub struct Step {
     /// How far it is.
     pub stage: Stage,
@@ -55,7 +55,7 @@ pub struct Step {
 }
 
 /// How far a dependent is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Stage {
     /// Its level is not open.
     Closed,

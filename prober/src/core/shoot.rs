@@ -94,6 +94,9 @@ pub enum Input<'a> {
     Leases(Look, &'a LeaseList, Option<Arc<BackedNodes>>),
     /// The same look has listed the nodes.
     Nodes(Vec<NodeRecord>),
+    /// A look was complete and came to this: in the model, which has no leases.
+    #[cfg(test)]
+    Found(Finding),
     /// A look was not complete.
     Failed(LookFailure),
     /// The Cluster, the namespace and the Machines were read from the API server; none if one could not be.
@@ -223,7 +226,7 @@ pub enum Reason {
 pub type Intended = (usize, i32, i32);
 
 /// What is under way at the shoot's API server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Looking {
     Idle,
     Leases,
@@ -246,7 +249,7 @@ pub struct Start {
 }
 
 /// All that is known of one shoot, and what is to be done for it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Shoot {
     start: Start,
     created: Moment,
@@ -369,6 +372,8 @@ impl Shoot {
                 self.judge.take_nodes(nodes);
                 self.conclude(&mut cx);
             }
+            #[cfg(test)]
+            Input::Found(finding) => self.complete(finding, &mut cx),
             Input::Failed(failure) => self.take_failure(failure, &mut cx),
             Input::Verified(verified) => self.take_verified(verified, &mut cx),
             Input::Permitted(dependent) => self.permitted(dependent, &mut cx),
@@ -428,10 +433,14 @@ impl Shoot {
 
     /// A look is complete.
     fn conclude(&mut self, cx: &mut Context<'_>) {
+        self.complete(self.judge.judge(&self.rules(cx.around)), cx);
+    }
+
+    fn complete(&mut self, finding: Finding, cx: &mut Context<'_>) {
         self.looking = Looking::Idle;
         (self.complete, self.failures, self.throttled_until) = (true, 0, None);
         self.pace.count();
-        self.adopt(self.judge.judge(&self.rules(cx.around)), cx);
+        self.adopt(finding, cx);
         self.next_look = self.scheduled(None, cx);
     }
 
@@ -548,4 +557,21 @@ impl Shoot {
 /// A share of a span.
 fn scaled(span: TimeDelta, share: f64) -> TimeDelta {
     TimeDelta::microseconds((span.num_microseconds().unwrap_or(i64::MAX) as f64 * share) as i64)
+}
+
+/// What tells two machines apart, for the model: counters only as far as they are compared.
+#[cfg(test)]
+impl std::hash::Hash for Shoot {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        let Self {
+            start: _, created: _, judge: _, resources: _, pace: _, intended: _, known, looking, next_look, demands, ..
+        } = self;
+        let Self { failures, throttled_until, finding, complete, up_since, turns, last_direction, down_since, .. } = self;
+        let Self { marker_seen, verification, unled, scaling, scalings: _, ended, failed_scalings, wake, .. } = self;
+        let unled: Vec<_> = unled.iter().map(|write| write.map(|(turn, when)| (turn == *turns, when))).collect();
+        let finding = finding.as_ref().map(|finding| (finding.verdict, finding.judged_at, finding.ordering_deadline));
+        (known, looking, next_look, demands, failures, throttled_until, finding, complete).hash(state);
+        (up_since, last_direction, down_since, marker_seen, verification, unled, scaling, ended, failed_scalings, wake)
+            .hash(state);
+    }
 }

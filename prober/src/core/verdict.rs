@@ -103,7 +103,7 @@ impl Exclusion {
 }
 
 /// What is to be done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
     /// The nodes reach their API server: bring the dependents back.
     ScaleUp(Scope),
@@ -114,7 +114,7 @@ pub enum Verdict {
 }
 
 /// Which dependents a scale-up may touch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// All that are configured.
     All,
@@ -123,7 +123,7 @@ pub enum Scope {
 }
 
 /// Why nothing is concluded from complete answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HoldReason {
     /// There is one candidate only, and its lease is not known to be valid (D-20).
     SingleCandidate,

@@ -19,7 +19,7 @@ const LONG_DEMAND_GAP: TimeDelta = TimeDelta::seconds(10);
 const DEMANDS_A_MINUTE: usize = 3;
 
 /// The looks that were wanted at once.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone, Hash)]
 pub(super) struct Demands {
     /// When the last of them were made.
     made: VecDeque<Moment>,
