@@ -5,12 +5,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use http::{Request, Response};
-use kube::client::{Body, ClientBuilder};
+use kube::client::Body;
 use kube::{Client, Config};
 use tokio_util::sync::CancellationToken;
 use tower::Service;
 
 use super::plugin::discreet;
+use super::transport::client;
 use crate::metrics::HostCounter;
 
 /// Sends requests over kept connections. Whoever gives up waiting for an answer has met a connection that the network has
@@ -32,18 +33,13 @@ pub(super) struct Connections {
 impl Connections {
     /// None is open yet; every request is counted.
     pub(super) fn new(config: Config, counter: HostCounter) -> Result<Self, kube::Error> {
-        let client = client(&config, &counter)?;
+        let client = client(&config, &counter).map_err(discreet)?;
         Ok(Self { config, counter, client, given_up: CancellationToken::new() })
     }
 }
 
 fn has_plugin(config: &Config) -> bool {
     config.auth_info.exec.is_some() || config.auth_info.auth_provider.is_some()
-}
-
-fn client(config: &Config, counter: &HostCounter) -> Result<Client, kube::Error> {
-    let builder = ClientBuilder::try_from(config.clone()).map_err(discreet)?;
-    Ok(builder.with_layer(counter).build())
 }
 
 impl Service<Request<Body>> for Connections {
@@ -58,7 +54,7 @@ impl Service<Request<Body>> for Connections {
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         if self.given_up.is_cancelled() && !has_plugin(&self.config) {
             self.given_up = CancellationToken::new();
-            match client(&self.config, &self.counter) {
+            match client(&self.config, &self.counter).map_err(discreet) {
                 Ok(client) => self.client = client,
                 Err(error) => {
                     tracing::warn!(error = %error, "no new connections to the seed can be made, the ones there are stay in use")

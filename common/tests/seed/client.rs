@@ -66,6 +66,38 @@ async fn after_a_request_that_was_given_up_no_kept_connection_is_used() {
     assert_eq!((server.faults().hits(lost), server.connections().accepted), (1, kept + 1), "one, which is kept in turn");
 }
 
+/// What Linux does about the TCP connection to this server: the kind of its timer, and when that goes off, in seconds.
+fn timer(server: &MemoryApi) -> (String, f64) {
+    let remote = format!("0100007F:{:04X}", server.address().port());
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let mut rows = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    // 01: established.
+    let row = rows.find(|row| row[2] == remote && row[3] == "01").expect("a connection");
+    let (kind, ticks) = row[5].split_once(':').unwrap();
+    (kind.to_owned(), i64::from_str_radix(ticks, 16).unwrap() as f64 / 100.0)
+}
+
+#[tokio::test]
+async fn the_kernel_asks_the_other_end_of_a_quiet_connection_for_a_sign_of_life() {
+    const KEEPALIVE: &str = "02";
+    let server = server(Options::default()).await;
+    let client = client(&server.kubeconfig(TOKEN)).await;
+    client.apiserver_version().await.unwrap();
+    // Until all is acknowledged it is another timer.
+    let (kind, seconds) = timeout(PATIENCE, async {
+        loop {
+            match timer(&server) {
+                (kind, _) if kind == "01" => tokio::time::sleep(Duration::from_millis(10)).await,
+                timer => break timer,
+            }
+        }
+    })
+    .await
+    .expect("an idle connection");
+    assert_eq!(kind, KEEPALIVE);
+    assert!(seconds <= 10.0, "{seconds} s");
+}
+
 #[tokio::test]
 async fn a_seed_that_redirects_is_not_followed_with_credentials() {
     let server = server(Options::default()).await;
