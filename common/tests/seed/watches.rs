@@ -234,3 +234,20 @@ async fn a_quiet_watch_lives_by_its_bookmarks() {
     assert_eq!((bed.count("list"), bed.count("watch")), (1, 1));
     bed.end().await;
 }
+
+#[tokio::test]
+async fn a_watch_that_does_not_begin_is_given_up() {
+    let server = server(Options::default()).await;
+    let lost = server.faults().add(When::verb("watch", "secrets").once(), Fault::Stall);
+    let api: Api<DeserializeGuard<Secret>> = Api::all(client(&server.kubeconfig(TOKEN)).await);
+    let (view, cancelled) = (View::new("secrets"), CancellationToken::new());
+    let work = Arc::clone(&view).run(api, watcher::Config::default(), |_: Secret| Some(()), None, cancelled.clone());
+    let task = tokio::spawn(work);
+    timeout(PATIENCE, server.faults().met(lost, 1)).await.expect("a watch");
+    pass(Duration::from_secs(31)).await;
+    let watched = server.requests().wait_for(|records| records.iter().any(|record| answered(record, "watch")).then_some(()));
+    timeout(PATIENCE, watched).await.expect("another watch");
+    assert_eq!(server.requests().count(|record| answered(record, "list")), 2);
+    cancelled.cancel();
+    timeout(PATIENCE, task).await.expect("it ends").expect("no panic");
+}
