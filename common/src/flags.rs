@@ -247,7 +247,9 @@ impl AgentArgs {
         if self.kube_api_burst == 0 {
             self.kube_api_burst = DEFAULT_BURST;
         }
-        self.leader_election.validate()?;
+        if self.leader_election.enabled {
+            self.leader_election.validate()?;
+        }
         Ok(self)
     }
 }

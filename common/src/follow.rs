@@ -3,13 +3,13 @@
 //! ```text
 //! API server --list, watch--> kube's watcher --events--> Follower::take
 //!      ^                            |
-//!      '----- anew, with a list <---'-- any error: Follower::broke, a wait of at most 2 s
+//!      '----- anew, with a list <---'-- any error: Follower::broke, a wait of less than 2 s
 //! ```
 
 use std::fmt::Debug;
 use std::time::Duration;
 
-use backon::{BackoffBuilder, ExponentialBuilder};
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures::{StreamExt, pin_mut};
 use kube::core::DeserializeGuard;
 use kube::runtime::watcher::{self, Event, watcher};
@@ -33,8 +33,8 @@ pub trait Follower<K>: Send {
     /// Hears that the watch broke: what happens until the end of the next list is not seen.
     fn broke(&mut self, error: &str);
 
-    /// Waits until all objects are to be listed anew although the watch works; never so by default.
-    fn anew(&self) -> impl Future<Output = ()> + Send {
+    /// Waits until all objects are to be listed anew although the watch works; never so by default. Asked after each event.
+    fn anew(&mut self) -> impl Future<Output = ()> + Send {
         std::future::pending()
     }
 }
@@ -49,12 +49,7 @@ pub async fn follow<K>(
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     let config = config.timeout(WATCH_TIMEOUT);
-    let waits = ExponentialBuilder::default()
-        .with_min_delay(Duration::from_millis(100))
-        .with_max_delay(MAX_RELIST_WAIT)
-        .with_jitter()
-        .without_max_times();
-    let mut wait = waits.build();
+    let mut wait = waits();
     let work = async {
         'anew: loop {
             let events = watcher(api.clone(), config.clone());
@@ -85,10 +80,32 @@ pub async fn follow<K>(
             follower.broke(&error);
             // A list that works and a watch that does not must not end in listing all the time.
             if complete.is_some_and(|since| since.elapsed() > MAX_RELIST_WAIT) {
-                wait = waits.build();
+                wait = waits();
             }
             tokio::time::sleep(wait.next().unwrap_or(MAX_RELIST_WAIT)).await;
         }
     };
     cancelled.run_until_cancelled(work).await;
+}
+
+/// The waits before a watch begins anew, each longer than the one before, up to the limit.
+fn waits() -> ExponentialBackoff {
+    // Jitter comes on top and at most doubles a wait.
+    let waits = ExponentialBuilder::default().with_min_delay(Duration::from_millis(100)).with_max_delay(MAX_RELIST_WAIT / 2);
+    waits.with_jitter().without_max_times().build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_wait_is_longer_than_the_limit_and_replicas_do_not_wait_in_step() {
+        for _ in 0..100 {
+            let waits: Vec<Duration> = waits().take(50).collect();
+            assert!(waits.iter().all(|wait| *wait <= MAX_RELIST_WAIT), "{waits:?}");
+            assert!(waits[0] < Duration::from_millis(201) && waits[10..].iter().all(|wait| *wait >= MAX_RELIST_WAIT / 2));
+            assert!(waits[10..].iter().any(|wait| *wait != waits[10]));
+        }
+    }
 }

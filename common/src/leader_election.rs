@@ -29,6 +29,8 @@ use kube::{Api, Client};
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 pub use self::fence::{Fence, FenceKeeper};
 use self::record::{Observation, Record, Step};
@@ -59,22 +61,28 @@ pub enum Lost {
 }
 
 /// Does `work` as a candidate for leadership: work that writes only through the fence, and ends by itself when the process is
-/// to end. The Lease is then given up; other replicas take over at once.
+/// to end. The Lease is then given up; other replicas take over at once. The election is a task of its own: however long the work
+/// computes, the Lease is renewed.
 ///
 /// # Errors
 /// When leadership is lost; `work` is then dropped, and the process must end.
 pub async fn campaign(mut elector: Elector, work: impl Future<Output = ()>) -> Result<(), Lost> {
     let recorder = elector.recorder.take();
     let campaign = async {
-        let lost = async {
-            elector.acquire().await;
-            elector.hold().await
+        let stop = CancellationToken::new();
+        let mut election = AbortOnDropHandle::new(tokio::spawn(elector.run(stop.clone())));
+        let ended = tokio::select! {
+            () = work => {
+                stop.cancel();
+                election.await
+            }
+            ended = &mut election => ended,
         };
-        tokio::select! {
-            () = work => {}
-            lost = lost => return Err(lost),
+        match ended {
+            Ok(elector) => elector?.release().await,
+            // Nobody has aborted it: it fell over something nobody had thought of, and the process with it.
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
         }
-        elector.release().await;
         Ok(())
     };
     match recorder {
@@ -154,6 +162,18 @@ impl Elector {
     /// Takes Events of the agent; they are written while it campaigns, about the Lease where they may not stand elsewhere.
     pub fn events(&self) -> Events {
         self.events.clone()
+    }
+
+    /// Takes part until `stop`, and is then to be followed by [`Elector::release`].
+    async fn run(mut self, stop: CancellationToken) -> Result<Self, Lost> {
+        let lost = async {
+            self.acquire().await;
+            self.hold().await
+        };
+        match stop.run_until_cancelled(lost).await {
+            Some(lost) => Err(lost),
+            None => Ok(self),
+        }
     }
 
     /// Waits until this process leads. The fence is open then. Can be cancelled, and is then to be followed by

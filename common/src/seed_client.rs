@@ -2,6 +2,7 @@
 
 mod connections;
 mod plugin;
+mod transport;
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,8 +17,9 @@ use crate::metrics::RequestCounter;
 /// After this time without a connection an attempt is given up.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// After this time without a byte a request is given up: longer than a watch lasts, shorter than common load balancers cut.
-const READ_TIMEOUT: Duration = Duration::from_secs(235);
+/// After this time without a byte a connection is given up. A quiet watch has a bookmark about once a minute; what does not send one,
+/// or is a proxy that answers the kernel's probes for a server that is gone, costs a list every two minutes.
+const READ_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Why there is no client.
 #[derive(Debug, thiserror::Error)]

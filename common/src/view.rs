@@ -8,7 +8,7 @@
 //!
 //! A view says how far it can be trusted. It is *known* once it was filled and until its watch has been broken for
 //! [`MAX_BLIND`] (D-27); it is *live* while the watch works. After any error the watch starts anew with a list, so that
-//! being live again means that everything has been read anew.
+//! being live again means that everything has been read anew: by a list that began after the error, or after it was asked for.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -19,7 +19,7 @@ use kube::core::DeserializeGuard;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -43,7 +43,6 @@ pub struct View<V> {
     what: &'static str,
     objects: RwLock<Objects<V>>,
     state: watch::Sender<State>,
-    reread: Notify,
 }
 
 /// The objects of one namespace, by name.
@@ -52,18 +51,32 @@ pub type Namespaced<V> = HashMap<String, Arc<V>>;
 /// Whoever was handed a namespace keeps it as it was: it is copied before it changes.
 type Objects<V> = HashMap<String, Arc<Namespaced<V>>>;
 
+#[derive(Clone, Copy, Debug)]
+struct State {
+    health: Health,
+    /// How often everything was asked to be read anew. A list answers all that had been asked when it began, and nothing later.
+    rereads: u64,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum State {
+enum Health {
     Empty,
     /// The watch works, since then without interruption.
     Live(Instant),
     BrokenSince(Instant),
 }
 
+impl State {
+    fn is_live(&self) -> bool {
+        matches!(self.health, Health::Live(_))
+    }
+}
+
 impl<V> View<V> {
     /// An empty view; `what` names it in logs.
     pub fn new(what: &'static str) -> Arc<Self> {
-        Arc::new(Self { what, objects: RwLock::default(), state: watch::Sender::new(State::Empty), reread: Notify::new() })
+        let state = State { health: Health::Empty, rereads: 0 };
+        Arc::new(Self { what, objects: RwLock::default(), state: watch::Sender::new(state) })
     }
 
     /// One object, as last seen.
@@ -98,24 +111,24 @@ impl<V> View<V> {
 
     /// Whether what is not here can be taken not to exist.
     pub fn is_known(&self) -> bool {
-        match *self.state.borrow() {
-            State::Empty => false,
-            State::Live(_) => true,
-            State::BrokenSince(since) => since.elapsed() < MAX_BLIND,
+        match self.state.borrow().health {
+            Health::Empty => false,
+            Health::Live(_) => true,
+            Health::BrokenSince(since) => since.elapsed() < MAX_BLIND,
         }
     }
 
     /// Waits until the watch works.
     pub async fn live(&self) {
         // The sender is a field of self, so the channel cannot close while we wait.
-        let _ = self.state.subscribe().wait_for(|state| matches!(state, State::Live(_))).await;
+        let _ = self.state.subscribe().wait_for(|state| state.is_live()).await;
     }
 
     /// Since when the watch has worked without interruption: everything was read then. None while it does not.
     pub fn live_since(&self) -> Option<Instant> {
-        match *self.state.borrow() {
-            State::Live(since) => Some(since),
-            State::Empty | State::BrokenSince(_) => None,
+        match self.state.borrow().health {
+            Health::Live(since) => Some(since),
+            Health::Empty | Health::BrokenSince(_) => None,
         }
     }
 
@@ -124,22 +137,21 @@ impl<V> View<V> {
         let mut states = self.state.subscribe();
         states.mark_changed();
         while states.changed().await.is_ok() {
-            if matches!(*states.borrow_and_update(), State::Live(_)) {
+            if states.borrow_and_update().is_live() {
                 act();
             }
         }
     }
 
-    /// Reads everything anew; the view is live again when that is done.
+    /// Reads everything anew; the view is live again when that is done. A list that is under way is not interrupted, nor does it
+    /// count: however often this is asked, one list follows another.
     pub fn reread(&self) {
-        self.state.send_if_modified(|state| {
-            let live = matches!(state, State::Live(_));
-            if live {
-                *state = State::BrokenSince(Instant::now());
+        self.state.send_modify(|state| {
+            state.rereads += 1;
+            if state.is_live() {
+                state.health = Health::BrokenSince(Instant::now());
             }
-            live
         });
-        self.reread.notify_one();
     }
 
     fn read(&self) -> std::sync::RwLockReadGuard<'_, Objects<V>> {
@@ -161,14 +173,14 @@ impl<V> View<V> {
     }
 
     fn broke(&self, error: &str) {
-        let since = match *self.state.borrow() {
-            State::BrokenSince(since) => Some(since),
-            State::Live(_) => Some(Instant::now()),
-            State::Empty => None,
+        let since = match self.state.borrow().health {
+            Health::BrokenSince(since) => Some(since),
+            Health::Live(_) => Some(Instant::now()),
+            Health::Empty => None,
         };
         match since {
             Some(since) => {
-                self.state.send_replace(State::BrokenSince(since));
+                self.state.send_modify(|state| state.health = Health::BrokenSince(since));
                 tracing::warn!(
                     what = self.what,
                     broken_for_s = since.elapsed().as_secs_f64(),
@@ -206,59 +218,18 @@ impl<V: Send + Sync + 'static> View<V> {
     ) where
         K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
     {
-        let filler = Filler { view: &self, filling: None, prune, changes };
+        let filler = Filler { view: &self, filling: Some(Filling::default()), answered: 0, prune, changes };
         follow(api, config, filler, cancelled).await;
     }
 
-    /// Takes in one event; true when the view is complete with it.
-    async fn take<K>(
-        &self,
-        event: Event<DeserializeGuard<K>>,
-        filling: &mut Option<Objects<V>>,
-        prune: &mut impl Prune<K, V>,
-        changes: Option<&mpsc::Sender<Key>>,
-    ) -> bool
-    where
-        K: Resource,
-    {
-        let mut changed = Vec::new();
-        let mut complete = false;
-        match event {
-            Event::Init => *filling = Some(Objects::new()),
-            Event::InitApply(object) => {
-                let (key, value) = self.pruned(object, prune).await;
-                if let (Some(value), Some(objects)) = (value, filling.as_mut()) {
-                    insert(objects, &key, value);
-                }
-            }
-            Event::InitDone => {
-                let filled = filling.take().unwrap_or_default();
-                let before = std::mem::replace(&mut *self.write(), filled);
-                self.state.send_replace(State::Live(Instant::now()));
-                complete = true;
-                changed = keys(&before).chain(keys(&self.read())).collect();
-            }
-            Event::Apply(object) => {
-                let (key, value) = self.pruned(object, prune).await;
-                match value {
-                    Some(value) => insert(&mut self.write(), &key, value),
-                    None => self.remove(&key),
-                }
-                changed.push(key);
-            }
-            Event::Delete(object) => {
-                let key = key_of(&object);
-                self.remove(&key);
-                changed.push(key);
-            }
-        }
-        if let Some(changes) = changes {
-            for key in changed {
-                // Fails only when whoever acts on changes has ended, and then nothing is left to tell.
-                let _ = changes.send(key).await;
-            }
-        }
-        complete
+    /// Takes in a complete list, which answers what had been asked `rereads` times; the keys of what it may have changed.
+    fn replace(&self, Filling { objects, rereads }: Filling<V>) -> Vec<Key> {
+        let before = std::mem::replace(&mut *self.write(), objects);
+        self.state.send_modify(|state| {
+            let is_answered = state.rereads == rereads;
+            state.health = if is_answered { Health::Live(Instant::now()) } else { Health::BrokenSince(Instant::now()) };
+        });
+        keys(&before).chain(keys(&self.read())).collect()
     }
 
     async fn pruned<K: Resource>(&self, object: DeserializeGuard<K>, prune: &mut impl Prune<K, V>) -> (Key, Option<Arc<V>>) {
@@ -280,9 +251,25 @@ impl<V: Send + Sync + 'static> View<V> {
 /// Fills a view from a watch.
 struct Filler<'a, V, P> {
     view: &'a View<V>,
-    filling: Option<Objects<V>>,
+    /// The list that is under way, or is to begin; none while the watch works.
+    filling: Option<Filling<V>>,
+    /// The [`State::rereads`] that the last complete list answered.
+    answered: u64,
     prune: P,
     changes: Option<mpsc::Sender<Key>>,
+}
+
+/// A list that is not complete yet.
+struct Filling<V> {
+    objects: Objects<V>,
+    /// The [`State::rereads`] when it began.
+    rereads: u64,
+}
+
+impl<V> Default for Filling<V> {
+    fn default() -> Self {
+        Self { objects: Objects::new(), rereads: 0 }
+    }
 }
 
 impl<K, V, P> Follower<K> for Filler<'_, V, P>
@@ -292,15 +279,63 @@ where
     P: Prune<K, V>,
 {
     async fn take(&mut self, event: Event<DeserializeGuard<K>>) -> bool {
-        self.view.take(event, &mut self.filling, &mut self.prune, self.changes.as_ref()).await
+        let view = self.view;
+        let mut complete = false;
+        let changed = match event {
+            Event::Init => {
+                // Nothing has been sent yet.
+                let rereads = view.state.borrow().rereads;
+                self.filling = Some(Filling { rereads, ..Filling::default() });
+                vec![]
+            }
+            Event::InitApply(object) => {
+                let (key, value) = view.pruned(object, &mut self.prune).await;
+                if let (Some(value), Some(filling)) = (value, self.filling.as_mut()) {
+                    insert(&mut filling.objects, &key, value);
+                }
+                vec![]
+            }
+            Event::InitDone => {
+                let filled = self.filling.take().unwrap_or_default();
+                self.answered = filled.rereads;
+                complete = true;
+                view.replace(filled)
+            }
+            Event::Apply(object) => {
+                let (key, value) = view.pruned(object, &mut self.prune).await;
+                match value {
+                    Some(value) => insert(&mut view.write(), &key, value),
+                    None => view.remove(&key),
+                }
+                vec![key]
+            }
+            Event::Delete(object) => {
+                let key = key_of(&object);
+                view.remove(&key);
+                vec![key]
+            }
+        };
+        if let Some(changes) = &self.changes {
+            for key in changed {
+                // Fails only when whoever acts on changes has ended, and then nothing is left to tell.
+                let _ = changes.send(key).await;
+            }
+        }
+        complete
     }
 
     fn broke(&mut self, error: &str) {
+        self.filling = Some(Filling::default());
         self.view.broke(error);
     }
 
-    fn anew(&self) -> impl Future<Output = ()> + Send {
-        self.view.reread.notified()
+    async fn anew(&mut self) {
+        if self.filling.is_some() {
+            std::future::pending::<()>().await;
+        }
+        // The sender is a field of the view, so the channel cannot close while we wait.
+        let _ = self.view.state.subscribe().wait_for(|state| state.rereads != self.answered).await;
+        self.filling = Some(Filling::default());
     }
 }
 
@@ -317,4 +352,71 @@ fn keys<V>(objects: &Objects<V>) -> impl Iterator<Item = Key> {
     objects
         .iter()
         .flat_map(|(namespace, inner)| inner.keys().map(|name| Key { namespace: namespace.clone(), name: name.clone() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+    use k8s_openapi::api::core::v1::Secret;
+
+    use super::*;
+
+    type Fill<'a> = Filler<'a, (), fn(Secret) -> Option<()>>;
+
+    fn filler(view: &View<()>) -> Fill<'_> {
+        Filler { view, filling: Some(Filling::default()), answered: 0, prune: |_| Some(()), changes: None }
+    }
+
+    async fn take(filler: &mut Fill<'_>, event: Event<DeserializeGuard<Secret>>) {
+        filler.take(event).await;
+    }
+
+    fn is_live(view: &View<()>) -> bool {
+        view.live().now_or_never().is_some()
+    }
+
+    fn begins_anew(filler: &mut Fill<'_>) -> bool {
+        Follower::<Secret>::anew(filler).now_or_never().is_some()
+    }
+
+    #[tokio::test]
+    async fn only_a_list_that_began_later_answers_the_wish_for_one() {
+        let view = View::new("secrets");
+        let mut filler = filler(&view);
+        take(&mut filler, Event::Init).await;
+        view.reread();
+        assert!(!begins_anew(&mut filler), "the list that is under way goes on");
+        take(&mut filler, Event::InitDone).await;
+        assert!(!is_live(&view) && view.is_known(), "older, but all there is");
+        assert!(begins_anew(&mut filler));
+        take(&mut filler, Event::Init).await;
+        take(&mut filler, Event::InitDone).await;
+        assert!(is_live(&view) && !begins_anew(&mut filler));
+    }
+
+    #[tokio::test]
+    async fn wishes_for_a_list_are_answered_together() {
+        let view = View::new("secrets");
+        let mut filler = filler(&view);
+        take(&mut filler, Event::Init).await;
+        take(&mut filler, Event::InitDone).await;
+        (0..3).for_each(|_| view.reread());
+        assert!(!is_live(&view) && begins_anew(&mut filler));
+        take(&mut filler, Event::Init).await;
+        take(&mut filler, Event::InitDone).await;
+        assert!(is_live(&view) && !begins_anew(&mut filler));
+    }
+
+    #[tokio::test]
+    async fn a_list_that_broke_off_answers_nothing() {
+        let view = View::new("secrets");
+        let mut filler = filler(&view);
+        take(&mut filler, Event::Init).await;
+        view.reread();
+        Follower::<Secret>::broke(&mut filler, "cut");
+        assert!(!begins_anew(&mut filler), "the next one is to begin anyway");
+        take(&mut filler, Event::Init).await;
+        take(&mut filler, Event::InitDone).await;
+        assert!(is_live(&view) && !begins_anew(&mut filler));
+    }
 }

@@ -22,6 +22,8 @@ pub enum Answer {
     NotFound,
     /// 409: another pod has the name now.
     Replaced,
+    /// 409: the pod is not as it was when it was judged.
+    Changed,
     /// 429.
     Throttled(Option<Duration>),
     /// 401, 409 for any other reason, 5xx.
@@ -38,10 +40,11 @@ pub enum Answer {
 
 impl Answer {
     /// All words.
-    pub const WORDS: [&str; 12] = [
+    pub const WORDS: [&str; 13] = [
         "deleted",
         "not_found",
         "replaced",
+        "changed",
         "throttled",
         "unauthorized",
         "conflict",
@@ -59,6 +62,7 @@ impl Answer {
             Self::Deleted => "deleted",
             Self::NotFound => "not_found",
             Self::Replaced => "replaced",
+            Self::Changed => "changed",
             Self::Throttled(_) => "throttled",
             Self::Failed(401) => "unauthorized",
             Self::Failed(409) => "conflict",
@@ -76,17 +80,21 @@ impl Answer {
         match self {
             Self::Deleted | Self::Rehearsed => Outcome::Deleted,
             Self::NotFound | Self::Replaced => Outcome::Gone,
+            Self::Changed => Outcome::Changed,
             Self::Throttled(wait) => Outcome::Later(wait),
-            Self::Failed(_) | Self::NoAnswer | Self::NotLeading => Outcome::Later(None),
+            // An API server that fails, or has no time left, may have done it first.
+            Self::Failed(500..) | Self::NoAnswer | Self::NotLeading => Outcome::Unknown,
+            Self::Failed(_) => Outcome::Later(None),
             Self::Refused(_) => Outcome::Refused,
         }
     }
 }
 
-/// Deletes a pod with its own grace period, if it is the one that was meant. Nothing is sent through a closed fence.
+/// Deletes a pod with its own grace period, if it is the one that was meant and as it was when it was judged. Nothing is sent through a closed fence.
 pub async fn delete(client: Client, fence: &Fence, deletion: &Deletion) -> Answer {
     let api: Api<Pod> = Api::namespaced(client, &deletion.pod.namespace);
-    let preconditions = Preconditions { uid: Some(deletion.uid.clone()), resource_version: None };
+    let preconditions =
+        Preconditions { uid: Some(deletion.uid.clone()), resource_version: Some(deletion.resource_version.clone()) };
     let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
     // A DELETE may wait for a connection first, and must not be sent when the fence has closed meanwhile.
     let request = tokio::time::timeout(TIMEOUT, api.delete(&deletion.pod.name, &params));
@@ -121,7 +129,10 @@ fn log(deletion: &Deletion, answer: Answer, error: &(dyn std::error::Error + 'st
     let (namespace, pod, result) = (&deletion.pod.namespace, &deletion.pod.name, answer.as_str());
     match answer.outcome() {
         Outcome::Deleted | Outcome::Gone => tracing::debug!(namespace, pod, result, "pod was gone already"),
-        Outcome::Later(_) => tracing::warn!(namespace, pod, result, error, "pod could not be deleted, trying again"),
+        Outcome::Changed => tracing::debug!(namespace, pod, result, "pod has changed, it is looked at again"),
+        Outcome::Later(_) | Outcome::Unknown => {
+            tracing::warn!(namespace, pod, result, error, "pod could not be deleted, trying again")
+        }
         Outcome::Refused => tracing::error!(namespace, pod, result, error, "pod could not be deleted"),
     }
 }
@@ -133,6 +144,8 @@ impl From<&kube::Error> for Answer {
             404 => Self::NotFound,
             // The API server says which precondition failed in words only.
             409 if status.message.contains("UID in precondition") => Self::Replaced,
+            // "ResourceVersion in precondition" or "the ResourceVersion in the precondition", as the storage or the layer above it says it.
+            409 if status.message.contains("ResourceVersion in ") => Self::Changed,
             429 => {
                 let seconds = status.details.as_ref().map_or(0, |details| u64::from(details.retry_after_seconds));
                 Self::Throttled((seconds > 0).then(|| Duration::from_secs(seconds)))

@@ -187,7 +187,7 @@ fn the_names_of_the_published_help_are_aliases() {
 #[test]
 fn flags_that_make_no_sense_are_named_by_the_check() {
     let check = |words: &[&str]| {
-        let words: Vec<_> = ["--config-file=x"].iter().chain(words).copied().collect();
+        let words: Vec<_> = ["--config-file=x", "--enable-leader-election"].iter().chain(words).copied().collect();
         args(&words).expect("the syntax is fine").validate().map_err(|error| error.to_string())
     };
     assert!(check(&[]).is_ok());
@@ -208,6 +208,15 @@ fn flags_that_make_no_sense_are_named_by_the_check() {
     let zeros = check(&["--kube-api-qps=0", "--kube-api-burst=0"]).expect("0 means the default");
     assert_eq!((zeros.kube_api_qps, zeros.kube_api_burst), (5.0, 10));
     assert!(check(&["--leader-elect-lease-duration=10s"]).is_ok(), "equal is allowed");
+}
+
+#[test]
+fn the_times_of_an_election_are_checked_only_if_there_is_one() {
+    for words in [&["--leader-elect-lease-duration=9s"], &["--leader-elect-retry-period=10s"], &["--leader-elect-retry-period=0"]]
+    {
+        let valid = |switch: &str| args(&[&["--config-file=x", switch], &words[..]].concat()).expect("known").validate().is_ok();
+        assert!(valid("--enable-leader-election=false") && !valid("--enable-leader-election"), "{words:?}");
+    }
 }
 
 proptest! {

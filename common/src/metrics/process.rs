@@ -6,11 +6,7 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
-
-/// Linux counts processor time in hundredths of a second for every program (USER_HZ).
-const TICKS_PER_SECOND: f64 = 100.0;
-/// Linux's page size on amd64 and, as distributions build it, on arm64.
-const PAGE: u64 = 4096;
+use rustix::param;
 
 /// Shows the process.
 #[derive(Debug)]
@@ -18,7 +14,14 @@ pub struct ProcessCollector {
     started: f64,
 }
 
+/// What `/proc` counts in: arm64 has pages of 4, 16 or 64 KiB.
+struct Units {
+    page: u64,
+    ticks_per_second: u64,
+}
+
 /// What `/proc/self` says.
+#[derive(Debug, PartialEq)]
 struct Reading {
     cpu_seconds: f64,
     virtual_bytes: u64,
@@ -35,20 +38,31 @@ impl ProcessCollector {
     }
 }
 
+impl Units {
+    fn of_this_system() -> Self {
+        Self { page: param::page_size() as u64, ticks_per_second: param::clock_ticks_per_second() }
+    }
+}
+
 impl Reading {
     fn take() -> Option<Self> {
         let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+        let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
+        let open_files = std::fs::read_dir("/proc/self/fd").ok()?.count() as u64;
+        Self::of(&stat, &limits, open_files, &Units::of_this_system())
+    }
+
+    fn of(stat: &str, limits: &str, open_files: u64, units: &Units) -> Option<Self> {
         // The second field is the program's name in parentheses and may hold blanks.
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
         let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
-        let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
         let max_files =
             limits.lines().find_map(|line| line.strip_prefix("Max open files")?.split_whitespace().next()?.parse().ok());
         Some(Self {
-            cpu_seconds: (field(14)? + field(15)?) as f64 / TICKS_PER_SECOND,
+            cpu_seconds: (field(14)? + field(15)?) as f64 / units.ticks_per_second as f64,
             virtual_bytes: field(23)?,
-            resident_bytes: field(24)? * PAGE,
-            open_files: std::fs::read_dir("/proc/self/fd").ok()?.count() as u64,
+            resident_bytes: field(24)? * units.page,
+            open_files,
             max_files,
         })
     }
@@ -77,5 +91,23 @@ trait Shown {
 impl<M: EncodeMetric> Shown for M {
     fn show(&self, encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str) -> std::fmt::Result {
         self.encode(encoder.encode_descriptor(name, help, None, self.metric_type())?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_and_ticks_are_those_of_the_system() {
+        let stat = "7 (a b) c) S 1 7 7 0 -1 4194560 1 2 3 4 250 50 0 0 20 0 8 0 100 123456789 40 18446744073709551615 1 1";
+        let limits =
+            "Limit Soft Limit Hard Limit Units\nMax open files            1024                 4096                 files\n";
+        let reading = |page, ticks_per_second| Reading::of(stat, limits, 9, &Units { page, ticks_per_second });
+        let expected = |cpu_seconds, resident_bytes| {
+            Some(Reading { cpu_seconds, virtual_bytes: 123_456_789, resident_bytes, open_files: 9, max_files: Some(1024) })
+        };
+        assert_eq!(reading(4 << 10, 100), expected(3.0, 160 << 10));
+        assert_eq!(reading(64 << 10, 1000), expected(0.3, 2560 << 10));
     }
 }

@@ -3,15 +3,25 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use http::{Request, Response};
-use kube::client::{Body, ClientBuilder};
+use kube::client::Body;
 use kube::{Client, Config};
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tower::Service;
 
 use super::plugin::discreet;
+use super::transport::client;
 use crate::metrics::HostCounter;
+
+/// The shortest time after which whoever waits for an answer gives up is 1 s (rule 80); a little less, since some of it may pass
+/// before the request gets here. Whoever drops a request sooner has another reason: a scaling is abandoned, the process ends. Who
+/// drops a later one for such a reason costs a handshake, no more; an answer takes milliseconds.
+const GIVEN_UP_AFTER: Duration = Duration::from_millis(800);
+/// A watch must begin within this time: an API server answers at once that it watches, whatever there is to show.
+const WATCH_START: Duration = Duration::from_secs(30);
 
 /// Sends requests over kept connections. Whoever gives up waiting for an answer has met a connection that the network has
 /// forgotten, and what has forgotten one, a gateway or a load balancer that was replaced, has forgotten all: no request that
@@ -29,11 +39,32 @@ pub(super) struct Connections {
     given_up: CancellationToken,
 }
 
+/// A request without an answer yet.
+struct Waiting {
+    since: Instant,
+    given_up: CancellationToken,
+    answered: bool,
+}
+
 impl Connections {
     /// None is open yet; every request is counted.
     pub(super) fn new(config: Config, counter: HostCounter) -> Result<Self, kube::Error> {
-        let client = client(&config, &counter)?;
+        let client = client(&config, &counter).map_err(discreet)?;
         Ok(Self { config, counter, client, given_up: CancellationToken::new() })
+    }
+}
+
+impl Waiting {
+    fn ends(mut self) {
+        self.answered = true;
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if !self.answered && self.since.elapsed() >= GIVEN_UP_AFTER {
+            self.given_up.cancel();
+        }
     }
 }
 
@@ -41,9 +72,8 @@ fn has_plugin(config: &Config) -> bool {
     config.auth_info.exec.is_some() || config.auth_info.auth_provider.is_some()
 }
 
-fn client(config: &Config, counter: &HostCounter) -> Result<Client, kube::Error> {
-    let builder = ClientBuilder::try_from(config.clone()).map_err(discreet)?;
-    Ok(builder.with_layer(counter).build())
+fn begins_a_watch(request: &Request<Body>) -> bool {
+    request.uri().query().is_some_and(|query| query.split('&').any(|part| part == "watch=true"))
 }
 
 impl Service<Request<Body>> for Connections {
@@ -58,7 +88,7 @@ impl Service<Request<Body>> for Connections {
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         if self.given_up.is_cancelled() && !has_plugin(&self.config) {
             self.given_up = CancellationToken::new();
-            match client(&self.config, &self.counter) {
+            match client(&self.config, &self.counter).map_err(discreet) {
                 Ok(client) => self.client = client,
                 Err(error) => {
                     tracing::warn!(error = %error, "no new connections to the seed can be made, the ones there are stay in use")
@@ -66,11 +96,15 @@ impl Service<Request<Body>> for Connections {
             }
         }
         let client = self.client.clone();
-        let waiting = self.given_up.clone().drop_guard();
+        let waiting = Waiting { since: Instant::now(), given_up: self.given_up.clone(), answered: false };
         Box::pin(async move {
-            let answer = client.send(request).await;
+            let answer = if begins_a_watch(&request) {
+                timeout(WATCH_START, client.send(request)).await.map_err(|elapsed| kube::Error::Service(elapsed.into()))?
+            } else {
+                client.send(request).await
+            };
             // Also with an error: the connections have dealt with that themselves.
-            waiting.disarm();
+            waiting.ends();
             answer.map_err(discreet)
         })
     }

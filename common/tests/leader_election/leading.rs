@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use common::flags::LeaderElection;
+use common::leader_election::campaign;
 use memory_api::{Fault, When};
 use serde_json::json;
+use tokio::time::Instant;
 
 use crate::bed::{Bed, GARDEN, LEASE, LEASES, quick, soon};
 
@@ -22,6 +24,51 @@ async fn a_leader_renews_by_put_alone_and_needs_no_reads() {
     assert!(lease["renewTime"].as_str() > first["renewTime"].as_str());
     assert_eq!((&lease["acquireTime"], &lease["leaseTransitions"]), (&first["acquireTime"], &first["leaseTransitions"]));
     replica.end().await;
+    bed.check();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leader_whose_work_computes_for_long_renews_all_the_same() {
+    let bed = Bed::start().await;
+    let (elector, fence) = bed.candidate("one", quick());
+    #[expect(clippy::disallowed_methods, reason = "work that does not let go of its thread")]
+    let work = async {
+        fence.opened().await;
+        let (begin, before) = (Instant::now(), bed.count("update"));
+        while bed.count("update") < before + 5 && begin.elapsed() < 2 * quick().lease_duration {
+            std::thread::sleep(quick().retry_period / 10);
+        }
+        assert!(bed.count("update") >= before + 5 && fence.is_open());
+    };
+    soon(campaign(elector, work)).await.unwrap();
+    assert_eq!(bed.holder(), "", "given up after the work");
+    bed.check();
+}
+
+#[tokio::test]
+async fn the_lease_is_kept_until_the_work_has_ended() {
+    let bed = Bed::start().await;
+    let (elector, fence) = bed.candidate("one", quick());
+    let work = async {
+        fence.opened().await;
+        let renewed = bed.count("update") + 3;
+        bed.asked("update", renewed).await;
+        assert_eq!((bed.holder().as_str(), fence.is_open()), ("one", true));
+    };
+    soon(campaign(elector, work)).await.unwrap();
+    assert_eq!((bed.holder().as_str(), fence.is_open()), ("", false));
+}
+
+#[tokio::test]
+async fn a_campaign_that_is_dropped_ends_the_renewals() {
+    let bed = Bed::start().await;
+    let replica = bed.replica("one", quick());
+    replica.leads().await;
+    bed.asked("update", 1).await;
+    let fence = replica.fence.clone();
+    replica.kill().await;
+    soon(fence.while_open(std::future::pending::<()>())).await;
+    assert_eq!(bed.holder(), "one", "it was not given up, and it has run out");
     bed.check();
 }
 

@@ -6,7 +6,7 @@ use common::metrics::RequestCounter;
 use common::seed_client::connect;
 use futures::future::join_all;
 use kube::Client;
-use memory_api::{Authority, Fault, MemoryApi, Options, When, hello};
+use memory_api::{Authority, Fault, FaultId, MemoryApi, Options, When, hello};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -44,26 +44,86 @@ async fn nothing_older_than_tls_1_2_is_offered_to_a_seed() {
     assert_eq!(hello::versions(&message.unwrap()), [0x0303, 0x0304], "TLS 1.2 and 1.3");
 }
 
-#[tokio::test]
-async fn after_a_request_that_was_given_up_no_kept_connection_is_used() {
-    const KEPT: usize = 4;
+/// A server, and a client with so many kept connections to it.
+async fn kept(count: usize) -> (MemoryApi, Client) {
     let server = server(Options::default()).await;
     let client = client(&server.kubeconfig(TOKEN)).await;
     let all = CancellationToken::new();
-    server.faults().add(When::request("GET", "/version").times(KEPT as u64), Fault::Hold(all.clone()));
-    let asked = server.requests().wait_for(|requests| (requests.len() == KEPT).then(|| all.cancel()));
-    let (answers, ()) = tokio::join!(join_all((0..KEPT).map(|_| client.apiserver_version())), asked);
+    server.faults().add(When::request("GET", "/version").times(count as u64), Fault::Hold(all.clone()));
+    let asked = server.requests().wait_for(|requests| (requests.len() == count).then(|| all.cancel()));
+    let (answers, ()) = tokio::join!(join_all((0..count).map(|_| client.apiserver_version())), asked);
     assert!(answers.iter().all(Result::is_ok));
-    let kept = server.connections().accepted;
-    assert_eq!(kept, KEPT as u64, "each has a connection of its own");
+    assert_eq!(server.connections().accepted, count as u64, "each has a connection of its own");
+    (server, client)
+}
 
+/// Sends a request that is dropped after this time, in which it has no answer.
+async fn dropped_after(server: &MemoryApi, client: &Client, lost: FaultId, time: Duration) {
+    let met = async {
+        server.faults().met(lost, 1).await;
+        tokio::time::pause();
+        tokio::time::advance(time).await;
+        tokio::time::resume();
+    };
+    tokio::select! {
+        answer = client.apiserver_version() => panic!("{answer:?}"),
+        () = met => {}
+    }
+}
+
+#[tokio::test]
+async fn after_a_request_that_was_given_up_no_kept_connection_is_used() {
+    const KEPT: u64 = 4;
+    let (server, client) = kept(KEPT as usize).await;
     // The network forgets them all, and tells nobody.
-    let lost = server.faults().add(When::matches(move |record| record.connection <= kept), Fault::Stall);
-    timeout(Duration::from_millis(200), client.apiserver_version()).await.expect_err("no answer");
+    let lost = server.faults().add(When::matches(|record| record.connection <= KEPT), Fault::Stall);
+    dropped_after(&server, &client, lost, Duration::from_secs(1)).await;
     for _ in 0..KEPT {
         timeout(PATIENCE, client.apiserver_version()).await.expect("on a fresh connection").unwrap();
     }
-    assert_eq!((server.faults().hits(lost), server.connections().accepted), (1, kept + 1), "one, which is kept in turn");
+    assert_eq!((server.faults().hits(lost), server.connections().accepted), (1, KEPT + 1), "one, which is kept in turn");
+}
+
+#[tokio::test]
+async fn a_request_that_nobody_wants_any_more_costs_no_other_connection() {
+    const KEPT: u64 = 4;
+    let (server, client) = kept(KEPT as usize).await;
+    let lost = server.faults().add(When::request("GET", "/version").once(), Fault::Stall);
+    dropped_after(&server, &client, lost, Duration::from_millis(100)).await;
+    timeout(PATIENCE, client.apiserver_version()).await.expect("on a kept connection").unwrap();
+    assert_eq!(server.connections().accepted, KEPT);
+}
+
+/// What Linux does about the TCP connection to this server: the kind of its timer, and when that goes off, in seconds.
+fn timer(server: &MemoryApi) -> (String, f64) {
+    let remote = format!("0100007F:{:04X}", server.address().port());
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let mut rows = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    // 01: established.
+    let row = rows.find(|row| row[2] == remote && row[3] == "01").expect("a connection");
+    let (kind, ticks) = row[5].split_once(':').unwrap();
+    (kind.to_owned(), i64::from_str_radix(ticks, 16).unwrap() as f64 / 100.0)
+}
+
+#[tokio::test]
+async fn the_kernel_asks_the_other_end_of_a_quiet_connection_for_a_sign_of_life() {
+    const KEEPALIVE: &str = "02";
+    let server = server(Options::default()).await;
+    let client = client(&server.kubeconfig(TOKEN)).await;
+    client.apiserver_version().await.unwrap();
+    // Until all is acknowledged it is another timer.
+    let (kind, seconds) = timeout(PATIENCE, async {
+        loop {
+            match timer(&server) {
+                (kind, _) if kind == "01" => tokio::time::sleep(Duration::from_millis(10)).await,
+                timer => break timer,
+            }
+        }
+    })
+    .await
+    .expect("an idle connection");
+    assert_eq!(kind, KEEPALIVE);
+    assert!(seconds <= 10.0, "{seconds} s");
 }
 
 #[tokio::test]

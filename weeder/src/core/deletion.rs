@@ -11,9 +11,11 @@ pub struct Deletion {
     pub pod: Key,
     /// Which of all pods of that name: the DELETE holds for no other (D-43).
     pub uid: String,
+    /// Which state of it: in another one it may have got well (D-43).
+    pub resource_version: String,
     /// The UID of the pod's controller.
     pub owner: String,
-    /// The serial numbers of the windows that count it (D-46).
+    /// The serial numbers of the windows that count it (D-46) and did not before.
     pub charged: Vec<u64>,
 }
 
@@ -24,8 +26,12 @@ pub enum Outcome {
     Deleted,
     /// There was no such pod any more, or another one under its name. That is as good.
     Gone,
-    /// It can be tried again, not before this time if one is given.
+    /// The pod is not as it was when it was judged: the watch shows how it is.
+    Changed,
+    /// It did not happen and can be tried again, not before this time if one is given.
     Later(Option<Duration>),
+    /// It may have happened, and can be tried again.
+    Unknown,
     /// It would be refused again.
     Refused,
 }

@@ -30,6 +30,8 @@ struct Tracked {
     weed: Weed,
     attempt: Attempt,
     failures: u32,
+    /// The serial numbers of the windows that count it already, since an earlier try may have deleted it.
+    counted: Vec<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +46,16 @@ enum Attempt {
     Done,
     /// Refused: tried again only after a change of the pod, or in another window.
     Refused,
+    /// It is not as it was when it was judged: the watch will tell how it is.
+    Outdated,
+}
+
+impl Tracked {
+    /// When to try again after one more failure.
+    fn failed(&mut self, retry_after: Option<Duration>, now: Instant) -> Attempt {
+        self.failures = self.failures.saturating_add(1);
+        Attempt::NotBefore(now + wait(self.failures, retry_after))
+    }
 }
 
 impl Namespace {
@@ -114,11 +126,11 @@ impl Namespace {
         match self.pods.get_mut(&name) {
             Some(tracked) if tracked.weed.uid == weed.uid => {
                 tracked.weed = weed;
-                if tracked.attempt == Attempt::Refused {
+                if matches!(tracked.attempt, Attempt::Refused | Attempt::Outdated) {
                     tracked.attempt = Attempt::Due;
                 }
             }
-            _ => drop(self.pods.insert(name, Tracked { weed, attempt: Attempt::Due, failures: 0 })),
+            _ => drop(self.pods.insert(name, Tracked { weed, attempt: Attempt::Due, failures: 0, counted: vec![] })),
         }
     }
 
@@ -161,14 +173,18 @@ impl Namespace {
             if matches!(tracked.attempt, Attempt::NotBefore(then) if then <= now) {
                 tracked.attempt = Attempt::Due;
             }
-            let Weed { uid, owner, services } = &tracked.weed;
-            let has_room = |window: &Window| window.cause == cause && window.is_open() && window.has_room(owner, limit);
+            let Weed { uid, resource_version, owner, services } = &tracked.weed;
+            let is_counted = |window: &Window| tracked.counted.contains(&window.serial);
+            let has_room = |window: &Window| {
+                window.cause == cause && window.is_open() && (is_counted(window) || window.has_room(owner, limit))
+            };
             let mut windows = services.iter().filter_map(|service| self.windows.get(service));
             if tracked.attempt != Attempt::Due || !windows.any(has_room) {
                 continue;
             }
             let open = self.windows.iter_mut().filter(|(service, window)| services.contains(service) && window.is_open());
             let charged = open
+                .filter(|(_, window)| !is_counted(window))
                 .map(|(_, window)| {
                     window.charge(owner);
                     window.serial
@@ -176,7 +192,8 @@ impl Namespace {
                 .collect();
             tracked.attempt = Attempt::InFlight;
             let pod = Key { namespace: namespace.to_owned(), name: name.clone() };
-            deletions.push(Deletion { pod, uid: uid.clone(), owner: owner.clone(), charged });
+            let [uid, resource_version, owner] = [uid, resource_version, owner].map(String::clone);
+            deletions.push(Deletion { pod, uid, resource_version, owner, charged });
         }
         deletions
     }
@@ -184,7 +201,7 @@ impl Namespace {
     /// A deletion ended.
     pub fn ended(&mut self, deletion: &Deletion, outcome: Outcome, now: Instant) {
         let tracked = self.pods.get_mut(&deletion.pod.name).filter(|tracked| tracked.weed.uid == deletion.uid);
-        if outcome != Outcome::Deleted {
+        if !matches!(outcome, Outcome::Deleted | Outcome::Unknown) {
             let charged = self.windows.values_mut().filter(|window| deletion.charged.contains(&window.serial));
             charged.for_each(|window| window.refund(&deletion.owner));
         }
@@ -192,9 +209,14 @@ impl Namespace {
         tracked.attempt = match outcome {
             Outcome::Deleted | Outcome::Gone => Attempt::Done,
             Outcome::Refused => Attempt::Refused,
-            Outcome::Later(retry_after) => {
-                tracked.failures = tracked.failures.saturating_add(1);
-                Attempt::NotBefore(now + wait(tracked.failures, retry_after))
+            // The watch may have been faster than the answer.
+            Outcome::Changed if tracked.weed.resource_version != deletion.resource_version => Attempt::Due,
+            Outcome::Changed => Attempt::Outdated,
+            Outcome::Later(retry_after) => tracked.failed(retry_after, now),
+            Outcome::Unknown => {
+                tracked.counted.retain(|serial| self.windows.values().any(|window| window.serial == *serial));
+                tracked.counted.extend(&deletion.charged);
+                tracked.failed(None, now)
             }
         };
     }

@@ -14,6 +14,8 @@ const MIRROR: &str = "kubernetes.io/config.mirror";
 pub struct Weed {
     /// The pod's UID.
     pub uid: String,
+    /// The state of the pod that was judged.
+    pub resource_version: String,
     /// The UID of its controller, which will make another one.
     pub owner: String,
     /// The places in the config of the Services whose selectors match it.
@@ -60,7 +62,8 @@ pub fn judge(pod: &Pod, services: &[Service]) -> Result<Weed, Spared> {
     if services.is_empty() {
         return Err(Spared::NotSelected);
     }
-    Ok(Weed { uid: metadata.uid.clone().unwrap_or_default(), owner: owner.uid.clone(), services })
+    let [uid, resource_version] = [&metadata.uid, &metadata.resource_version].map(|text| text.clone().unwrap_or_default());
+    Ok(Weed { uid, resource_version, owner: owner.uid.clone(), services })
 }
 
 #[cfg(test)]

@@ -7,47 +7,61 @@ use common::leader_election::{Elector, Fence};
 use common::view::Key;
 use memory_api::{Fault, When};
 use serde_json::json;
-use weeder::core::deletion::Deletion;
+use weeder::core::deletion::{Deletion, Outcome};
 use weeder::delete::{Answer, delete};
 
 use crate::log::hear;
-use crate::seed::{Seed, pod};
+use crate::seed::{Seed, healthy, pod};
 
-fn deletion(uid: &str) -> Deletion {
-    let pod = Key { namespace: "a".to_owned(), name: "p".to_owned() };
-    Deletion { pod, uid: uid.to_owned(), owner: "owner".to_owned(), charged: Vec::new() }
-}
-
-/// A seed with one pod, and that pod's UID.
-async fn seed() -> (Seed, String) {
+/// A seed with one pod, and the deletion of it as it is now.
+async fn seed() -> (Seed, Deletion) {
     let seed = Seed::start().await;
     seed.apply(pod("a", "p", "apiserver"));
     let stored = seed.server.store().get("pods", "a", "p").unwrap();
-    let uid = stored["metadata"]["uid"].as_str().unwrap().to_owned();
-    (seed, uid)
+    let [uid, resource_version] = ["uid", "resourceVersion"].map(|field| stored["metadata"][field].as_str().unwrap().to_owned());
+    let pod = Key { namespace: "a".to_owned(), name: "p".to_owned() };
+    (seed, Deletion { pod, uid, resource_version, owner: "owner".to_owned(), charged: Vec::new() })
 }
 
 #[tokio::test]
 async fn nothing_is_sent_through_a_closed_fence() {
-    let (seed, uid) = seed().await;
+    let (seed, deletion) = seed().await;
     let (_keeper, fence) = Fence::closed();
-    assert_eq!(delete(seed.client().await, &fence, &deletion(&uid)).await, Answer::NotLeading);
+    assert_eq!(delete(seed.client().await, &fence, &deletion).await, Answer::NotLeading);
     assert_eq!(seed.server.requests().total(), 0);
 }
 
 #[tokio::test]
 async fn the_uid_decides_which_pod_is_meant() {
-    let (seed, uid) = seed().await;
+    let (seed, deletion) = seed().await;
     let fence = Fence::always_open();
-    assert_eq!(delete(seed.client().await, &fence, &deletion("another")).await, Answer::Replaced);
+    let another = Deletion { uid: "another".to_owned(), ..deletion.clone() };
+    assert_eq!(delete(seed.client().await, &fence, &another).await, Answer::Replaced);
     assert!(seed.has("a", "p"));
-    assert_eq!(delete(seed.client().await, &fence, &deletion(&uid)).await, Answer::Deleted);
-    assert_eq!(delete(seed.client().await, &fence, &deletion(&uid)).await, Answer::NotFound);
+    assert_eq!(delete(seed.client().await, &fence, &deletion).await, Answer::Deleted);
+    assert_eq!(delete(seed.client().await, &fence, &deletion).await, Answer::NotFound);
+}
+
+#[tokio::test]
+async fn a_pod_is_deleted_only_as_it_was_when_it_was_judged() {
+    let (seed, deletion) = seed().await;
+    seed.apply(healthy("a", "p", "apiserver"));
+    let answer = delete(seed.client().await, &Fence::always_open(), &deletion).await;
+    assert_eq!((answer, answer.as_str(), answer.outcome()), (Answer::Changed, "changed", Outcome::Changed));
+    assert!(seed.has("a", "p"));
+    // The same in the words of the layer above the storage.
+    let message = "Precondition failed: the ResourceVersion in the precondition (7) does not match the ResourceVersion in record (8). \
+        The object might have been modified";
+    let status = json!({ "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 409, "reason": "Conflict", "message": message });
+    let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
+    let conflict = Fault::Answer { code: 409, headers, body: status.to_string().into() };
+    seed.server.faults().add(When::verb("delete", "pods").once(), conflict);
+    assert_eq!(delete(seed.client().await, &Fence::always_open(), &deletion).await, Answer::Changed);
 }
 
 #[tokio::test]
 async fn each_answer_has_its_word() {
-    let (seed, uid) = seed().await;
+    let (seed, deletion) = seed().await;
     let cases = [
         (Fault::throttle(7), Answer::Throttled(Some(Duration::from_secs(7))), "throttled"),
         (Fault::status(429), Answer::Throttled(None), "throttled"),
@@ -60,7 +74,7 @@ async fn each_answer_has_its_word() {
     ];
     for (fault, answer, word) in cases {
         seed.server.faults().add(When::verb("delete", "pods").once(), fault);
-        let given = delete(seed.client().await, &Fence::always_open(), &deletion(&uid)).await;
+        let given = delete(seed.client().await, &Fence::always_open(), &deletion).await;
         assert_eq!((given, given.as_str()), (answer, word));
     }
     assert!(seed.has("a", "p"));
@@ -68,14 +82,14 @@ async fn each_answer_has_its_word() {
 
 #[tokio::test]
 async fn the_log_says_why_a_delete_was_refused() {
-    let (seed, uid) = seed().await;
+    let (seed, deletion) = seed().await;
     let reason = "admission webhook \"freeze.example.org\" denied the request:\n  no deletion during the freeze";
     let status = json!({ "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden", "message": reason });
     let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
     let refusal = Fault::Answer { code: 403, headers, body: status.to_string().into() };
     seed.server.faults().add(When::verb("delete", "pods").once(), refusal);
     let client = seed.client().await;
-    let (answer, lines) = hear(delete(client, &Fence::always_open(), &deletion(&uid))).await;
+    let (answer, lines) = hear(delete(client, &Fence::always_open(), &deletion)).await;
     assert_eq!(answer, Answer::Refused(403));
     let told: Vec<_> = lines.iter().filter(|line| line["msg"] == "pod could not be deleted").collect();
     let said = "admission webhook \"freeze.example.org\" denied the request: no deletion during the freeze";
@@ -84,7 +98,7 @@ async fn the_log_says_why_a_delete_was_refused() {
 
 #[tokio::test]
 async fn a_delete_ends_with_the_fence() {
-    let (seed, uid) = seed().await;
+    let (seed, deletion) = seed().await;
     let (keeper, fence) = Fence::closed();
     // One that nobody renews: the fence closes after the renew deadline.
     let settings = LeaderElection {
@@ -97,6 +111,6 @@ async fn a_delete_ends_with_the_fence() {
     let mut elector = Elector::new(seed.client().await, settings, "dwd-weeder-leader-election", "me".to_owned(), keeper);
     elector.acquire().await;
     seed.server.faults().add(When::verb("delete", "pods"), Fault::Stall);
-    assert_eq!(delete(seed.client().await, &fence, &deletion(&uid)).await, Answer::NotLeading);
+    assert_eq!(delete(seed.client().await, &fence, &deletion).await, Answer::NotLeading);
     assert!(seed.has("a", "p"));
 }

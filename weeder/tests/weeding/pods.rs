@@ -79,6 +79,41 @@ async fn a_new_pod_of_the_same_name_survives_a_delete_that_was_meant_for_the_old
 }
 
 #[tokio::test]
+async fn a_pod_that_gets_well_while_its_delete_is_on_the_way_is_left_alone() {
+    let seed = Seed::start().await;
+    let weeder = seed.weed().await;
+    seed.server.faults().add(When::verb("delete", "pods").once(), Fault::Delay(MEANWHILE));
+    seed.apply(pod("a", "p", "apiserver"));
+    seed.recover("a", ETCD);
+    let sent = seed.server.requests().wait_for(|records| records.iter().any(|record| record.verb == "delete").then_some(()));
+    soon("a DELETE", sent).await;
+    seed.apply(healthy("a", "p", "apiserver"));
+    seed.answered("p", 409).await;
+    seed.settle().await;
+    assert!(seed.has("a", "p"));
+    assert_eq!(seed.deletes("a").len(), 1);
+    seed.apply(pod("a", "p", "apiserver"));
+    seed.gone("a", "p").await;
+    weeder.end().await;
+}
+
+#[tokio::test]
+async fn a_delete_whose_answer_was_lost_counts() {
+    let seed = Seed::start().await;
+    let weeder = seed.weed_with("maxDeletionsPerOwner: 1", common::leader_election::Fence::always_open()).await;
+    seed.watched(1).await;
+    seed.server.faults().add(When::verb("delete", "pods").once(), Fault::CloseAfter);
+    seed.recover("a", ETCD);
+    seed.apply(pod("a", "p", "apiserver"));
+    seed.gone("a", "p").await;
+    seed.apply(pod("a", "q", "apiserver"));
+    weeder.counts(r#"dwd_weeder_deletions_total{result="no_answer"}"#, 1).await;
+    seed.settle().await;
+    assert!(seed.has("a", "q"));
+    weeder.end().await;
+}
+
+#[tokio::test]
 async fn a_pod_that_somebody_else_has_deleted_is_done_with() {
     let seed = Seed::start().await;
     let weeder = seed.weed().await;

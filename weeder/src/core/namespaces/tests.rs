@@ -113,7 +113,13 @@ fn slice(service: usize, ready: &[&str]) -> Slice {
 }
 
 fn weed(uid: &str, owner: &str, services: &[usize]) -> Weed {
-    Weed { uid: uid.to_owned(), owner: owner.to_owned(), services: services.to_vec() }
+    weed_at("1", uid, owner, services)
+}
+
+/// A pod in this state.
+fn weed_at(resource_version: &str, uid: &str, owner: &str, services: &[usize]) -> Weed {
+    let [uid, resource_version, owner] = [uid, resource_version, owner].map(str::to_owned);
+    Weed { uid, resource_version, owner, services: services.to_vec() }
 }
 
 const OPENED: Event = Event::Opened(Cause::Recovery);

@@ -17,7 +17,7 @@ fn waiting(reason: &str) -> Value {
 fn pod(change: impl FnOnce(&mut Value)) -> Result<Weed, Spared> {
     let mut pod = json!({
         "metadata": {
-            "name": "p", "uid": "pod", "labels": {"role": "apiserver"},
+            "name": "p", "uid": "pod", "resourceVersion": "7", "labels": {"role": "apiserver"},
             "ownerReferences": [
                 {"apiVersion": "v1", "kind": "Other", "name": "o", "uid": "other"},
                 {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "owner", "controller": true},
@@ -32,7 +32,8 @@ fn pod(change: impl FnOnce(&mut Value)) -> Result<Weed, Spared> {
 }
 
 fn weed(services: &[usize]) -> Result<Weed, Spared> {
-    Ok(Weed { uid: "pod".to_owned(), owner: "owner".to_owned(), services: services.to_vec() })
+    let [uid, resource_version, owner] = ["pod", "7", "owner"].map(str::to_owned);
+    Ok(Weed { uid, resource_version, owner, services: services.to_vec() })
 }
 
 #[test]

@@ -111,6 +111,63 @@ fn deletions_that_did_not_happen_do_not_count() {
 }
 
 #[test]
+fn a_deletion_that_may_have_happened_stays_counted_and_can_be_tried_again() {
+    let mut seed = Seed::leading("maxDeletionsPerOwner: 1");
+    seed.slice("s", ETCD, &["e"]);
+    seed.pod("a", "1", &[ETCD]);
+    seed.pod("b", "2", &[ETCD]);
+    // That nothing is left of it afterwards does not say that it was somebody else.
+    for outcome in [Outcome::Unknown, Outcome::Unknown, Outcome::Later(None), Outcome::Gone] {
+        assert_eq!(seed.deletes(outcome), ["1"], "and not the other one");
+        if outcome != Outcome::Gone {
+            seed.skip();
+        }
+    }
+    assert!(seed.deleted().is_empty());
+    seed.pod_is_fine("a");
+    assert!(seed.deleted().is_empty());
+    seed.slice("s", ETCD, &[]);
+    seed.slice("s", ETCD, &["e"]);
+    assert_eq!(seed.deleted(), ["2"], "another window, another count");
+}
+
+#[test]
+fn what_an_answer_that_was_lost_counts_for_one_pod_it_does_not_count_for_its_successor() {
+    let mut seed = Seed::leading("maxDeletionsPerOwner: 2");
+    seed.slice("s", ETCD, &["e"]);
+    seed.pod("a", "1", &[ETCD]);
+    assert_eq!(seed.deletes(Outcome::Unknown), ["1"]);
+    seed.pod("a", "2", &[ETCD]);
+    assert_eq!(seed.deletes(Outcome::Unknown), ["2"]);
+    seed.pod("a", "3", &[ETCD]);
+    assert!(seed.deleted().is_empty());
+}
+
+#[test]
+fn a_pod_that_has_changed_is_deleted_only_as_the_watch_shows_it_then() {
+    let mut seed = Seed::leading("maxDeletionsPerOwner: 1");
+    seed.slice("s", ETCD, &["e"]);
+    let show = |seed: &mut Seed, version| {
+        seed.namespaces.pods(Change::Applied(key("a"), weed_at(version, "1", "owner", &[ETCD])));
+    };
+    show(&mut seed, "1");
+    assert_eq!(seed.deletes(Outcome::Changed), ["1"]);
+    seed.pass(60 * SECOND);
+    assert!(seed.due().is_empty(), "the watch has not shown it yet");
+    show(&mut seed, "2");
+    let due = seed.due();
+    assert_eq!((due.len(), due[0].resource_version.as_str()), (1, "2"), "and it was not counted");
+    // The watch is faster than the answer.
+    show(&mut seed, "3");
+    seed.namespaces.ended(&due[0], Outcome::Changed, seed.now);
+    let due = seed.due();
+    assert_eq!((due.len(), due[0].resource_version.as_str()), (1, "3"));
+    seed.namespaces.ended(&due[0], Outcome::Changed, seed.now);
+    seed.pod_is_fine("a");
+    assert!(seed.deleted().is_empty());
+}
+
+#[test]
 fn a_pod_that_waits_for_two_services_has_the_room_of_either() {
     let mut seed = Seed::leading("maxDeletionsPerOwner: 1");
     seed.slice("s", ETCD, &["e"]);

@@ -1,0 +1,88 @@
+//! How requests travel to the seed: through kube's own layers, over TCP connections whose other end the kernel asks for signs of life.
+//!
+//! kube's builder makes its TCP connector itself and takes no other one, so its layers are stacked here as it stacks them. What it
+//! adds beside them, a log line for each failed request, is left out: whoever asked says what failed.
+
+use std::time::Duration;
+
+use hyper_timeout::TimeoutConnector;
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use kube::client::{Body, ClientBuilder, ConfigExt};
+use kube::{Client, Config};
+use tower::{BoxError, ServiceBuilder};
+
+use crate::metrics::HostCounter;
+
+/// A connection on which nothing came for this time is probed ...
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(10);
+/// ... and again after each such time ...
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
+/// ... until as many probes have had no answer: 25 s.
+const KEEPALIVE_PROBES: u32 = 3;
+/// What was sent may be unacknowledged for so long. Linux goes by this for probes too, whatever their number, and looks only when
+/// the next one is due: a second less than the 25 s, or it would be the one after that, at 30 s.
+const USER_TIMEOUT: Duration = Duration::from_secs(24);
+
+/// A client whose requests are counted. No connection is open yet.
+///
+/// # Errors
+/// When certificates, keys or credentials cannot be used, or a proxy is asked for.
+pub(super) fn client(config: &Config, counter: &HostCounter) -> Result<Client, kube::Error> {
+    if config.proxy_url.is_some() {
+        // kube decides about proxies; as it is built here, it refuses them and says so.
+        return Ok(ClientBuilder::try_from(config.clone())?.with_layer(counter).build());
+    }
+    let mut connector = TimeoutConnector::new(config.rustls_https_connector_with_connector(tcp())?);
+    connector.set_connect_timeout(config.connect_timeout);
+    connector.set_read_timeout(config.read_timeout);
+    connector.set_write_timeout(config.write_timeout);
+    connector.set_reset_reader_on_write(config.reset_reader_on_write);
+    let stack = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer()?)
+        .layer(config.extra_headers_layer()?)
+        .map_err(BoxError::from)
+        .service(legacy::Client::builder(TokioExecutor::new()).build::<_, Body>(connector));
+    Ok(ClientBuilder::new(stack, config.default_namespace.clone()).with_layer(counter).build())
+}
+
+/// Over HTTP/1.1 a quiet watch and a dead one look alike to everyone but the kernel.
+fn tcp() -> HttpConnector {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_keepalive(Some(KEEPALIVE_IDLE));
+    tcp.set_keepalive_interval(Some(KEEPALIVE_INTERVAL));
+    tcp.set_keepalive_retries(Some(KEEPALIVE_PROBES));
+    #[cfg(target_os = "linux")]
+    tcp.set_tcp_user_timeout(Some(USER_TIMEOUT));
+    tcp
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::net::sockopt;
+    use tokio::net::TcpListener;
+    use tower::ServiceExt;
+
+    use super::*;
+
+    /// When a connection must be known to be dead, at the latest.
+    const LIMIT: Duration = Duration::from_secs(30);
+
+    #[tokio::test]
+    async fn the_kernel_gives_up_a_silent_connection_within_30_s() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+        let connection = tcp().oneshot(server).await.unwrap();
+        let socket = connection.inner();
+        assert!(sockopt::socket_keepalive(socket).unwrap());
+        let (idle, interval) = (sockopt::tcp_keepidle(socket).unwrap(), sockopt::tcp_keepintvl(socket).unwrap());
+        let probed = idle + interval * sockopt::tcp_keepcnt(socket).unwrap();
+        assert!(probed < LIMIT, "{probed:?}");
+        let unacknowledged = Duration::from_millis(sockopt::tcp_user_timeout(socket).unwrap().into());
+        // Linux looks when a probe is due.
+        assert!(unacknowledged > idle && unacknowledged + interval < LIMIT, "{unacknowledged:?}");
+    }
+}
