@@ -107,6 +107,10 @@ test-long: ## The long forms: more kill points, processes suspended for 5 minute
 	KILLS=long SUSPENDED_S=300 cargo test --package kind-tests --test kills -- --nocapture
 	MODEL=long cargo test --release --package prober --lib core::model -- --nocapture --test-threads=1
 
+.PHONY: sabotage
+sabotage: ## Break one rule of the core at a time and show that the model or the simulation finds it; 15 minutes, needs Python
+	@prober/sabotage
+
 .PHONY: book
 book: ## Build the documentation into target/book; needs mdbook
 	mdbook build docs

@@ -27,6 +27,9 @@ use crate::leader_election::{Role, Standing};
 pub trait Status: Serialize {
     /// The same for people.
     fn body(&self) -> Markup;
+
+    /// What a replica does that does not lead, in a sentence.
+    fn without_lead(&self) -> &'static str;
 }
 
 /// What is shown of the process.
@@ -82,7 +85,7 @@ pub fn router<S: Status>(about: About, status: impl Fn() -> S + Send + Sync + 's
     let html = {
         let (about, status) = (about.clone(), Arc::clone(&status));
         move || {
-            let page = page::render(&about.process(), &status().body()).into_string();
+            let page = page::render(&about.process(), &status()).into_string();
             async move { in_no_cache("text/html; charset=utf-8", page) }
         }
     };

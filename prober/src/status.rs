@@ -42,7 +42,7 @@ pub struct ShootStatus {
     pub namespace: String,
     /// What its Cluster says, in one word.
     pub state: &'static str,
-    /// How its probe is; none when it is not probed, or not by this replica.
+    /// How its probe is; none when it is not probed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe: Option<ProbeStatus>,
 }
@@ -179,6 +179,13 @@ impl ProberStatus {
 impl Status for ProberStatus {
     fn body(&self) -> Markup {
         page::body(self)
+    }
+
+    fn without_lead(&self) -> &'static str {
+        match self.config["standbyProtects"].as_bool() {
+            Some(false) => "This one probes all shoots, too, and writes nothing, since standbyProtects is false.",
+            _ => "The leader acts first; this one probes all shoots, too, and protects those for which the leader does not act.",
+        }
     }
 }
 

@@ -107,6 +107,10 @@ impl Board {
 }
 
 impl Status for WeederStatus {
+    fn without_lead(&self) -> &'static str {
+        "The leader alone deletes; what is shown here is what this one knows."
+    }
+
     fn body(&self) -> Markup {
         let now = Utc::now();
         let since = |then: DateTime<Utc>| html! { time datetime=(then.to_rfc3339()) { (ago((now - then).num_seconds())) } };

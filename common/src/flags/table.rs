@@ -128,7 +128,7 @@ pub(super) const FLAGS: &[Flag] = &[
         name: "enable-leader-election",
         alias: None,
         takes: "",
-        help: "Let only one of several replicas work.",
+        help: "Let several replicas elect a leader. Of the weeder only the leader deletes; the leader of the prober acts first.",
         set: |args, text| value::boolean(text).map(|enabled| args.leader_election.enabled = enabled),
         show: |args| args.leader_election.enabled.to_string(),
     },

@@ -2,7 +2,7 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::Process;
+use super::{Process, Status};
 
 /// How often the page loads itself anew, in seconds.
 const REFRESH: u32 = 10;
@@ -10,7 +10,7 @@ const REFRESH: u32 = 10;
 /// Readable on a phone and at night; colours keep a contrast of at least 4.5 : 1.
 const STYLE: &str = include_str!("style.css");
 
-pub(super) fn render(process: &Process, body: &Markup) -> Markup {
+pub(super) fn render(process: &Process, status: &impl Status) -> Markup {
     let Process { agent, version, now, uptime_seconds, standing } = process;
     html! {
         (DOCTYPE)
@@ -31,13 +31,13 @@ pub(super) fn render(process: &Process, body: &Markup) -> Markup {
                         time datetime=(now.to_rfc3339()) { (now.format("%Y-%m-%d %H:%M:%S UTC")) }
                     }
                     @match (standing.role, &standing.leader) {
-                        ("waiting", Some(leader)) => p.note { "Another replica leads and does the work: " code { (leader) } ". What is shown here is what this one knows." },
-                        ("waiting", None) => p.note { "No replica leads at present. What is shown here is what this one knows." },
+                        ("waiting", Some(leader)) => p.note { "Another replica leads: " code { (leader) } ". " (status.without_lead()) },
+                        ("waiting", None) => p.note { "No replica leads at present. " (status.without_lead()) },
                         ("dry run", _) => p.note { "Nothing is written: what would be written is only said and counted." },
                         _ => {}
                     }
                 }
-                main { (body) }
+                main { (status.body()) }
                 footer { p { a href="/statusz.json" { "the same as JSON" } " · " a href="/healthz" { "healthz" } " · " a href="/readyz" { "readyz" } } }
             }
         }

@@ -84,6 +84,17 @@ async fn the_page_says_what_each_shoot_suffers_from() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_replica_that_does_not_lead_says_whether_it_protects() {
+    let (board, clock) = (Board::new(Clock::start(), false), Clock::start());
+    let says = |protects: bool| {
+        let config = serde_json::json!({ "standbyProtects": protects });
+        ProberStatus::new(&board, clock, None, config, false).without_lead()
+    };
+    assert!(says(true).contains("protects those for which the leader does not act"));
+    assert!(says(false).contains("writes nothing"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn many_healthy_shoots_are_folded_away_and_a_seed_that_is_not_known_is_said_to_be() {
     let clock = Clock::start();
     let board = Board::new(clock, false);

@@ -69,7 +69,7 @@ fn what_is_held_down_comes_back_by_hand_in_order_and_nothing_else() -> Result<()
         deployment("shoot--b--b", ca, json!({REPLICAS: "3"})),
         deployment("shoot--b--b", "etcd-druid", json!({REPLICAS: "3", MELTDOWN_PROTECTION_ACTIVE: ""})),
     ]});
-    let mut expected = vec![format!("kubectl annotate namespaces -l gardener.cloud/role=shoot {PAUSE}=true --overwrite")];
+    let mut expected = vec![format!("kubectl annotate namespace garden {PAUSE}=true --overwrite")];
     for (name, held) in [(kcm, &[("a", 2), ("b", 1), ("c", 1)][..]), (mcm, &[("a", 1)]), (ca, &[("a", 1)])] {
         for (shoot, replicas) in held {
             let of = format!("kubectl -n shoot--{shoot}--{shoot}");
