@@ -2,7 +2,7 @@ use chrono::{DateTime, TimeZone, Utc};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::core::lease::LeaseRecord;
+use crate::core::lease::{LeaseRecord, LeaseUid};
 use crate::core::verdict::NodeCondition;
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
@@ -465,6 +465,24 @@ fn of_any_number_of_conditions_as_many_are_kept_as_an_honest_node_has() {
         let kept: Vec<_> = page.items[0].conditions.iter().map(|condition| condition.kind.as_str()).collect();
         assert_eq!(kept, ["C"; 64], "{content_type}");
     }
+}
+
+#[test]
+fn a_lease_that_was_made_again_is_told_from_the_one_before_it() {
+    let in_protobuf = |uid: &str| {
+        let lease = message(2, &[message(1, &[text(1, "a"), text(5, uid)])]);
+        (PROTOBUF, envelope("LeaseList", &[list_meta("7", ""), lease]))
+    };
+    let in_json = |uid: &str| (JSON, lease_list(json!([{"metadata": {"name": "a", "uid": uid}}])).to_string().into_bytes());
+    let uid = |(content_type, body): (&str, Vec<u8>)| {
+        let mut list = LeaseList::default();
+        super::leases(content_type, &body, &mut list).expect("a page");
+        list.iter().next().expect("a lease").uid
+    };
+    assert_eq!(uid(in_protobuf("first")), LeaseUid::from("first"));
+    assert_eq!(uid(in_json("first")), LeaseUid::from("first"), "whichever form it came in");
+    assert_ne!(uid(in_protobuf("first")), uid(in_protobuf("second")));
+    assert_ne!(uid(in_json("first")), uid(in_json("second")));
 }
 
 #[test]
