@@ -187,11 +187,14 @@ impl Node {
     /// What is read is what there is, but for conditions that cannot matter.
     fn must_be(&self, read: &NodeRecord) {
         assert_eq!((&read.name, &read.pool, read.not_managed_by_mcm), (&self.name, &self.pool, self.not_managed));
-        let matters = |(kind, is_true, _): &&(Kind, bool, String)| *is_true || kind.name() == "InPlaceUpdate";
+        let matters = |(kind, is_true, reason): &&(Kind, bool, String)| {
+            (*is_true || kind.name() == "InPlaceUpdate") && kind.name().len().max(reason.len()) <= 1024
+        };
         let held: Vec<_> = self
             .conditions
             .iter()
             .filter(matters)
+            .take(64)
             .map(|(kind, is_true, reason)| [kind.name(), status(*is_true), reason])
             .collect();
         let read: Vec<_> = read.conditions.iter().map(|c| [c.kind.as_str(), &c.status, &c.reason]).collect();

@@ -36,6 +36,12 @@ const CONNECT: Duration = Duration::from_secs(3);
 const NODES_PER_PAGE: &str = "500";
 /// More pages than this are no honest list: Kubernetes supports 5,000 nodes.
 const MAX_PAGES: usize = 100;
+/// No honest answer is larger: 500 nodes (one page) come to 5 MB, 5,000 leases to 1.5 MB.
+const MAX_ANSWER: usize = 32 << 20;
+/// The pages of a list together. Leases come in one page unless the API server wants it otherwise; of the nodes, which come to 10 kB
+/// each, a list of 5,000 that are five times as large.
+const MAX_LEASES: usize = MAX_ANSWER;
+const MAX_NODES: usize = 256 << 20;
 
 /// What is kept of the Secret with a kubeconfig. Has no `Debug`: it holds credentials.
 pub struct KubeconfigSecret {
@@ -117,12 +123,12 @@ impl<S: Secrets + Sync> Engine<S> {
         self.follow_secret().map_err(|cause| self.failed(Stage::Kubeconfig, cause))?;
         self.retire_link();
         if self.ask_version {
-            let answer = self.get("/version", &[], budget).await;
+            let answer = self.get("/version", &[], MAX_ANSWER, budget).await;
             answer.map_err(|cause| self.failed(Stage::Version, cause))?;
             self.ask_version = false;
         }
         let path = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
-        let leases = self.list(path, &[], wire::leases, budget).await;
+        let leases = self.list(path, &[], wire::leases, MAX_LEASES, budget).await;
         leases.map_err(|cause| self.failed(Stage::Leases, cause))
     }
 
@@ -131,7 +137,8 @@ impl<S: Secrets + Sync> Engine<S> {
     /// # Errors
     /// Anything but a complete, well-formed answer.
     pub async fn nodes(&mut self, budget: Budget) -> Result<Seen<Vec<NodeRecord>>, ProbeError> {
-        let nodes = self.list("/api/v1/nodes", &[("limit", NODES_PER_PAGE)], wire::nodes, budget).await;
+        let query = [("limit", NODES_PER_PAGE)];
+        let nodes = self.list("/api/v1/nodes", &query, wire::nodes, MAX_NODES, budget).await;
         nodes.map_err(|cause| self.failed(Stage::Nodes, cause))
     }
 
@@ -162,16 +169,17 @@ impl<S: Secrets + Sync> Engine<S> {
         ProbeError { stage, cause }
     }
 
-    /// Lists all pages of one snapshot; begins anew once when the snapshot is gone in between.
+    /// Lists all pages of one snapshot, of `limit` bytes together; begins again once when the snapshot is gone in between.
     async fn list<T: Default>(
         &mut self,
         path: &str,
         query: &[(&str, &str)],
         decode: Decode<T>,
+        limit: usize,
         budget: Budget,
     ) -> Result<Seen<T>, Cause> {
-        match self.pages(path, query, decode, budget).await {
-            Err(Cause::Gone) => self.pages(path, query, decode, budget).await,
+        match self.pages(path, query, decode, limit, budget).await {
+            Err(Cause::Gone) => self.pages(path, query, decode, limit, budget).await,
             result => result,
         }
     }
@@ -181,16 +189,20 @@ impl<S: Secrets + Sync> Engine<S> {
         path: &str,
         query: &[(&str, &str)],
         decode: Decode<T>,
+        limit: usize,
         budget: Budget,
     ) -> Result<Seen<T>, Cause> {
         let mut items = T::default();
-        let (sent, answer) = self.get(path, query, budget).await?;
+        let (sent, answer) = self.get(path, query, limit.min(MAX_ANSWER), budget).await?;
+        let mut left = limit - answer.body.len();
         let mut next = decode(answer.content_type(), &answer.body, &mut items)?;
         for _ in 1..MAX_PAGES {
             let Some(token) = next else {
                 return Ok(Seen { look: self.clock.look(sent), items });
             };
-            let (_, answer) = self.get(path, &[query, &[("continue", token.as_str())]].concat(), budget).await?;
+            let query = [query, &[("continue", token.as_str())]].concat();
+            let (_, answer) = self.get(path, &query, left.min(MAX_ANSWER), budget).await?;
+            left -= answer.body.len();
             next = decode(answer.content_type(), &answer.body, &mut items)?;
         }
         Err(Cause::TooManyPages(MAX_PAGES))
@@ -198,11 +210,11 @@ impl<S: Secrets + Sync> Engine<S> {
 
     /// One request: repeated once on a fresh connection when a kept one fails, and once with the Secret read anew when
     /// the credentials are not accepted.
-    async fn get(&mut self, path: &str, query: &[(&str, &str)], budget: Budget) -> Result<(Moment, Answer), Cause> {
+    async fn get(&mut self, path: &str, query: &[(&str, &str)], limit: usize, budget: Budget) -> Result<(Moment, Answer), Cause> {
         let (mut redialled, mut reread) = (false, false);
         loop {
             let kept = self.link.as_ref().is_some_and(|link| link.proven);
-            match self.attempt(path, query, budget).await {
+            match self.attempt(path, query, limit, budget).await {
                 Err(cause) if kept && !redialled && cause.may_be_stale_connection() => {
                     (redialled, self.link) = (true, None);
                 }
@@ -219,7 +231,13 @@ impl<S: Secrets + Sync> Engine<S> {
         }
     }
 
-    async fn attempt(&mut self, path: &str, query: &[(&str, &str)], budget: Budget) -> Result<(Moment, Answer), Cause> {
+    async fn attempt(
+        &mut self,
+        path: &str,
+        query: &[(&str, &str)],
+        limit: usize,
+        budget: Budget,
+    ) -> Result<(Moment, Answer), Cause> {
         let link = match &mut self.link {
             Some(link) => link,
             none => {
@@ -230,7 +248,7 @@ impl<S: Secrets + Sync> Engine<S> {
         };
         let deadline = if link.proven { budget.attempt_on_kept_connection() } else { budget.deadline };
         let sent = self.clock.now();
-        let answer = timeout_at(deadline, link.get(path, query)).await.map_err(|_| Cause::Timeout)??;
+        let answer = timeout_at(deadline, link.get(path, query, limit)).await.map_err(|_| Cause::Timeout)??;
         link.proven = true;
         Ok((sent, answer))
     }

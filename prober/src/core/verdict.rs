@@ -17,6 +17,11 @@ const TRUE: &str = "True";
 /// The condition type that accompanies an in-place update, and the reasons with which the node does not count.
 const IN_PLACE_UPDATE: (&str, [&str; 2]) = ("InPlaceUpdate", ["ReadyForUpdate", "UpdateFailed"]);
 
+/// The most conditions that are kept of a node: honest nodes have some twenty, of which Ready alone is True as a rule. Kubernetes'
+/// own limits for a condition's type and reason are 316 and 1,024 bytes.
+const MAX_CONDITIONS: usize = 64;
+const MAX_CONDITION_TEXT: usize = 1024;
+
 /// One node as far as it matters here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeRecord {
@@ -26,7 +31,8 @@ pub struct NodeRecord {
     pub pool: Option<String>,
     /// Whether the node carries the annotation `node.machine.sapcloud.io/not-managed-by-mcm`.
     pub not_managed_by_mcm: bool,
-    /// Those of `status.conditions` that can matter: the ones that are True, and that of an in-place update.
+    /// Those of `status.conditions` that can matter: the ones that are True, and that of an in-place update. No more than an honest
+    /// node has.
     pub conditions: Vec<NodeCondition>,
 }
 
@@ -46,7 +52,9 @@ impl NodeRecord {
     /// Takes one of the node's conditions if it can matter: most conditions of a node are False.
     pub fn note_condition(&mut self, condition: NodeCondition<&str>) {
         let NodeCondition { kind, status, reason } = condition;
-        if status == TRUE || kind == IN_PLACE_UPDATE.0 {
+        let matters = status == TRUE || kind == IN_PLACE_UPDATE.0;
+        let is_honest = || [kind, status, reason].iter().all(|text| text.len() <= MAX_CONDITION_TEXT);
+        if matters && self.conditions.len() < MAX_CONDITIONS && is_honest() {
             let [kind, status, reason] = [kind, status, reason].map(str::to_owned);
             self.conditions.push(NodeCondition { kind, status, reason });
         }

@@ -96,8 +96,8 @@ pub enum Cause {
     /// A redirect, which is not followed, or any other status.
     #[error("unexpected status {0}")]
     Status(u16),
-    /// The answer is larger than any honest one.
-    #[error("the answer is larger than {0} bytes")]
+    /// The answer is larger than any honest one, or than what is left for the list that it is a page of.
+    #[error("the answer is larger than the {0} bytes that are left for it")]
     TooLarge(usize),
     /// The list goes on and on.
     #[error("the list has more than {0} pages")]
@@ -126,7 +126,9 @@ impl Cause {
             Self::Throttled { .. } => "throttled",
             Self::Server(_) => "server",
             Self::Status(_) => "status",
-            Self::TooLarge(_) | Self::TooManyPages(_) => "too_large",
+            Self::TooLarge(_) | Self::TooManyPages(_) | Self::Decode(DecodeError::TooManyItems | DecodeError::TooMuch) => {
+                "too_large"
+            }
             Self::Decode(_) => "decode",
         }
     }

@@ -22,8 +22,6 @@ use super::kubeconfig::{Access, KubeconfigError};
 
 const ACCEPTED: HeaderValue = HeaderValue::from_static("application/vnd.kubernetes.protobuf,application/json;q=0.9");
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("dependency-watchdog/", env!("CARGO_PKG_VERSION")));
-/// No honest answer is larger: 500 nodes (one page) come to 5 MB, 5,000 leases to 1.5 MB.
-const MAX_BODY: usize = 32 << 20;
 /// What a connection reads at once, and keeps for reading while it is idle: a TLS record holds as much. Left to itself hyper lets
 /// this grow to the size of the answers: 75 kB a shoot with 100 nodes (measured), more than all else that a shoot costs.
 const READ_AT_ONCE: usize = 16 << 10;
@@ -82,18 +80,18 @@ impl Link {
         })
     }
 
-    /// Gets a path of the API server. No redirect is followed.
+    /// Gets a path of the API server: an answer of at most `limit` bytes. No redirect is followed.
     ///
     /// # Errors
     /// Anything but a complete answer with status 200.
-    pub async fn get(&mut self, path: &str, query: &[(&str, &str)]) -> Result<Answer, Cause> {
+    pub async fn get(&mut self, path: &str, query: &[(&str, &str)], limit: usize) -> Result<Answer, Cause> {
         let mut request = Request::new(Empty::new());
         *request.uri_mut() = self.uri(path, query)?;
         request.headers_mut().clone_from(&self.headers);
         let response = self.client.request(request).await.map_err(|error| Cause::of(&error, error.is_connect()))?;
         check(&response)?;
         let content_type = response.headers().get(CONTENT_TYPE).cloned();
-        let body = body(response.into_body(), self.expected).await?;
+        let body = body(response.into_body(), self.expected, limit).await?;
         self.expected = body.len();
         Ok(Answer { content_type, body })
     }
@@ -133,19 +131,19 @@ fn check(response: &Response<Incoming>) -> Result<(), Cause> {
 }
 
 /// Reads the whole body. A kube-apiserver does not declare the length of a list; then `expected` is a guess at it.
-async fn body(mut incoming: Incoming, expected: usize) -> Result<Bytes, Cause> {
+async fn body(mut incoming: Incoming, expected: usize, limit: usize) -> Result<Bytes, Cause> {
     let declared = incoming.size_hint().exact();
-    if declared.is_some_and(|length| length > MAX_BODY as u64) {
-        return Err(Cause::TooLarge(MAX_BODY));
+    if declared.is_some_and(|length| length > limit as u64) {
+        return Err(Cause::TooLarge(limit));
     }
     // A sixteenth more than last time, since names and numbers do not stay equally long.
     let length = declared.map_or(expected + expected / 16, |length| usize::try_from(length).unwrap_or_default());
-    let mut body = BytesMut::with_capacity(length.min(MAX_BODY));
+    let mut body = BytesMut::with_capacity(length.min(limit));
     while let Some(frame) = incoming.frame().await {
         // Trailers say nothing here.
         let Ok(chunk) = frame.map_err(|error| Cause::of(&error, false))?.into_data() else { continue };
-        if body.len() + chunk.len() > MAX_BODY {
-            return Err(Cause::TooLarge(MAX_BODY));
+        if body.len() + chunk.len() > limit {
+            return Err(Cause::TooLarge(limit));
         }
         body.extend_from_slice(&chunk);
     }

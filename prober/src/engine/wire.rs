@@ -8,10 +8,12 @@ use serde::Deserialize;
 
 pub use self::protobuf::Broken;
 use crate::core::lease::LeaseList;
-use crate::core::verdict::NodeRecord;
+use crate::core::verdict::{NodeCondition, NodeRecord};
 
-/// The most items that are read from one page: twenty times as many nodes as Kubernetes supports in a cluster.
+/// The most items that are read from the pages of a list: twenty times as many nodes as Kubernetes supports in a cluster.
 const MAX_ITEMS: usize = 100_000;
+/// The most that is kept of the pages of a list of nodes, in bytes. Of an honest node 300 are kept, of 5,000 nodes 1.5 MB.
+const MAX_KEPT: usize = 32 << 20;
 
 /// Why an answer is not the complete list it should be.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +41,9 @@ pub enum DecodeError {
     /// More items than any honest list has, so that a small body cannot become a large table.
     #[error("the list has more than {MAX_ITEMS} items")]
     TooManyItems,
+    /// The items of the list hold more than honest ones.
+    #[error("the items of the list hold more than {MAX_KEPT} bytes that matter")]
+    TooMuch,
     /// No list of an API server is without a resourceVersion.
     #[error("the list has no resourceVersion")]
     NoResourceVersion,
@@ -53,7 +58,7 @@ pub type Next = Option<String>;
 /// Adds a page of leases to those of earlier pages.
 ///
 /// # Errors
-/// When the body is anything but a complete LeaseList. The leases may then be added in part.
+/// When the body is anything but a complete LeaseList, or the list is too long with it. The leases may then be added in part.
 pub fn leases(content_type: &str, body: &[u8], leases: &mut LeaseList) -> Result<Next, DecodeError> {
     const KIND: &str = "LeaseList";
     match Format::of(content_type)? {
@@ -66,7 +71,7 @@ pub fn leases(content_type: &str, body: &[u8], leases: &mut LeaseList) -> Result
 /// Adds a page of nodes to those of earlier pages.
 ///
 /// # Errors
-/// When the body is anything but a complete NodeList page. The nodes may then be added in part.
+/// When the body is anything but a complete NodeList page, or the list is too long with it. The nodes may then be added in part.
 pub fn nodes(content_type: &str, body: &[u8], nodes: &mut Vec<NodeRecord>) -> Result<Next, DecodeError> {
     const KIND: &str = "NodeList";
     match Format::of(content_type)? {
@@ -110,6 +115,34 @@ impl ListMeta {
         }
         Ok(Some(self.next).filter(|token| !token.is_empty()))
     }
+}
+
+/// How much more may be kept of a list of nodes.
+struct Room(usize);
+
+impl Room {
+    /// What is left by the earlier pages.
+    fn beside(nodes: &[NodeRecord]) -> Self {
+        Self(MAX_KEPT.saturating_sub(nodes.iter().map(size).sum()))
+    }
+
+    fn take(&mut self, node: &NodeRecord) -> Result<(), DecodeError> {
+        self.0 = self.0.checked_sub(size(node)).ok_or(DecodeError::TooMuch)?;
+        Ok(())
+    }
+}
+
+/// What a node takes in memory: the record and its texts.
+fn size(node: &NodeRecord) -> usize {
+    let NodeRecord { name, pool, not_managed_by_mcm: _, conditions } = node;
+    let of = |NodeCondition { kind, status, reason }: &NodeCondition| kind.len() + status.len() + reason.len();
+    let conditions: usize = conditions.iter().map(|condition| size_of::<NodeCondition>() + of(condition)).sum();
+    size_of::<NodeRecord>() + name.len() + pool.as_ref().map_or(0, String::len) + conditions
+}
+
+/// Says whether a list that has `known` items may have `count` more.
+fn check_count(known: usize, count: usize) -> Result<(), DecodeError> {
+    if known + count > MAX_ITEMS { Err(DecodeError::TooManyItems) } else { Ok(()) }
 }
 
 fn check_kind(expected: &'static str, found: &str) -> Result<(), DecodeError> {

@@ -4,12 +4,14 @@
 //! them together with the annotations (D-29). Any other kind is scaled by its scale subresource, which the API server's
 //! discovery must know.
 
+mod scale;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use backon::{BackoffBuilder, ExponentialBuilder, Retryable};
-use common::view::{Key, Prune, View};
+use backon::{BackoffBuilder, ExponentialBuilder};
+use common::view::{Key, View};
 use kube::api::DynamicObject;
 use kube::core::GroupVersionKind;
 use kube::discovery::{ApiResource, Scope, pinned_kind};
@@ -19,16 +21,13 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use self::scale::{Reading, Scales};
 use crate::config::ResourceRef;
 use crate::core::memory::{Marks, Observed, Sighting};
 use crate::seed::reach::Reach;
 
 /// How often a kind that does not exist is looked for again: a CRD may be installed at any time.
 const MAX_KIND_WAIT: Duration = Duration::from_secs(60);
-/// Reading a scale: the limit of a try, the tries, the wait after the first.
-const SCALE_TIMEOUT: Duration = Duration::from_secs(5);
-const SCALE_TRIES: usize = 4;
-const SCALE_WAIT: Duration = Duration::from_millis(200);
 
 /// One configured dependent, in all shoots.
 pub struct DependentView {
@@ -41,8 +40,23 @@ pub struct DependentView {
     ended: CancellationToken,
 }
 
-/// What is known of one object; none when its replicas could not be read.
-type State = Option<Arc<Observed>>;
+/// What is known of one object.
+enum State {
+    /// All, since its replicas are in its spec.
+    Whole(Arc<Observed>),
+    /// Its replicas are read by its scale.
+    ByScale(Reading),
+}
+
+impl State {
+    /// How it is; none while its replicas cannot be read.
+    fn observed(&self) -> Option<Arc<Observed>> {
+        match self {
+            Self::Whole(observed) => Some(Arc::clone(observed)),
+            Self::ByScale(reading) => reading.observed(),
+        }
+    }
+}
 
 /// How a kind is addressed and scaled.
 #[derive(Clone, Debug)]
@@ -109,11 +123,8 @@ impl DependentView {
         if !self.view.is_known() {
             return Err(Unavailable::Unknown);
         }
-        match self.view.get(namespace, &self.resource.name).as_deref() {
-            None => Ok(None),
-            Some(Some(observed)) => Ok(Some(Arc::clone(observed))),
-            Some(None) => Err(Unavailable::Unknown),
-        }
+        let state = self.view.get(namespace, &self.resource.name);
+        state.map(|state| state.observed().ok_or(Unavailable::Unknown)).transpose()
     }
 
     /// Whether nothing can be said of it although its kind may exist.
@@ -149,13 +160,18 @@ impl DependentView {
 
     /// The namespaces in which it carries the meltdown marker.
     pub fn held_down(&self) -> Vec<String> {
-        let marked = |state: &State| state.as_ref().is_some_and(|observed| observed.marks.held_down);
+        let marked = |state: &State| state.observed().is_some_and(|observed| observed.marks.held_down);
         self.view.all().into_iter().filter(|(_, state)| marked(state)).map(|(key, _)| key.namespace).collect()
     }
 
-    /// Waits until the view was filled once.
+    /// Waits until the view was filled once, and each scale was asked for once.
     pub async fn filled(&self) {
         self.view.live().await;
+        for (_, state) in self.view.all() {
+            if let State::ByScale(reading) = &*state {
+                reading.tried().await;
+            }
+        }
     }
 
     /// Keeps the view up to date until cancelled or ended. What may have changed goes to `changes`.
@@ -185,9 +201,22 @@ impl DependentView {
         let named = watcher::Config::default().fields(&format!("metadata.name={}", self.resource.name));
         let view = Arc::clone(&self.view);
         if kind.replicas_in_spec {
-            view.run(api, named, move |object| Some(Some(Arc::new(kind.observe(&object, None)))), Some(changes), cancelled).await;
+            view.run(
+                api,
+                named,
+                move |object| Some(State::Whole(Arc::new(kind.observe(&object, None)))),
+                Some(changes),
+                cancelled,
+            )
+            .await;
         } else {
-            view.run(api, named, ByScale { client, kind }, Some(changes), cancelled).await;
+            let mut scales = Scales::new(client, kind, changes.clone());
+            let before = Arc::clone(&view);
+            let prune = move |object: DynamicObject| {
+                let before = before.get(&object.namespace().unwrap_or_default(), &object.name_any());
+                Some(State::ByScale(scales.read(object, before.and_then(|before| before.observed()))))
+            };
+            view.run(api, named, prune, Some(changes), cancelled).await;
         }
     }
 
@@ -218,39 +247,6 @@ impl DependentView {
                 }
             }
             tokio::time::sleep(waits.next().unwrap_or(MAX_KIND_WAIT)).await;
-        }
-    }
-}
-
-/// Reads the replicas by the scale subresource whenever the object changed.
-struct ByScale {
-    client: Client,
-    kind: Kind,
-}
-
-impl ByScale {
-    /// The replicas of one object; none when it is gone.
-    async fn replicas(&self, namespace: &str, name: &str) -> Result<Option<i32>, String> {
-        let api = self.kind.api(&self.client, namespace);
-        match tokio::time::timeout(SCALE_TIMEOUT, api.get_scale(name)).await {
-            Ok(Ok(scale)) => Ok(Some(scale.spec.and_then(|spec| spec.replicas).unwrap_or(0))),
-            Ok(Err(kube::Error::Api(status))) if status.code == 404 => Ok(None),
-            Ok(Err(error)) => Err(error.to_string()),
-            Err(elapsed) => Err(elapsed.to_string()),
-        }
-    }
-}
-
-impl Prune<DynamicObject, State> for ByScale {
-    async fn prune(&mut self, object: DynamicObject) -> Option<State> {
-        let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
-        let waits = ExponentialBuilder::default().with_min_delay(SCALE_WAIT).with_max_times(SCALE_TRIES - 1).with_jitter();
-        match (|| self.replicas(&namespace, &name)).retry(waits).await {
-            Ok(replicas) => Some(Some(Arc::new(self.kind.observe(&object, Some(replicas?))))),
-            Err(error) => {
-                tracing::warn!(namespace, name, error, "scale cannot be read, the resource is unknown until it changes");
-                Some(None)
-            }
         }
     }
 }

@@ -1,8 +1,11 @@
 //! Nodes come page by page from one snapshot.
 
-use memory_api::{Fault, When};
+use std::time::Duration;
 
-use super::shoot::{NODES, Shoot, words};
+use memory_api::{Fault, When};
+use serde_json::{Value, json};
+
+use super::shoot::{LEASES, NODES, Shoot, words};
 
 /// The queries of the requests for nodes.
 fn pages(shoot: &Shoot) -> Vec<String> {
@@ -75,4 +78,58 @@ async fn a_list_that_breaks_off_between_the_pages_is_no_list() {
     shoot.api.faults().add(second, Fault::status(500));
     let error = shoot.nodes().await.expect_err("a partial list");
     assert_eq!(words(&error), ("nodes", "server"));
+}
+
+/// A page that is as long as wanted by the blanks behind it.
+fn page(kind: &str, items: &[Value], next: &str, length: usize) -> Fault {
+    let list = json!({"kind": kind, "apiVersion": "v1", "metadata": {"resourceVersion": "7", "continue": next}, "items": items});
+    let mut body = list.to_string().into_bytes();
+    body.resize(body.len().max(length), b' ');
+    Fault::Answer { code: 200, headers: vec![("content-type".to_owned(), "application/json".to_owned())], body: body.into() }
+}
+
+fn continued(path: &'static str, is_continued: bool) -> When {
+    When::matches(move |record| record.path == path && record.query.contains("continue=") == is_continued)
+}
+
+#[tokio::test]
+async fn pages_without_an_end_are_given_up_by_what_all_of_them_hold() {
+    // Fault 80: each page is within bounds.
+    const MIB: usize = 1 << 20;
+    for (kind, path, items, length, pages) in [
+        ("LeaseList", LEASES, vec![], 10 * MIB, 4),
+        ("LeaseList", LEASES, vec![json!({}); 40_000], 0, 3),
+        ("NodeList", NODES, vec![json!({}); 40_000], 0, 3),
+        ("NodeList", NODES, vec![json!({"metadata": {"name": "x".repeat(MIB)}}); 12], 0, 3),
+    ] {
+        let mut shoot = Shoot::start().await;
+        // Large bodies take their time in a debug build.
+        shoot.timeout = Duration::from_secs(60);
+        shoot.api.faults().add(When::request("GET", path), page(kind, &items, "more", length));
+        let error = shoot.nodes().await.expect_err("no complete answer");
+        assert_eq!(error.cause.category(), "too_large", "{error}");
+        assert_eq!(shoot.asked().iter().filter(|asked| *asked == path).count(), pages, "{kind} of {} items", items.len());
+    }
+}
+
+#[tokio::test]
+async fn pages_of_nodes_may_hold_more_together_than_one_answer_may() {
+    let mut shoot = Shoot::start().await;
+    shoot.timeout = Duration::from_secs(60);
+    let nodes = |next| page("NodeList", &[json!({"metadata": {"name": "n"}})], next, 20 << 20);
+    shoot.api.faults().add(continued(NODES, false), nodes("more"));
+    shoot.api.faults().add(continued(NODES, true), nodes(""));
+    assert_eq!(shoot.nodes().await.expect("a complete answer").items.len(), 2);
+}
+
+#[tokio::test]
+async fn a_list_that_begins_again_has_all_its_room_again() {
+    let mut shoot = Shoot::start().await;
+    shoot.timeout = Duration::from_secs(60);
+    let leases = |next| page("LeaseList", &[], next, 15 << 20);
+    shoot.api.faults().add(continued(LEASES, true).once(), Fault::status(410));
+    shoot.api.faults().add(continued(LEASES, false), leases("more"));
+    shoot.api.faults().add(continued(LEASES, true), leases(""));
+    shoot.leases().await.expect("a complete answer");
+    assert_eq!(shoot.asked().iter().filter(|asked| *asked == LEASES).count(), 4);
 }

@@ -1,16 +1,15 @@
 //! Kubernetes' JSON, for a server that does not speak protobuf. Texts are borrowed from the body.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::fmt;
 use std::marker::PhantomData;
 
 use chrono::{DateTime, Utc};
-use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
 
-use super::{DecodeError, ListMeta, MAX_ITEMS, check_kind, room_for_names};
+use super::{DecodeError, ListMeta, MAX_ITEMS, Room, check_count, check_kind, room_for_names};
 use crate::core::lease::{LeaseList, LeaseRecord};
 use crate::core::verdict::{NodeCondition, NodeRecord};
 use crate::gardener::object::Object;
@@ -40,6 +39,7 @@ impl From<serde_json::Error> for Broken {
 /// Reads a LeaseList.
 pub fn leases(expected: &'static str, body: &[u8], leases: &mut LeaseList) -> Result<ListMeta, DecodeError> {
     let (metadata, items) = list::<Lease<'_>>(expected, body)?;
+    check_count(leases.len(), items.len())?;
     let first = items.first().map_or("", |Object(lease)| lease.name());
     leases.reserve(items.len(), room_for_names(items.len(), first, body));
     leases.extend(items.iter().map(|Object(lease)| {
@@ -52,17 +52,15 @@ pub fn leases(expected: &'static str, body: &[u8], leases: &mut LeaseList) -> Re
 /// Reads a NodeList.
 pub fn nodes(expected: &'static str, body: &[u8], nodes: &mut Vec<NodeRecord>) -> Result<ListMeta, DecodeError> {
     let (metadata, items) = list::<Node<'_>>(expected, body)?;
-    nodes.extend(items.into_iter().map(|Object(node)| {
-        let Object(ObjectMeta { name, labels, annotations }) = node.metadata.unwrap_or_default();
-        let mut record = NodeRecord { name: name.into_owned(), ..NodeRecord::default() };
-        labels.iter().for_each(|(key, value)| record.note_label(key, value));
-        annotations.keys().for_each(|key| record.note_annotation(key));
+    check_count(nodes.len(), items.len())?;
+    let mut room = Room::beside(nodes);
+    for Object(node) in items {
+        let Object(ObjectMeta { name, labels: pool, annotations: not_managed_by_mcm }) = node.metadata.unwrap_or_default();
         let Object(NodeStatus { conditions }) = node.status.unwrap_or_default();
-        for Object(Condition { kind, status, reason }) in &conditions {
-            record.note_condition(NodeCondition { kind, status, reason });
-        }
-        record
-    }));
+        let node = NodeRecord { name: name.into_owned(), pool, not_managed_by_mcm, conditions };
+        room.take(&node)?;
+        nodes.push(node);
+    }
     Ok(metadata)
 }
 
@@ -70,7 +68,7 @@ fn list<'a, T: Deserialize<'a>>(expected: &'static str, body: &'a [u8]) -> Resul
     let Object(List { kind, metadata: Object(metadata), items }) = serde_json::from_slice(body).map_err(Broken::from)?;
     check_kind(expected, &kind)?;
     let Items(items) = items.unwrap_or_default();
-    if items.len() > MAX_ITEMS { Err(DecodeError::TooManyItems) } else { Ok((metadata, items)) }
+    Ok((metadata, items))
 }
 
 #[derive(Deserialize)]
@@ -157,8 +155,7 @@ struct LeaseSpec {
 struct Node<'a> {
     #[serde(borrow)]
     metadata: Option<Object<ObjectMeta<'a>>>,
-    #[serde(borrow)]
-    status: Option<Object<NodeStatus<'a>>>,
+    status: Option<Object<NodeStatus>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -166,15 +163,17 @@ struct Node<'a> {
 struct ObjectMeta<'a> {
     #[serde(borrow)]
     name: Cow<'a, str>,
-    labels: HashMap<String, String>,
-    annotations: HashMap<String, String>,
+    #[serde(deserialize_with = "pool")]
+    labels: Option<String>,
+    #[serde(deserialize_with = "not_managed_by_mcm")]
+    annotations: bool,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct NodeStatus<'a> {
-    #[serde(borrow)]
-    conditions: Vec<Object<Condition<'a>>>,
+struct NodeStatus {
+    #[serde(deserialize_with = "conditions")]
+    conditions: Vec<NodeCondition>,
 }
 
 #[derive(Default, Deserialize)]
@@ -186,4 +185,53 @@ struct Condition<'a> {
     status: Cow<'a, str>,
     #[serde(borrow)]
     reason: Cow<'a, str>,
+}
+
+/// Notes what matters of a node entry by entry, and keeps nothing of the others: there may be any number of them.
+struct Noting<F>(NodeRecord, F);
+
+fn pool<'de, D: Deserializer<'de>>(labels: D) -> Result<Option<String>, D::Error> {
+    Ok(labels.deserialize_map(Noting(NodeRecord::default(), NodeRecord::note_label))?.pool)
+}
+
+fn not_managed_by_mcm<'de, D: Deserializer<'de>>(annotations: D) -> Result<bool, D::Error> {
+    let note = |node: &mut NodeRecord, key: &str, _: &str| node.note_annotation(key);
+    Ok(annotations.deserialize_map(Noting(NodeRecord::default(), note))?.not_managed_by_mcm)
+}
+
+fn conditions<'de, D: Deserializer<'de>>(conditions: D) -> Result<Vec<NodeCondition>, D::Error> {
+    Ok(conditions.deserialize_seq(NotingConditions)?.conditions)
+}
+
+impl<'de, F: FnMut(&mut NodeRecord, &str, &str)> Visitor<'de> for Noting<F> {
+    type Value = NodeRecord;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map of texts")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<NodeRecord, A::Error> {
+        while let Some((key, value)) = map.next_entry::<String, String>()? {
+            (self.1)(&mut self.0, &key, &value);
+        }
+        Ok(self.0)
+    }
+}
+
+struct NotingConditions;
+
+impl<'de> Visitor<'de> for NotingConditions {
+    type Value = NodeRecord;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of objects")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<NodeRecord, A::Error> {
+        let mut node = NodeRecord::default();
+        while let Some(Object(Condition { kind, status, reason })) = sequence.next_element::<Object<Condition<'de>>>()? {
+            node.note_condition(NodeCondition { kind: &kind, status: &status, reason: &reason });
+        }
+        Ok(node)
+    }
 }

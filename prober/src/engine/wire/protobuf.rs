@@ -6,7 +6,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{DecodeError, ListMeta, MAX_ITEMS};
+use super::{DecodeError, ListMeta, Room};
 use crate::core::lease::{LeaseList, LeaseRecord};
 use crate::core::verdict::{NodeCondition, NodeRecord};
 
@@ -58,6 +58,7 @@ pub fn open<'a>(expected: &'static str, body: &'a [u8]) -> Result<&'a [u8], Deco
 pub fn leases(list: &[u8], leases: &mut LeaseList) -> Result<ListMeta, DecodeError> {
     let mut metadata = ListMeta::default();
     let count = count_items(list)?;
+    super::check_count(leases.len(), count)?;
     let mut reserved = false;
     for field in Fields(list) {
         match field? {
@@ -79,11 +80,18 @@ pub fn leases(list: &[u8], leases: &mut LeaseList) -> Result<ListMeta, DecodeErr
 /// Reads a NodeList.
 pub fn nodes(list: &[u8], nodes: &mut Vec<NodeRecord>) -> Result<ListMeta, DecodeError> {
     let mut metadata = ListMeta::default();
-    nodes.reserve(count_items(list)?);
+    let count = count_items(list)?;
+    super::check_count(nodes.len(), count)?;
+    nodes.reserve(count);
+    let mut room = Room::beside(nodes);
     for field in Fields(list) {
         match field? {
             (1, value) => list_meta(value, &mut metadata)?,
-            (2, value) => nodes.push(node(value)?),
+            (2, value) => {
+                let node = node(value)?;
+                room.take(&node)?;
+                nodes.push(node);
+            }
             _ => {}
         }
     }
@@ -91,12 +99,12 @@ pub fn nodes(list: &[u8], nodes: &mut Vec<NodeRecord>) -> Result<ListMeta, Decod
 }
 
 /// How many items a list has.
-fn count_items(list: &[u8]) -> Result<usize, DecodeError> {
+fn count_items(list: &[u8]) -> Result<usize, Broken> {
     let mut count = 0;
     for field in Fields(list) {
         count += usize::from(field?.0 == 2);
     }
-    if count > MAX_ITEMS { Err(DecodeError::TooManyItems) } else { Ok(count) }
+    Ok(count)
 }
 
 fn list_meta(value: Value<'_>, metadata: &mut ListMeta) -> Result<(), Broken> {

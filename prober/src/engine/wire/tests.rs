@@ -2,7 +2,7 @@ use chrono::{DateTime, TimeZone, Utc};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::core::lease::LeaseRecord;
+use crate::core::lease::{LeaseRecord, LeaseUid};
 use crate::core::verdict::NodeCondition;
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
@@ -403,6 +403,86 @@ fn a_list_of_more_items_than_any_cluster_has_is_refused_before_it_grows() {
     assert!(matches!(from_json(&json(100_001)), Err(DecodeError::TooManyItems)));
     let nodes = |count| nodes(PROTOBUF, envelope("NodeList", &list(count)));
     assert!(matches!(nodes(100_001), Err(DecodeError::TooManyItems)));
+}
+
+#[test]
+fn the_items_of_all_pages_count_together() {
+    let items = |count: usize| [list_meta("7", "more"), message(2, &[]).repeat(count)];
+    let in_json = |kind: &str, count: usize| {
+        let mut list = lease_list(Value::Array(vec![json!({}); count]));
+        list["kind"] = json!(kind);
+        list.to_string().into_bytes()
+    };
+    for (content_type, page) in [(PROTOBUF, envelope("LeaseList", &items(50_000))), (JSON, in_json("LeaseList", 50_000))] {
+        let mut list = LeaseList::default();
+        for _ in 0..2 {
+            super::leases(content_type, &page, &mut list).expect("a page");
+        }
+        assert!(matches!(super::leases(content_type, &page, &mut list), Err(DecodeError::TooManyItems)), "{content_type}");
+        assert_eq!(list.len(), 100_000, "refused before the list grows");
+    }
+    for (content_type, page) in [(PROTOBUF, envelope("NodeList", &items(50_000))), (JSON, in_json("NodeList", 50_000))] {
+        let mut list = Vec::new();
+        for _ in 0..2 {
+            super::nodes(content_type, &page, &mut list).expect("a page");
+        }
+        assert!(matches!(super::nodes(content_type, &page, &mut list), Err(DecodeError::TooManyItems)), "{content_type}");
+    }
+}
+
+#[test]
+fn what_is_kept_of_the_nodes_of_all_pages_is_bounded() {
+    let name = "x".repeat(1 << 20);
+    let protobuf = envelope("NodeList", &[list_meta("7", "more"), message(2, &[message(1, &[text(1, &name)])]).repeat(15)]);
+    let list = json!({"kind": "NodeList", "metadata": {"resourceVersion": "7", "continue": "more"},
+        "items": vec![json!({"metadata": {"name": name}}); 15]});
+    for (content_type, page) in [(PROTOBUF, protobuf), (JSON, list.to_string().into_bytes())] {
+        let mut list = Vec::new();
+        for _ in 0..2 {
+            super::nodes(content_type, &page, &mut list).expect("a page");
+        }
+        assert!(matches!(super::nodes(content_type, &page, &mut list), Err(DecodeError::TooMuch)), "{content_type}");
+        assert!(list.len() < 32, "{} names of 1 MiB", list.len());
+    }
+}
+
+#[test]
+fn of_any_number_of_conditions_as_many_are_kept_as_an_honest_node_has() {
+    let long = "x".repeat(2000);
+    let conditions: Vec<[&str; 3]> =
+        std::iter::repeat_n([["A", "True", &long], ["B", "False", ""], ["C", "True", "R"]], 1000).flatten().collect();
+    let protobuf: Vec<u8> = conditions
+        .iter()
+        .flat_map(|[kind, status, reason]| message(4, &[text(1, kind), text(2, status), text(5, reason)]))
+        .collect();
+    let protobuf = envelope("NodeList", &[list_meta("7", ""), message(2, &[message(3, &[protobuf])])]);
+    let in_json: Vec<Value> =
+        conditions.iter().map(|[kind, status, reason]| json!({"type": kind, "status": status, "reason": reason})).collect();
+    let in_json =
+        json!({"kind": "NodeList", "metadata": {"resourceVersion": "7"}, "items": [{"status": {"conditions": in_json}}]});
+    for (content_type, page) in [(PROTOBUF, protobuf), (JSON, in_json.to_string().into_bytes())] {
+        let page = nodes(content_type, page).expect("a page");
+        let kept: Vec<_> = page.items[0].conditions.iter().map(|condition| condition.kind.as_str()).collect();
+        assert_eq!(kept, ["C"; 64], "{content_type}");
+    }
+}
+
+#[test]
+fn a_lease_that_was_made_again_is_told_from_the_one_before_it() {
+    let in_protobuf = |uid: &str| {
+        let lease = message(2, &[message(1, &[text(1, "a"), text(5, uid)])]);
+        (PROTOBUF, envelope("LeaseList", &[list_meta("7", ""), lease]))
+    };
+    let in_json = |uid: &str| (JSON, lease_list(json!([{"metadata": {"name": "a", "uid": uid}}])).to_string().into_bytes());
+    let uid = |(content_type, body): (&str, Vec<u8>)| {
+        let mut list = LeaseList::default();
+        super::leases(content_type, &body, &mut list).expect("a page");
+        list.iter().next().expect("a lease").uid
+    };
+    assert_eq!(uid(in_protobuf("first")), LeaseUid::from("first"));
+    assert_eq!(uid(in_json("first")), LeaseUid::from("first"), "whichever form it came in");
+    assert_ne!(uid(in_protobuf("first")), uid(in_protobuf("second")));
+    assert_ne!(uid(in_json("first")), uid(in_json("second")));
 }
 
 #[test]

@@ -1,0 +1,142 @@
+//! Reads replicas by the scale subresource: whenever an object has changed, beside the watch, so that none waits for another.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use backon::{BackoffBuilder, ExponentialBuilder};
+use common::view::{Key, key_of};
+use kube::Client;
+use kube::api::DynamicObject;
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::task::JoinSet;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::Kind;
+use crate::core::memory::Observed;
+
+/// The limit of a try, and the waits after the first ones.
+const TIMEOUT: Duration = Duration::from_secs(5);
+const FIRST_WAIT: Duration = Duration::from_millis(200);
+const MAX_WAIT: Duration = Duration::from_secs(5);
+/// So many scales of a kind are read at once: a list may bring hundreds of objects.
+const AT_ONCE: usize = 16;
+
+/// Reads the scales of one kind. What is under way ends when this is dropped.
+pub struct Scales {
+    client: Client,
+    kind: Kind,
+    changes: mpsc::Sender<Key>,
+    permits: Arc<Semaphore>,
+    tasks: JoinSet<Option<()>>,
+}
+
+/// The state of an object whose scale is read until that succeeds. Dropped when the object changes or goes, which ends the reading.
+pub struct Reading {
+    latest: watch::Receiver<Latest>,
+    _reading: DropGuard,
+}
+
+#[derive(Default)]
+struct Latest {
+    observed: Option<Arc<Observed>>,
+    /// Whether the scale was asked for.
+    tried: bool,
+}
+
+impl Reading {
+    /// How the object is; none if its scale could not be read yet.
+    pub fn observed(&self) -> Option<Arc<Observed>> {
+        self.latest.borrow().observed.clone()
+    }
+
+    /// Waits until its scale was asked for.
+    pub async fn tried(&self) {
+        // Fails only when nobody reads it any more.
+        let _ = self.latest.clone().wait_for(|latest| latest.tried).await;
+    }
+}
+
+impl Scales {
+    /// Nothing is read yet. What was read is told to `changes`.
+    pub fn new(client: Client, kind: Kind, changes: mpsc::Sender<Key>) -> Self {
+        Self { client, kind, changes, permits: Arc::new(Semaphore::new(AT_ONCE)), tasks: JoinSet::new() }
+    }
+
+    /// Begins to read the scale of an object that was as `before`; that holds until the first answer.
+    pub fn read(&mut self, object: DynamicObject, before: Option<Arc<Observed>>) -> Reading {
+        while let Some(ended) = self.tasks.try_join_next() {
+            if let Err(error) = ended
+                && let Ok(panic) = error.try_into_panic()
+            {
+                std::panic::resume_unwind(panic);
+            }
+        }
+        let same = |before: &Arc<Observed>| object.metadata.uid.as_ref() == Some(&before.uid);
+        let (sender, latest) = watch::channel(Latest { observed: before.filter(same), tried: false });
+        let reading = CancellationToken::new();
+        let one = One {
+            client: self.client.clone(),
+            kind: self.kind.clone(),
+            changes: self.changes.clone(),
+            permits: Arc::clone(&self.permits),
+            object,
+        };
+        self.tasks.spawn(reading.clone().run_until_cancelled_owned(one.read(sender)));
+        Reading { latest, _reading: reading.drop_guard() }
+    }
+}
+
+/// One object whose scale is read.
+struct One {
+    client: Client,
+    kind: Kind,
+    changes: mpsc::Sender<Key>,
+    permits: Arc<Semaphore>,
+    object: DynamicObject,
+}
+
+impl One {
+    async fn read(self, latest: watch::Sender<Latest>) {
+        let key = key_of(&self.object);
+        let waits = ExponentialBuilder::default().with_min_delay(FIRST_WAIT).with_max_delay(MAX_WAIT);
+        let mut waits = waits.with_jitter().without_max_times().build();
+        loop {
+            let answer = self.replicas(&key).await;
+            let first = !latest.borrow().tried;
+            let observed = match answer {
+                Ok(replicas) => Some(Arc::new(self.kind.observe(&self.object, Some(replicas)))),
+                Err(error) => {
+                    if first {
+                        tracing::warn!(
+                            namespace = key.namespace,
+                            name = key.name,
+                            error,
+                            "scale cannot be read, the resource is unknown until it can"
+                        );
+                    }
+                    None
+                }
+            };
+            let is_known = observed.is_some();
+            if first || is_known {
+                latest.send_replace(Latest { observed, tried: true });
+                // Fails only when whoever acts on changes has ended.
+                let _ = self.changes.send(key.clone()).await;
+            }
+            if is_known {
+                return;
+            }
+            tokio::time::sleep(waits.next().unwrap_or(MAX_WAIT)).await;
+        }
+    }
+
+    async fn replicas(&self, Key { namespace, name }: &Key) -> Result<i32, String> {
+        let _permit = self.permits.acquire().await.map_err(|closed| closed.to_string())?;
+        let api = self.kind.api(&self.client, namespace);
+        match tokio::time::timeout(TIMEOUT, api.get_scale(name)).await {
+            Ok(Ok(scale)) => Ok(scale.spec.and_then(|spec| spec.replicas).unwrap_or(0)),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(elapsed) => Err(elapsed.to_string()),
+        }
+    }
+}
