@@ -8,8 +8,8 @@ help: ## List the recipes
 
 .PHONY: demo
 demo: ## Show an outage and its rescue, in a minute and a half; needs Rust only
-	cargo build --release --package dependency-watchdog --package demo
-	@target/release/demo target/release/dependency-watchdog
+	cargo build --profile demo --package dependency-watchdog --package demo
+	@target/demo/demo target/demo/dependency-watchdog
 
 .PHONY: build
 build: ## Build the product in release mode into target/dist, its symbols beside it
