@@ -7,7 +7,7 @@ help: ## List the recipes
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: ## Show an outage and its rescue, in a minute and a half; needs Rust only
+demo: ## Show an outage in which the leader dies, and its rescue, in a minute and a half; needs Rust only
 	cargo build --profile demo --package dependency-watchdog --package demo
 	@target/demo/demo target/demo/dependency-watchdog
 
