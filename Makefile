@@ -7,9 +7,9 @@ help: ## List the recipes
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: ## Show an outage and its rescue, in a minute and a half; needs Rust only
-	cargo build --release --package dependency-watchdog --package demo
-	@target/release/demo target/release/dependency-watchdog
+demo: ## Show an outage in which the leader dies, and its rescue, in a minute and a half; needs Rust only
+	cargo build --profile demo --package dependency-watchdog --package demo
+	@target/demo/demo target/demo/dependency-watchdog
 
 .PHONY: build
 build: ## Build the product in release mode into target/dist, its symbols beside it

@@ -1,7 +1,12 @@
 //! The summary: every claim with what was seen, and whether it holds.
 
 use crate::facts::{Facts, Moment};
-use crate::world::{CA, DEPENDENTS, Deployment, GRACE, KCM, MCM, NODES};
+use crate::world::{CA, DEPENDENTS, Deployment, GRACE, KCM, MCM, NEEDED, NODES};
+
+/// How long a replica that does not lead waits for the leader after its verdict, in seconds.
+const PATIENCE: f64 = 1.5;
+/// How far what is noted may be off, in seconds: a step of the story.
+const STEP: f64 = 0.1;
 
 /// One claim about the rescue.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,10 +19,14 @@ pub struct Claim {
 pub fn claims(facts: &Facts) -> Vec<Claim> {
     vec![
         outage(facts),
+        leader_killed(facts),
+        stood_in(facts),
+        told_of_the_leader(facts),
         scaled_down(facts),
         in_time(facts),
         memory(facts),
         nobody_given_up(facts),
+        taken_over(facts),
         scaled_up(facts),
         restored(facts),
         healthy_untouched(facts),
@@ -69,6 +78,77 @@ fn outage(facts: &Facts) -> Claim {
             span(facts.cut, facts.healed),
             facts.first_end.map_or("?".into(), |end| format!("{end:.1}s")),
             facts.last_end.map_or("?".into(), |end| format!("{end:.1}s")),
+        ),
+    )
+}
+
+fn name(of: &Option<String>) -> &str {
+    of.as_deref().unwrap_or("nobody")
+}
+
+fn leader_killed(facts: &Facts) -> Claim {
+    let holds = ordered(&[facts.cut, facts.killed, facts.verdict]) && facts.leader.is_some() && facts.writes_of_leader == 0;
+    claim(
+        holds,
+        format!(
+            "The leader, {}, was killed {} into the outage, {} before {NEEDED} of {NODES} leases were expired, which is the verdict; \
+             it had written to {} Deployments.",
+            name(&facts.leader),
+            span(facts.cut, facts.killed),
+            span(facts.killed, facts.verdict),
+            if facts.writes_of_leader == 0 { "no".to_owned() } else { facts.writes_of_leader.to_string() },
+        ),
+    )
+}
+
+fn stood_in(facts: &Facts) -> Claim {
+    let first = facts.down.iter().map(|moment| moment.at).min_by(f64::total_cmp);
+    let kcm = at(&facts.down, KCM);
+    let patient = first.zip(facts.verdict).is_some_and(|(first, verdict)| first - verdict >= PATIENCE - STEP);
+    let holds = patient
+        && ordered(&[facts.killed, first, facts.first_end])
+        && ordered(&[kcm, facts.first_end])
+        && facts.leader.is_some()
+        && facts.leader_at_rescue == facts.leader
+        && facts.writes_of_other > 0;
+    claim(
+        holds,
+        format!(
+            "{} did not lead (the Lease still named {}). It left the leader {PATIENCE}s, acted {} after the verdict, and took \
+             kube-controller-manager to 0 {} before the first node would have been given up.",
+            name(&facts.other),
+            name(&facts.leader_at_rescue),
+            span(facts.verdict, first),
+            span(kcm, facts.first_end)
+        ),
+    )
+}
+
+fn told_of_the_leader(facts: &Facts) -> Claim {
+    let says = |resource: &str| {
+        let names = |message: &&String| message.contains(&format!("/{resource}: The leader ({}_", name(&facts.leader)));
+        facts.did_not_act.iter().filter(names).count() == 1
+    };
+    let holds = facts.did_not_act.len() == DEPENDENTS.len() && DEPENDENTS.iter().all(|(resource, _)| says(resource));
+    claim(
+        holds,
+        format!(
+            "Events with the reason LeaderDidNotAct name the leader, one for each Deployment: {}, for example \"{}\".",
+            facts.did_not_act.len(),
+            facts.did_not_act.last().map_or("", String::as_str)
+        ),
+    )
+}
+
+fn taken_over(facts: &Facts) -> Claim {
+    let up = facts.up.iter().map(|moment| moment.at).min_by(f64::total_cmp);
+    claim(
+        ordered(&[facts.killed, facts.resting, facts.took_over, up]),
+        format!(
+            "{} became the leader {}, {} after the kill, when the dead leader's Lease had run out: too late to protect, in time to restore.",
+            name(&facts.other),
+            seconds(facts.took_over),
+            span(facts.killed, facts.took_over)
         ),
     )
 }
@@ -180,7 +260,7 @@ fn rights(facts: &Facts) -> Claim {
         facts.refusals == 0,
         format!(
             "With exactly the rights that Gardener grants: {} requests refused. The seed saw {} requests, {} of them writes to \
-             Deployments and {} to the prober's own Lease and Events.",
+             Deployments and {} to the probers' own Lease and Events.",
             facts.refusals, facts.seed_requests, facts.scale_writes, facts.own_writes
         ),
     )
@@ -188,7 +268,7 @@ fn rights(facts: &Facts) -> Claim {
 
 fn ended(facts: &Facts) -> Claim {
     let how = facts.exit_code.map_or_else(|| "it had to be killed".to_owned(), |code| format!("exit code {code}"));
-    claim(facts.exit_code == Some(0), format!("Asked to end, the prober ended in time: {how}."))
+    claim(facts.exit_code == Some(0), format!("Asked to end, {} ended in time: {how}.", name(&facts.other)))
 }
 
 #[cfg(test)]
@@ -203,11 +283,25 @@ mod tests {
         Deployment { name: name.to_owned(), wanted: replicas, ready: replicas, remembered: None, held: false }
     }
 
+    fn did_not_act(resource: &str, leader: &str) -> String {
+        format!(
+            "Deployment shoot--demo--cut-off/{resource}: The leader ({leader}_0a1b) did not act: taken to 0 by a replica that does not lead"
+        )
+    }
+
     fn good() -> Facts {
         Facts {
             cut: Some(12.0),
             first_end: Some(43.0),
             last_end: Some(51.5),
+            leader: Some("prober-a".into()),
+            other: Some("prober-b".into()),
+            killed: Some(33.5),
+            verdict: Some(35.5),
+            leader_at_rescue: Some("prober-a".into()),
+            took_over: Some(47.0),
+            writes_of_other: 6,
+            did_not_act: DEPENDENTS.iter().map(|(name, _)| did_not_act(name, "prober-a")).collect(),
             down: vec![moment(MCM, 37.0), moment(CA, 37.0), moment(KCM, 38.7)],
             remembered: DEPENDENTS.iter().map(|(name, replicas)| ((*name).to_owned(), replicas.to_string())).collect(),
             resting: Some(40.2),
@@ -248,6 +342,15 @@ mod tests {
     #[test]
     fn every_flaw_breaks_its_claim() {
         assert_eq!(broken(|facts| facts.healed = Some(50.0)), 1, "an outage too short to prove anything");
+        assert_eq!(broken(|facts| facts.killed = Some(36.0)), 1, "killed when it should have acted already");
+        assert_eq!(broken(|facts| facts.writes_of_leader = 1), 1, "the leader had acted");
+        assert_eq!(broken(|facts| facts.verdict = Some(36.5)), 1, "it did not wait for the leader");
+        assert_eq!(broken(|facts| facts.leader_at_rescue = Some("prober-b".into())), 1, "the other one led already");
+        assert_eq!(broken(|facts| facts.writes_of_other = 0), 1, "somebody else wrote");
+        assert_eq!(broken(|facts| facts.did_not_act.clear()), 1, "no Event");
+        assert_eq!(broken(|facts| facts.did_not_act[0] = did_not_act(KCM, "prober-b")), 1, "an Event that names another");
+        assert_eq!(broken(|facts| facts.took_over = None), 1, "nobody leads any more");
+        assert_eq!(broken(|facts| facts.took_over = Some(39.0)), 1, "a new leader in time proves nothing");
         assert_eq!(broken(|facts| facts.down[1].at = 39.0), 1, "scaled down in the wrong order");
         assert_eq!(broken(|facts| facts.down.push(moment(KCM, 60.0))), 1, "scaled down twice");
         assert_eq!(broken(|facts| facts.resting = Some(43.5)), 1, "too late");

@@ -1,4 +1,4 @@
-//! The real binary, as a process with Gardener's own arguments.
+//! The real binary: two replicas of the prober, as processes with Gardener's own arguments.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -10,6 +10,8 @@ use anyhow::{Context, Result};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::process::{Child, Command};
+
+use crate::world::{REPLICAS, World};
 
 /// Gardener's configuration of the prober (rule 87), but for three durations that are shortened to fit into two minutes.
 const CONFIG: &str = "\
@@ -41,17 +43,61 @@ const GRACE: Duration = Duration::from_secs(5);
 const TAIL_BYTES: u64 = 64 * 1024;
 const TAIL_LINES: usize = 25;
 
-/// The running prober.
-pub struct Prober {
+/// The replicas of the prober.
+pub struct Probers(Vec<Prober>);
+
+impl Probers {
+    /// Starts all at once; whoever creates the Lease first leads. Configuration, kubeconfigs and logs are files in `folder`.
+    pub fn start(binary: &Path, folder: &Path, world: &World) -> Result<Self> {
+        let start = |name| Prober::start(binary, folder, name, &world.seed.kubeconfig(name));
+        Ok(Self(REPLICAS.into_iter().map(start).collect::<Result<_>>()?))
+    }
+
+    /// Kills one as the kernel does when memory is short: it gets no chance to give up the Lease.
+    pub fn kill(&mut self, name: &str) -> Result<()> {
+        let prober = self.0.iter_mut().find(|prober| prober.name == name).with_context(|| format!("there is no {name}"))?;
+        prober.child.start_kill().with_context(|| format!("cannot kill {name}"))?;
+        prober.killed = true;
+        Ok(())
+    }
+
+    /// One that has ended, which it should not by itself.
+    pub fn ended(&mut self) -> Result<Option<(&'static str, ExitStatus)>> {
+        for prober in self.0.iter_mut().filter(|prober| !prober.killed) {
+            if let Some(status) = prober.child.try_wait()? {
+                return Ok(Some((prober.name, status)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Ends all that still run. Returns each one's name and how it ended: `None` if it had to be killed for this.
+    pub async fn end(&mut self) -> Result<Vec<(&'static str, Option<ExitStatus>)>> {
+        let mut endings = Vec::new();
+        for prober in &mut self.0 {
+            endings.push((prober.name, prober.end().await?));
+        }
+        Ok(endings)
+    }
+
+    /// The last lines of each log, under its path.
+    pub fn tails(&self) -> Vec<(String, Vec<String>)> {
+        self.0.iter().map(|prober| (prober.log.display().to_string(), prober.tail())).collect()
+    }
+}
+
+/// One running prober.
+struct Prober {
+    name: &'static str,
     child: Child,
     log: PathBuf,
+    killed: bool,
 }
 
 impl Prober {
-    /// Starts it against a seed; configuration, kubeconfig and log are files in `folder`.
-    pub fn start(binary: &Path, folder: &Path, kubeconfig: &str) -> Result<Self> {
-        let (config_file, kubeconfig_file, log) =
-            (folder.join("dep-config.yaml"), folder.join("kubeconfig"), folder.join("prober.log"));
+    fn start(binary: &Path, folder: &Path, name: &'static str, kubeconfig: &str) -> Result<Self> {
+        let file = |end: &str| folder.join(format!("{name}{end}"));
+        let (config_file, kubeconfig_file, log) = (file(".yaml"), file(".kubeconfig"), file(".log"));
         std::fs::write(&config_file, CONFIG)?;
         std::fs::write(&kubeconfig_file, kubeconfig)?;
         let mut command = Command::new(binary);
@@ -60,6 +106,8 @@ impl Prober {
             .arg(format!("--config-file={}", config_file.display()))
             .arg(format!("--kubeconfig={}", kubeconfig_file.display()))
             .args(["--kube-api-qps=20.0", "--kube-api-burst=100", "--zap-log-level=INFO", "--enable-leader-election=true"])
+            // In a pod, the pod's name: by it the replica is called in the Lease.
+            .env("HOSTNAME", name)
             // Only loopback and free ports here, where another prober may be running.
             .args(["--metrics-bind-addr=127.0.0.1:0", "--health-bind-addr=127.0.0.1:0", "--pprof-bind-addr=0"])
             .stdin(Stdio::null())
@@ -72,20 +120,11 @@ impl Prober {
             command.env_remove(name).env_remove(name.to_lowercase());
         }
         let child = command.spawn().with_context(|| format!("cannot start {}", binary.display()))?;
-        Ok(Self { child, log })
+        Ok(Self { name, child, log, killed: false })
     }
 
-    pub fn log(&self) -> &Path {
-        &self.log
-    }
-
-    /// Whether it has ended, which it should not by itself.
-    pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
-        Ok(self.child.try_wait()?)
-    }
-
-    /// Ends it as Kubernetes does. `None` if it had to be killed.
-    pub async fn end(&mut self) -> Result<Option<ExitStatus>> {
+    /// Ends it as Kubernetes does, if it has not ended. `None` if it had to be killed.
+    async fn end(&mut self) -> Result<Option<ExitStatus>> {
         if let Some(status) = self.child.try_wait()? {
             return Ok(Some(status));
         }
@@ -103,7 +142,7 @@ impl Prober {
     }
 
     /// The last lines of its log.
-    pub fn tail(&self) -> Vec<String> {
+    fn tail(&self) -> Vec<String> {
         let read = || -> std::io::Result<Vec<u8>> {
             let mut file = File::open(&self.log)?;
             let length = file.metadata()?.len();

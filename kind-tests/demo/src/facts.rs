@@ -16,6 +16,22 @@ pub struct Facts {
     /// When kube-controller-manager would have given up the first and the last node of the shoot that was cut off.
     pub first_end: Option<f64>,
     pub last_end: Option<f64>,
+    /// The replica that led to begin with, and the other one.
+    pub leader: Option<String>,
+    pub other: Option<String>,
+    /// The leader was killed.
+    pub killed: Option<f64>,
+    /// Enough leases of the shoot that was cut off are expired for the verdict.
+    pub verdict: Option<f64>,
+    /// Whom the Lease named when kube-controller-manager was scaled to 0.
+    pub leader_at_rescue: Option<String>,
+    /// The other replica became the leader.
+    pub took_over: Option<f64>,
+    /// Writes to Deployments by the one that was killed, and by the other one.
+    pub writes_of_leader: usize,
+    pub writes_of_other: usize,
+    /// The Events that say that a leader did not act.
+    pub did_not_act: Vec<String>,
     /// Scaled to 0, in order.
     pub down: Vec<Moment>,
     /// What the annotations said while they were held down.
@@ -38,7 +54,7 @@ pub struct Facts {
     /// Requests to the migrated shoot before the migration, and from one second after it on.
     pub moving_requests_before: usize,
     pub moving_requests_after: usize,
-    /// Writes of the prober in the migrated shoot's namespace.
+    /// Writes of the probers in the migrated shoot's namespace.
     pub moving_writes: usize,
     pub moving_finally: Vec<Deployment>,
     pub healthy_requests: u64,
@@ -50,8 +66,8 @@ pub struct Facts {
     pub seed_requests: u64,
     /// Writes to Deployments.
     pub scale_writes: usize,
-    /// Writes to the prober's own Lease and Events.
+    /// Writes to the probers' own Lease and Events.
     pub own_writes: usize,
-    /// How the prober ended when it was asked to: its exit code, or `None` if it had to be killed.
+    /// How the other replica ended when it was asked to: its exit code, or `None` if it had to be killed.
     pub exit_code: Option<i32>,
 }

@@ -1,8 +1,8 @@
-//! The demo: an outage and its rescue in about a minute and a half, with the real binary.
+//! The demo: an outage in which the leader dies, and its rescue, in about a minute and a half, with the real binary.
 //!
 //! ```text
 //!            ┌── world: a seed and three shoots in memory ──┐
-//!  story ──cues──►                                          ◄──TLS── the real dependency-watchdog, as a process
+//!  story ──cues──►                                          ◄──TLS── the real dependency-watchdog, as two processes
 //!    ▲       └── stand-ins: kubelets, node lifecycle ───────┘
 //!    └─ what changed ─► facts ─► claims ─► exit code
 //!                   └─► scene ─► view ─► terminal, or plain lines
@@ -27,7 +27,7 @@ use anyhow::{Context, Result};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use child::Prober;
+use child::Probers;
 use scene::Scene;
 use screen::{Screen, say};
 use stand_ins::{Kubelet, NodeLifecycle};
@@ -43,8 +43,8 @@ const INTERRUPTED: u8 = 130;
 enum Ending {
     Played,
     Interrupted,
-    /// The prober ended by itself.
-    Abandoned(std::process::ExitStatus),
+    /// A prober ended by itself.
+    Abandoned(&'static str, std::process::ExitStatus),
 }
 
 fn main() -> ExitCode {
@@ -73,48 +73,52 @@ fn main() -> ExitCode {
 async fn play(binary: &Path) -> Result<ExitCode> {
     anyhow::ensure!(
         binary.is_file(),
-        "{} is no file; build it with: cargo build --release -p dependency-watchdog",
+        "{} is no file; build it with: cargo build --profile demo -p dependency-watchdog",
         binary.display()
     );
     let mut stop = Stop::listen()?;
     let folder = tempfile::Builder::new().prefix("dependency-watchdog-demo-").tempdir().context("no temporary folder")?;
     let world = World::build().await?;
-    let mut prober = Prober::start(binary, folder.path(), &world.seed.kubeconfig("prober"))?;
-    let log = prober.log().display().to_string();
+    let mut probers = Probers::start(binary, folder.path(), &world)?;
     say(&format!(
         "dependency-watchdog keeps a cluster's machines from being replaced when only the network to them is broken.\n\
+         Two replicas of it run, of which one leads. In this outage the leader is killed just before it would act.\n\
          This runs the real binary in real time, about 90 seconds, against Kubernetes APIs in memory.\n\
          Settings are Gardener's and Kubernetes' own, shortened to fit: {}.\n\
-         Its log: {log} (kept if a check fails)\n\n",
-        child::SHORTENED
+         Logs: {} (kept if a check fails)\n\n",
+        child::SHORTENED,
+        folder.path().display()
     ));
     let started = Instant::now();
     let mut screen = Screen::open();
     let mut story = Story::new(&world);
     let mut nodes = NodeLifecycle::default();
-    let ending = perform(&world, &mut prober, &mut story, &mut nodes, &mut screen, started, &mut stop).await;
-    let last = Scene::of(&world, &story, |part| nodes.given_up(part), started.elapsed().as_secs_f64());
+    let ending = perform(&world, &mut probers, &mut story, &mut nodes, &mut screen, started, &mut stop).await;
+    let last = Scene::of(&world, &story, &nodes, started);
     screen.close(Some(&last));
-    let exit = prober.end().await?;
+    let exits = probers.end().await?;
     let code = match ending? {
         Ending::Interrupted => {
             say("Interrupted; everything is ended.\n");
             ExitCode::from(INTERRUPTED)
         }
-        Ending::Abandoned(status) => {
-            say(&format!("\nFAILED: the prober ended by itself, with {status}.\n"));
+        Ending::Abandoned(name, status) => {
+            say(&format!("\nFAILED: {name} ended by itself, with {status}.\n"));
             ExitCode::FAILURE
         }
         Ending::Played => {
-            story.facts.exit_code = exit.and_then(|status| status.code());
+            let other = exits.into_iter().find(|(name, _)| story.facts.other.as_deref() == Some(*name));
+            story.facts.exit_code = other.and_then(|(_, status)| status?.code());
             story.conclude(&world, started, |part| nodes.given_up(part));
             sum_up(&story)
         }
     };
     if code == ExitCode::FAILURE {
-        say(&format!("\nThe end of the prober's log ({log}, kept):\n"));
-        for line in prober.tail() {
-            say(&format!("  {line}\n"));
+        for (log, lines) in probers.tails() {
+            say(&format!("\nThe end of {log} (kept):\n"));
+            for line in lines {
+                say(&format!("  {line}\n"));
+            }
         }
         // From here on the folder is the reader's.
         let _ = folder.keep();
@@ -126,7 +130,7 @@ async fn play(binary: &Path) -> Result<ExitCode> {
 /// Steps through the play until it is over or something ends it.
 async fn perform(
     world: &World,
-    prober: &mut Prober,
+    probers: &mut Probers,
     story: &mut Story,
     nodes: &mut NodeLifecycle,
     screen: &mut Screen,
@@ -140,15 +144,15 @@ async fn perform(
         tokio::select! {
             () = stop.asked() => return Ok(Ending::Interrupted),
             now = steps.tick() => {
-                if let Some(status) = prober.ended()? {
-                    return Ok(Ending::Abandoned(status));
+                if let Some((name, status)) = probers.ended()? {
+                    return Ok(Ending::Abandoned(name, status));
                 }
-                // The controllers act first: what the prober did since the last step may have come too late.
-                nodes.step(world);
+                // The controllers act first: what the probers did since the last step may have come too late.
+                nodes.step(world, now);
                 kubelet.step(world, now);
                 let seconds = now.saturating_duration_since(started).as_secs_f64();
-                story.step(world, nodes.given_up(Part::CutOff), seconds)?;
-                screen.show(&Scene::of(world, story, |part| nodes.given_up(part), seconds));
+                story.step(world, probers, nodes.given_up(Part::CutOff), seconds)?;
+                screen.show(&Scene::of(world, story, nodes, started));
             }
         }
     }
@@ -164,7 +168,7 @@ fn sum_up(story: &Story) -> ExitCode {
     }
     let failed = claims.iter().filter(|claim| !claim.holds).count();
     if failed == 0 {
-        say("\nThe rescue worked: not one node was given up, and no machine was replaced.\n");
+        say("\nThe rescue worked, without the leader: not one node was given up, and no machine was replaced.\n");
         return ExitCode::SUCCESS;
     }
     say(&format!("\nThe rescue did NOT work: {failed} of {} checks failed.\n", claims.len()));

@@ -1,13 +1,18 @@
 //! One moment of the play, as values: all that the view needs.
 
+use tokio::time::Instant;
+
+use crate::stand_ins::NodeLifecycle;
 use crate::story::{Act, Story};
-use crate::world::{DEPENDENTS, Deployment, EXPIRED, GRACE, NEEDED, Node, Part, World};
+use crate::world::{DEPENDENTS, Deployment, EXPIRED, GRACE, NEEDED, Node, Part, REPLICAS, World};
 
 /// One moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scene {
     pub now: f64,
     pub act: Act,
+    /// What each replica of the prober is.
+    pub replicas: Vec<String>,
     pub shoots: Vec<ShootScene>,
     /// Seconds and text, oldest first.
     pub events: Vec<(f64, String)>,
@@ -29,21 +34,45 @@ pub struct ShootScene {
 }
 
 impl Scene {
-    pub fn of(world: &World, story: &Story, given_up: impl Fn(Part) -> usize, now: f64) -> Self {
+    pub fn of(world: &World, story: &Story, lifecycle: &NodeLifecycle, started: Instant) -> Self {
+        let now = Instant::now();
         let shoots = Part::ALL.map(|part| {
             let (nodes, deployments) = (world.nodes(part), world.deployments(part));
             let verdict = match part {
                 Part::Moving if story.facts.migrated.is_some() => {
-                    "being migrated: not this prober's business any more".to_owned()
+                    "being migrated: not these probers' business any more".to_owned()
                 }
                 _ => verdict(&nodes, &deployments),
             };
-            let awake = deployments.first().is_some_and(|kcm| kcm.ready > 0);
-            let oldest = nodes.iter().filter(|node| !node.unknown).map(|node| node.age).max_by(f64::total_cmp);
-            let countdown = oldest.filter(|_| awake).map(|age| GRACE - age);
-            ShootScene { part, nodes, deployments, verdict, countdown, given_up: given_up(part), in_full: part == Part::CutOff }
+            let silences = nodes.iter().filter(|node| !node.unknown).filter_map(|node| lifecycle.silence(part, node.age, now));
+            let countdown = silences.max_by(f64::total_cmp).map(|longest| GRACE - longest);
+            ShootScene {
+                part,
+                nodes,
+                deployments,
+                verdict,
+                countdown,
+                given_up: lifecycle.given_up(part),
+                in_full: part == Part::CutOff,
+            }
         });
-        Self { now, act: story.act, shoots: shoots.into(), events: story.events.clone() }
+        let leader = world.leader();
+        let replicas = REPLICAS.map(|name| {
+            let is = |one: &Option<String>| one.as_deref() == Some(name);
+            let role = match (story.facts.killed.is_some() && is(&story.facts.leader), is(&leader)) {
+                (true, _) => "was killed",
+                (false, true) => "leads",
+                (false, false) => "stands by",
+            };
+            format!("{name} {role}")
+        });
+        Self {
+            now: now.duration_since(started).as_secs_f64(),
+            act: story.act,
+            replicas: replicas.into(),
+            shoots: shoots.into(),
+            events: story.events.clone(),
+        }
     }
 }
 

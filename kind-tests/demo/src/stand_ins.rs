@@ -44,29 +44,43 @@ impl Kubelet {
 }
 
 /// What kube-controller-manager's node lifecycle controller would do: give up nodes that were silent for too long. It works only
-/// while a kube-controller-manager pod of that shoot is ready.
+/// while a kube-controller-manager pod of that shoot is ready, and one that starts knows nothing of the silence before.
 #[derive(Default)]
 pub struct NodeLifecycle {
+    /// Since when it works, by shoot: `None` while it does not. A shoot that is not here had it at work long before the play.
+    since: HashMap<&'static str, Option<Instant>>,
     /// How many nodes it gave up so far, by shoot.
     given_up: HashMap<&'static str, usize>,
 }
 
 impl NodeLifecycle {
-    pub fn step(&mut self, world: &World) {
+    pub fn step(&mut self, world: &World, now: Instant) {
         for shoot in &world.shoots {
-            let awake = world.deployments(shoot.part).iter().any(|deployment| deployment.name == KCM && deployment.ready > 0);
-            if !awake {
-                continue;
+            let (part, namespace) = (shoot.part, shoot.part.namespace());
+            let awake = world.deployments(part).iter().any(|deployment| deployment.name == KCM && deployment.ready > 0);
+            match (self.since.get(namespace).copied(), awake) {
+                (_, false) => _ = self.since.insert(namespace, None),
+                (Some(None), true) => _ = self.since.insert(namespace, Some(now)),
+                (None | Some(Some(_)), true) => {}
             }
-            for node in world.nodes(shoot.part) {
-                let silent = node.age >= GRACE;
+            for node in world.nodes(part) {
+                let Some(silence) = self.silence(part, node.age, now) else { continue };
+                let silent = silence >= GRACE;
                 if silent != node.unknown {
                     let status = if silent { "Unknown" } else { "True" };
                     // The nodes of this world are never deleted.
                     shoot.api.store().update("nodes", "", &node.name, |value| set_ready(value, status)).ok();
-                    *self.given_up.entry(shoot.part.namespace()).or_default() += usize::from(silent);
+                    *self.given_up.entry(namespace).or_default() += usize::from(silent);
                 }
             }
+        }
+    }
+
+    /// How long it has heard nothing of a node whose lease has this age, in seconds; `None` while it does not work.
+    pub fn silence(&self, part: Part, age: f64, now: Instant) -> Option<f64> {
+        match self.since.get(part.namespace()) {
+            None => Some(age),
+            Some(since) => since.map(|since| age.min(now.duration_since(since).as_secs_f64())),
         }
     }
 
@@ -83,5 +97,20 @@ fn set_ready(node: &mut Value, status: &str) {
     if let Some(ready) = conditions.into_iter().find(|condition| condition["type"] == "Ready") {
         ready["status"] = json!(status);
         ready["reason"] = json!(if status == "Unknown" { "NodeStatusUnknown" } else { "KubeletReady" });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_controller_that_starts_knows_nothing_of_the_silence_before() {
+        let (now, part) = (Instant::now(), Part::CutOff);
+        let working = |since| NodeLifecycle { since: HashMap::from([(part.namespace(), since)]), ..NodeLifecycle::default() };
+        assert_eq!(NodeLifecycle::default().silence(part, 50.0, now), Some(50.0));
+        assert_eq!(working(None).silence(part, 50.0, now), None);
+        assert_eq!(working(Some(now)).silence(part, 50.0, now + Duration::from_secs(3)), Some(3.0));
+        assert_eq!(working(Some(now)).silence(part, 2.0, now + Duration::from_secs(3)), Some(2.0));
     }
 }

@@ -63,16 +63,20 @@ pub fn render(scene: &Scene, look: Look) -> Vec<String> {
 
 fn header(scene: &Scene) -> Vec<Line> {
     let (style, what) = match scene.act {
-        Act::Opening => (Style::Plain, "The prober starts and takes its first look at every cluster."),
+        Act::Opening => (Style::Plain, "Two probers start and take their first look at every cluster."),
         Act::Peace => (Style::Green, "Peace. Every node renews its lease every 10s, each at its own moment."),
         Act::Outage => (Style::Yellow, "Nodes of cut-off and moving are unheard: dead, or only out of reach?"),
+        Act::Leaderless => (Style::Red, "And the leading prober is dead. Its Lease runs on: no other can be elected yet."),
         Act::Rescued => (Style::Cyan, "Protected: who would replace the machines is at rest, the nodes run on."),
         Act::Return => (Style::Yellow, "The network is back. Once enough nodes are heard, all is restored in order."),
         Act::Curtain => (Style::Green, "All is as it was before the outage."),
         Act::Over => (Style::Plain, "The play is over."),
     };
     vec![
-        vec![(Style::Bold, format!("dependency-watchdog, live{:>8.1}s", scene.now))],
+        vec![
+            (Style::Bold, format!("dependency-watchdog, live{:>8.1}s", scene.now)),
+            (Style::Plain, format!("   {}", scene.replicas.join(", "))),
+        ],
         vec![(Style::Dim, format!("A node silent for {GRACE:.0}s is given up and its machine replaced: right if it died,"))],
         vec![(Style::Dim, "fatal if only the network broke, for then a healthy cluster is torn down.".into())],
         vec![(style, what.into())],
@@ -228,7 +232,8 @@ mod tests {
             in_full: part == Part::CutOff,
         };
         let events = (0..40).map(|at| (f64::from(at), format!("event {at} {}", "word ".repeat(30)))).collect();
-        Scene { now: 34.5, act: Act::Outage, shoots: Part::ALL.map(shoot).into(), events }
+        let replicas = vec!["prober-a was killed".to_owned(), "prober-b stands by".to_owned()];
+        Scene { now: 34.5, act: Act::Outage, replicas, shoots: Part::ALL.map(shoot).into(), events }
     }
 
     #[test]
@@ -246,7 +251,7 @@ mod tests {
 
     #[test]
     fn no_headline_is_cut_on_a_small_terminal() {
-        for act in [Act::Opening, Act::Peace, Act::Outage, Act::Rescued, Act::Return, Act::Curtain, Act::Over] {
+        for act in [Act::Opening, Act::Peace, Act::Outage, Act::Leaderless, Act::Rescued, Act::Return, Act::Curtain, Act::Over] {
             for line in header(&Scene { act, ..scene(1.0, false) }) {
                 let length: usize = line.iter().map(|(_, text)| text.chars().count()).sum();
                 assert!(length <= SMALL.width, "{length}: {line:?}");

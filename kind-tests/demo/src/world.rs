@@ -1,8 +1,8 @@
-//! The stage: a seed, three shoots, and what the prober would find there in a Gardener landscape.
+//! The stage: a seed, three shoots, and what the probers would find there in a Gardener landscape.
 
 use anyhow::{Context, Result};
 use chrono::{DateTime, Utc};
-use memory_api::{Authority, Heart, MemoryApi, Nodes, Options, gardener};
+use memory_api::{Authority, Heart, MemoryApi, Nodes, Options, Record, User, gardener};
 use serde_json::{Value, json};
 
 /// Kubernetes' default for `nodeMonitorGracePeriod`, in seconds: silent for so long, a node is given up.
@@ -19,6 +19,11 @@ pub const MCM: &str = "machine-controller-manager";
 pub const CA: &str = "cluster-autoscaler";
 /// The Deployments that are scaled, with the replicas they have to begin with.
 pub const DEPENDENTS: [(&str, i64); 3] = [(KCM, 2), (MCM, 1), (CA, 1)];
+
+/// The replicas of the prober, by the names of their pods.
+pub const REPLICAS: [&str; 2] = ["prober-a", "prober-b"];
+/// The Lease by which they elect their leader.
+const LEASE: &str = "dwd-prober-leader-election";
 
 /// The three parts in the play.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +95,10 @@ impl World {
     pub async fn build() -> Result<Self> {
         let authority = Authority::new()?;
         let seed = MemoryApi::start(&authority, Options::default()).await.context("no API server for the seed")?;
-        seed.access().grant("prober", gardener::seed_prober());
+        for name in REPLICAS {
+            // One account for both in a real seed; here the log of requests is to tell them apart.
+            seed.access().grant(name, User { name: name.to_owned(), ..gardener::seed_prober() });
+        }
         seed.store().create(gardener::namespace("garden"))?;
         let mut shoots = Vec::new();
         for part in Part::ALL {
@@ -144,6 +152,31 @@ impl World {
                 Node { name: name.to_owned(), age: age(lease), unknown: ready_condition(&node) == "Unknown" }
             })
             .collect()
+    }
+
+    /// The replica that the Lease names; after a leader's sudden death for some time still the dead one.
+    pub fn leader(&self) -> Option<String> {
+        let lease = self.seed.store().get("leases.coordination.k8s.io", "garden", LEASE)?;
+        // The host's name and a random part.
+        lease["spec"]["holderIdentity"].as_str()?.split('_').next().filter(|name| !name.is_empty()).map(str::to_owned)
+    }
+
+    /// Whether every replica has looked at every shoot; each keeps one connection to each.
+    pub fn is_watched(&self) -> bool {
+        self.shoots.iter().all(|shoot| shoot.api.connections().handshakes >= REPLICAS.len() as u64)
+    }
+
+    /// The messages of the Events with a reason.
+    pub fn events(&self, reason: &str) -> Vec<String> {
+        let events = self.seed.store().list("events", Some("garden"));
+        let of_reason = events.iter().filter(|event| event["reason"] == reason);
+        of_reason.filter_map(|event| event["message"].as_str().map(str::to_owned)).collect()
+    }
+
+    /// Writes to Deployments by one replica.
+    pub fn scale_writes(&self, replica: &str) -> usize {
+        let scales = |record: &Record| record.is_write() && record.resource.starts_with("deployments.apps");
+        self.seed.requests().count(|record| scales(record) && record.user == replica)
     }
 
     /// Gardener decides to move a shoot to another seed.
