@@ -83,16 +83,17 @@ impl Shoot {
         if self.start.dry_run {
             return self.rehearse(direction, scope, cx);
         }
-        if self.ended.is_some_and(|ended| ended >= judged_at) {
-            return;
-        }
         let due: Vec<usize> = (0..self.known.len()).filter(|&at| self.is_due(at, direction, scope, cx)).collect();
         if due.is_empty() || !self.may_write(direction, cx) {
             return;
         }
         let rests = |at: &usize| self.known[*at].is_older_than_look(judged_at, None);
-        if let (true, Some(&first)) = (!due.iter().any(rests), due.first()) {
-            return cx.demand(Some(first));
+        // What a scaling could not do, the next one tries after a later look; only what others have changed since is looked at at once.
+        if self.ended.is_some_and(|ended| ended >= judged_at) || !due.iter().any(rests) {
+            if let Some(changed) = due.into_iter().find(|at| !rests(at)) {
+                cx.demand(Some(changed));
+            }
+            return;
         }
         self.scalings += 1;
         let deadline = self.finding.as_ref().and_then(|finding| finding.ordering_deadline);
