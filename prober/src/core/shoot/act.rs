@@ -299,9 +299,6 @@ impl Shoot {
             match result {
                 Ok(after) => {
                     self.known[at].wrote(after, scaling.id, cx.now);
-                    if !cx.around.leads {
-                        self.unled[at] = Some((self.turns, cx.now));
-                    }
                     self.done(&mut scaling, at, (base, write), Some(cx.now - sent), cx);
                 }
                 // It went away in the meantime; what follows under its name is another resource.
@@ -348,7 +345,7 @@ impl Shoot {
         self.scaling = Some(scaling);
     }
 
-    /// A write was made.
+    /// A write was made, whether or not it was answered.
     fn done(
         &mut self,
         scaling: &mut Scaling,
@@ -363,6 +360,9 @@ impl Shoot {
         step.stage = Stage::Done(waits.then_some(cx.now));
         step.written = true;
         let (turn, without_lead) = (cx.now - step.began, !cx.around.leads);
+        if without_lead {
+            self.unled[at] = Some((self.turns, cx.now));
+        }
         cx.report(Report::Written { dependent: at, direction, base, write, took, turn, without_lead });
     }
 }
