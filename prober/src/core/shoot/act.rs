@@ -307,6 +307,10 @@ impl Shoot {
                     scaling.steps[at].stage = Stage::Done(None);
                 }
                 Err(refusal) => {
+                    if refusal == Refusal::Conflict && self.known[at].is_held_down() && !base.marks.held_down {
+                        // So the marker that was seen while the write was under way is of others.
+                        self.marker_seen = Some(cx.now);
+                    }
                     scaling.steps[at].retry.failed(base, write, refusal);
                     self.try_again(&mut scaling, at, refusal, Reason::Refused, cx);
                     if refusal == Refusal::Conflict && matches!(scaling.steps[at].stage, Stage::Due(_)) {
