@@ -552,3 +552,6 @@ impl Shoot {
 fn scaled(span: TimeDelta, share: f64) -> TimeDelta {
     TimeDelta::microseconds((span.num_microseconds().unwrap_or(i64::MAX) as f64 * share) as i64)
 }
+
+#[cfg(test)]
+mod tests;
