@@ -28,7 +28,7 @@ use super::memory::{Observed, Sighting, Write, scale_up};
 use super::moment::{Look, Moment};
 use super::plan::Direction;
 use super::retry::Refusal;
-use super::scaling::Scaling;
+use super::scaling::{Scaling, Stage};
 use super::span;
 use super::verdict::{BackedNodes, NodeRecord, Scope, Verdict};
 use crate::config::{Config, ResourceRef};
@@ -392,10 +392,13 @@ impl Shoot {
         look.into_iter().chain(self.wake).min()
     }
 
-    /// Takes in how the dependents are.
+    /// Takes in how the dependents are. A marker that appears while a write of this replica is under way is most likely its own: a watch
+    /// may be faster than an answer.
     fn see(&mut self, around: &Surroundings, now: Moment) {
-        for (known, sighting) in self.known.iter_mut().zip(&around.sightings) {
-            if known.see(sighting.clone(), now) {
+        for (at, (known, sighting)) in self.known.iter_mut().zip(&around.sightings).enumerate() {
+            let step = self.scaling.as_ref().and_then(|scaling| scaling.steps.get(at));
+            let writes = step.is_some_and(|step| matches!(step.stage, Stage::Writing(..)));
+            if known.see(sighting.clone(), now) && !writes {
                 self.marker_seen = Some(now);
             }
         }
@@ -575,3 +578,6 @@ impl std::hash::Hash for Shoot {
             .hash(state);
     }
 }
+
+#[cfg(test)]
+mod tests;

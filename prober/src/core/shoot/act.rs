@@ -83,16 +83,17 @@ impl Shoot {
         if self.start.dry_run {
             return self.rehearse(direction, scope, cx);
         }
-        if self.ended.is_some_and(|ended| ended >= judged_at) {
-            return;
-        }
         let due: Vec<usize> = (0..self.known.len()).filter(|&at| self.is_due(at, direction, scope, cx)).collect();
         if due.is_empty() || !self.may_write(direction, cx) {
             return;
         }
         let rests = |at: &usize| self.known[*at].is_older_than_look(judged_at, None);
-        if let (true, Some(&first)) = (!due.iter().any(rests), due.first()) {
-            return cx.demand(Some(first));
+        // What a scaling could not do, the next one tries after a later look; only what others have changed since is looked at at once.
+        if self.ended.is_some_and(|ended| ended >= judged_at) || !due.iter().any(rests) {
+            if let Some(changed) = due.into_iter().find(|at| !rests(at)) {
+                cx.demand(Some(changed));
+            }
+            return;
         }
         self.scalings += 1;
         let deadline = self.finding.as_ref().and_then(|finding| finding.ordering_deadline);
@@ -298,9 +299,6 @@ impl Shoot {
             match result {
                 Ok(after) => {
                     self.known[at].wrote(after, scaling.id, cx.now);
-                    if !cx.around.leads {
-                        self.unled[at] = Some((self.turns, cx.now));
-                    }
                     self.done(&mut scaling, at, (base, write), Some(cx.now - sent), cx);
                 }
                 // It went away in the meantime; what follows under its name is another resource.
@@ -309,6 +307,10 @@ impl Shoot {
                     scaling.steps[at].stage = Stage::Done(None);
                 }
                 Err(refusal) => {
+                    if refusal == Refusal::Conflict && self.known[at].is_held_down() && !base.marks.held_down {
+                        // So the marker that was seen while the write was under way is of others.
+                        self.marker_seen = Some(cx.now);
+                    }
                     scaling.steps[at].retry.failed(base, write, refusal);
                     self.try_again(&mut scaling, at, refusal, Reason::Refused, cx);
                     if refusal == Refusal::Conflict && matches!(scaling.steps[at].stage, Stage::Due(_)) {
@@ -347,7 +349,7 @@ impl Shoot {
         self.scaling = Some(scaling);
     }
 
-    /// A write was made.
+    /// A write was made, whether or not it was answered.
     fn done(
         &mut self,
         scaling: &mut Scaling,
@@ -362,6 +364,9 @@ impl Shoot {
         step.stage = Stage::Done(waits.then_some(cx.now));
         step.written = true;
         let (turn, without_lead) = (cx.now - step.began, !cx.around.leads);
+        if without_lead {
+            self.unled[at] = Some((self.turns, cx.now));
+        }
         cx.report(Report::Written { dependent: at, direction, base, write, took, turn, without_lead });
     }
 }

@@ -1,0 +1,74 @@
+//! D-54 and D-55: what silence proves.
+
+use super::*;
+
+const UNDECIDED: Verdict = Verdict::Hold(HoldReason::Undecided);
+
+#[test]
+fn after_a_long_time_without_a_look_old_leases_prove_nothing_for_a_beat_and_a_second() {
+    for renewed in [true, false] {
+        let mut rig = Rig::leader();
+        rig.silent(104.0);
+        rig.run(103.0);
+        rig.input(Input::Resettled);
+        // Whatever the reason: here this process stood still.
+        rig.now = at(138.0);
+        if renewed {
+            rig.silences[0].1 = 140.0;
+        }
+        rig.run(138.0);
+        assert_eq!(rig.verdict(), UNDECIDED);
+        rig.run(160.0);
+        let expected = if renewed { vec![] } else { vec![(149.001, MCM, Some(0)), (149.001, KCM, Some(0))] };
+        assert_eq!(rig.writes(), expected, "renewed: {renewed}");
+    }
+}
+
+/// The first write of a leader in an outage, with a complete look at `before`, one that fails at 126 s, and then none before the first
+/// that is complete again at 133 s.
+fn first_write(before: f64, failure: LookFailure) -> f64 {
+    let mut rig = Rig::leader().in_outage();
+    rig.run(before);
+    rig.input(Input::Resettled);
+    rig.run(126.0);
+    rig.api = Api::Fails(failure);
+    rig.input(Input::Resettled);
+    rig.run(132.99);
+    rig.api = Api::Answers;
+    rig.run(133.0);
+    rig.input(Input::Resettled);
+    let around = rig.verdicts.iter().rev().take(2).map(|(when, _)| *when).collect::<Vec<_>>();
+    assert_eq!(around, [133.0, before]);
+    rig.run(160.0);
+    rig.writes()[0].0
+}
+
+#[test]
+fn a_look_without_an_answer_makes_silence_count_anew_if_the_looks_around_it_are_far_apart() {
+    assert_eq!(first_write(119.0, LookFailure::Unanswered), 144.001, "14 s apart");
+    assert_eq!(first_write(119.0, LookFailure::Throttled(Some(TimeDelta::seconds(1)))), 144.001);
+    assert_eq!(first_write(122.0, LookFailure::Unanswered), 133.0, "11 s apart");
+    assert_eq!(first_write(119.0, LookFailure::Other), 133.0, "it did answer");
+}
+
+#[test]
+fn without_a_single_machine_leases_prove_nothing_for_ten_minutes() {
+    let mut rig = Rig::leader().in_outage();
+    rig.machines = Arc::default();
+    rig.run(110.0);
+    rig.show(KCM, |observed| (observed.replicas, observed.ready) = (0, 0));
+    rig.run(690.0);
+    assert!(rig.verdicts.iter().all(|(_, verdict)| *verdict == Verdict::Hold(HoldReason::NoMachines)));
+    assert_eq!(rig.writes(), []);
+    rig.run(740.0);
+    assert_eq!(rig.verdict(), Verdict::ScaleUp(Scope::All), "as without candidates");
+    assert_eq!(rig.writes().iter().map(|write| (write.1, write.2)).collect::<Vec<_>>(), [(KCM, Some(1))]);
+}
+
+#[test]
+fn one_lease_without_a_machine_is_no_candidate() {
+    let mut rig = Rig::leader();
+    (rig.nodes, rig.machines) = (1, Arc::default());
+    rig.run(10.0);
+    assert_eq!(rig.verdict(), Verdict::ScaleUp(Scope::All));
+}

@@ -1,0 +1,55 @@
+//! D-51 and D-54: what is looked at and written how soon after a start.
+
+use super::*;
+
+fn start(in_operation: bool, around: Surroundings) -> Rig {
+    Rig::starting(Start { eligible: Moment::START, in_operation, dry_run: false }, around)
+}
+
+fn all_held_down() -> Surroundings {
+    let mut around = two();
+    around.sightings = vec![Sighting::Present(Arc::new(held("1"))); 2];
+    around
+}
+
+#[test]
+fn a_shoot_in_operation_is_protected_as_soon_as_its_nodes_could_have_renewed() {
+    let mut rig = start(true, two());
+    rig.silent(-50.0);
+    rig.run(100.0);
+    // A beat of 10 s and a second after the first look.
+    assert_eq!(rig.writes(), [(11.001, MCM, Some(0)), (11.001, KCM, Some(0))]);
+}
+
+#[test]
+fn a_shoot_that_just_became_probeable_is_protected_from_the_end_of_the_initial_delay_on() {
+    let mut rig = start(false, two());
+    rig.silent(-50.0);
+    rig.run(100.0);
+    assert!(rig.verdicts.iter().any(|(when, verdict)| *when < 20.0 && *verdict == Verdict::ScaleDown), "{:?}", rig.verdicts);
+    assert_eq!(rig.writes(), [(30.001, MCM, Some(0)), (30.001, KCM, Some(0))]);
+}
+
+#[test]
+fn nothing_is_restored_before_the_end_of_the_initial_delay() {
+    for in_operation in [true, false] {
+        let mut rig = start(in_operation, all_held_down());
+        rig.run(29.9);
+        assert_eq!((rig.verdict(), rig.writes()), (Verdict::ScaleUp(Scope::All), vec![]));
+        rig.run(40.0);
+        assert_eq!(rig.writes()[0], (30.001, KCM, Some(1)));
+    }
+}
+
+#[test]
+fn first_looks_are_spread_and_those_at_shoots_that_are_held_down_are_not() {
+    let first = |in_operation, around: Surroundings| {
+        let mut rig = start(in_operation, Surroundings { chance: 0.5, ..around });
+        rig.run(20.0);
+        rig.looks(0.0)[0]
+    };
+    assert_eq!(first(true, two()), 0.5, "over the spread");
+    assert_eq!(first(false, two()), 7.5, "over half of the initial delay");
+    assert_eq!(first(true, all_held_down()), 0.0);
+    assert_eq!(first(false, all_held_down()), 0.0);
+}
