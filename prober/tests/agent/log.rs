@@ -8,7 +8,9 @@ use tracing_subscriber::layer::SubscriberExt;
 
 /// The prober's token on the seed.
 pub const SEED_TOKEN: &str = "t0k3n-0f-th3-pr0b3r-0n-th3-s33d";
-/// Its token on the shoot.
+/// That of another replica.
+pub const STANDBY_TOKEN: &str = "t0k3n-0f-th3-st4ndby-0n-th3-s33d";
+/// The token of both on the shoot.
 pub const SHOOT_TOKEN: &str = "t0k3n-0f-th3-pr0b3r-0n-th3-sh00t";
 
 static LEAKS: Mutex<Vec<String>> = Mutex::new(Vec::new());
@@ -27,7 +29,7 @@ impl Sink for Listener {
 
 /// Whether a text tells a credential.
 pub fn tells(text: &str) -> bool {
-    [SEED_TOKEN, SHOOT_TOKEN].iter().any(|token| text.contains(token))
+    [SEED_TOKEN, STANDBY_TOKEN, SHOOT_TOKEN].iter().any(|token| text.contains(token))
 }
 
 /// Begins to listen to all that is logged in this process.

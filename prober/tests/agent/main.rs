@@ -10,6 +10,7 @@ mod log;
 mod operations;
 mod order;
 mod replaced;
+mod standby;
 mod status;
 mod storms;
 mod world;

@@ -53,7 +53,8 @@ pub struct World {
     files: TempDir,
     /// The flags that say where the prober serves; nowhere, unless changed before it starts.
     pub servers: Vec<String>,
-    prober: Option<(CancellationToken, JoinHandle<anyhow::Result<()>>)>,
+    /// In the order of their starts.
+    probers: Vec<(CancellationToken, JoinHandle<anyhow::Result<()>>)>,
 }
 
 impl World {
@@ -72,7 +73,7 @@ impl World {
         let kubelets = tokio::spawn(kubelets(seed.store().clone()));
         let files = tempfile::tempdir().expect("a folder");
         let servers = ["metrics", "health", "pprof"].map(|server| format!("--{server}-bind-addr=0")).to_vec();
-        let world = Self { seed, shoot, nodes, kubelets, files, servers, prober: None };
+        let world = Self { seed, shoot, nodes, kubelets, files, servers, probers: vec![] };
         for node in world.nodes.names() {
             world.apply(gardener::machine(NAMESPACE, node));
         }
@@ -104,33 +105,39 @@ impl World {
 
     pub fn start(&mut self, config: &str) {
         self.write_config(config);
+        self.join(SEED_TOKEN);
+    }
+
+    /// Starts one more replica, which asks the seed with this token.
+    pub fn join(&mut self, token: &str) {
         let path = |name: &str| self.files.path().join(name);
-        std::fs::write(path("kubeconfig"), self.seed.kubeconfig(SEED_TOKEN)).expect("a file");
+        let kubeconfig = format!("kubeconfig-{}", self.probers.len());
+        std::fs::write(path(&kubeconfig), self.seed.kubeconfig(token)).expect("a file");
         let flag = |flag: &str, file: &str| OsString::from(format!("--{flag}={}", path(file).display()));
-        let mut words = vec!["prober".into(), flag("config-file", "config.yaml"), flag("kubeconfig", "kubeconfig")];
+        let mut words = vec!["prober".into(), flag("config-file", "config.yaml"), flag("kubeconfig", &kubeconfig)];
         words.extend(self.servers.iter().map(OsString::from));
         let Ok(Command::Run(_, args)) = parse(words) else { unreachable!("these flags exist") };
         let stop = CancellationToken::new();
-        self.prober = Some((stop.clone(), tokio::spawn(prober::run(args, stop))));
+        self.probers.push((stop.clone(), tokio::spawn(prober::run(args, stop))));
     }
 
-    /// Ends the prober, which must not take long.
+    /// Ends the prober that was started first, which must not take long.
     pub async fn stop(&mut self) {
-        let (stop, task) = self.prober.take().expect("a running prober");
+        let (stop, task) = self.probers.remove(0);
         stop.cancel();
         timeout(STOP, task).await.expect("it stops in time").expect("no panic").expect("no error");
     }
 
-    /// Ends the prober as a crash would: nothing is finished.
+    /// The same as a crash would: nothing is finished.
     pub async fn kill(&mut self) {
-        let (_, task) = self.prober.take().expect("a running prober");
+        let (_, task) = self.probers.remove(0);
         task.abort();
         assert!(task.await.is_err_and(|error| error.is_cancelled()));
     }
 
     /// Ends everything; nothing that was asked for may have been forbidden, and no credential may have been told.
     pub async fn end(mut self) {
-        if self.prober.is_some() {
+        while !self.probers.is_empty() {
             self.stop().await;
         }
         for api in [&self.seed, &self.shoot] {
@@ -225,9 +232,9 @@ impl World {
     }
 }
 
-/// Whether a request is a write to a dependent; Events are none.
+/// Whether a request is a write to a dependent; Events are none, nor is the Lease of the election.
 pub fn scales(record: &Record) -> bool {
-    record.is_write() && record.path.starts_with("/apis/")
+    record.is_write() && record.path.starts_with("/apis/") && !record.resource.starts_with("leases.")
 }
 
 impl Drop for World {
