@@ -1,6 +1,7 @@
 //! Two replicas, one of which leads: what the other does in its place, and what it does not (D-50).
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use memory_api::{Fault, Record, User, When, gardener};
 use tokio::time::timeout;
@@ -79,7 +80,8 @@ impl Pair {
         ["down", "up"].map(|direction| {
             let name = format!("dwd_protected_without_lead_total{{direction=\"{direction}\"}} ");
             let value = text.lines().find_map(|line| line.strip_prefix(&name));
-            value.unwrap_or_else(|| panic!("no {name} in\n{text}")).parse().expect("a number")
+            assert!(value.is_some(), "no {name} in\n{text}");
+            value.and_then(|value| value.parse().ok()).expect("a number")
         })
     }
 
@@ -138,6 +140,9 @@ async fn beside_a_leader_that_acts_a_standby_writes_nothing_in_a_whole_outage_an
     // So that the leader has its time also on a busy machine.
     world.apply(gardener::cluster(NAMESPACE, Some("12s")));
     let pair = Pair::of(world).await;
+    // The leader takes its time, but not longer than it has.
+    let leaders = When::matches(|record| scales(record) && record.user != STANDBY);
+    pair.world.seed.faults().add(leaders, Fault::Delay(Duration::from_millis(150)));
     pair.world.nodes.cut_all();
     pair.world.until([held("1"), held("1"), held("1")]).await;
     pair.world.looks(6).await;

@@ -55,7 +55,7 @@ fn what_is_held_down_comes_back_by_hand_in_order_and_nothing_else() -> Result<()
     let order: Vec<&str> = levels(&config.dependents, Direction::Up)
         .into_iter()
         .flatten()
-        .map(|dependent| dependent.resource.name.as_str())
+        .map(|at| config.dependents[at].resource.name.as_str())
         .collect();
     let [kcm, mcm, ca] = order[..] else { anyhow::bail!("{order:?}") };
     let items = json!({"items": [

@@ -56,9 +56,14 @@ impl Shoot {
         from <= cx.now
     }
 
-    fn has_recovered(&self, cx: &Context<'_>) -> bool {
+    fn has_recovered(&self, cx: &mut Context<'_>) -> bool {
         let (span_of_up, least) = RESTORES_AFTER;
         let lasting = span_of_up + span(cx.around.options.scale_up_stabilization);
+        // What the leader has only just taken down is not brought back by a replica that sees things differently.
+        if let Some(from) = self.marker_seen.map(|seen| seen + lasting).filter(|&from| from > cx.now) {
+            cx.wake_at(from);
+            return false;
+        }
         match (self.up_since, self.judged_at()) {
             (Some((since, looks)), Some(judged_at)) => looks >= least && judged_at - since >= lasting,
             _ => false,
