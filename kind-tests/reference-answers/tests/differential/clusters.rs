@@ -114,7 +114,9 @@ fn shown(shoot: &Shoot, go: &Value) -> Value {
         };
         let state = match operation.state {
             OperationState::Succeeded => "Succeeded".to_owned(),
-            OperationState::Other => told(1, &["Succeeded"]),
+            OperationState::Failed => "Failed".to_owned(),
+            OperationState::Aborted => "Aborted".to_owned(),
+            OperationState::Other => told(1, &["Succeeded", "Failed", "Aborted"]),
         };
         [kind, state]
     });
