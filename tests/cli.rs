@@ -100,7 +100,10 @@ fn flags_that_are_missing_or_make_no_sense_are_named() {
     for (words, named) in [
         (&["prober"][..], "--config-file"),
         (&["prober", "--config-file=x", "--kube-api-qps=-1"], "--kube-api-qps=-1"),
-        (&["prober", "--config-file=x", "--leader-elect-renew-deadline=20s"], "--leader-elect-lease-duration=15s"),
+        (
+            &["prober", "--config-file=x", "--enable-leader-election", "--leader-elect-renew-deadline=20s"],
+            "--leader-elect-lease-duration=15s",
+        ),
     ] {
         let output = run(words);
         assert_eq!(output.status.code(), Some(1), "{words:?}");
