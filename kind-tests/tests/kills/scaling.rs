@@ -172,8 +172,18 @@ fn took_effect(record: &Record) -> bool {
     scales(record) && record.status != Some(409)
 }
 
-/// No write that took effect was sent later than renewDeadline after its sender's last renewal.
-pub fn fenced(world: &World) -> Result<()> {
+/// Waits until a replica that runs leads: one that was killed or is suspended renews no Lease.
+async fn led(world: &World) -> Result<()> {
+    let requests = world.seed.requests();
+    let before = requests.total();
+    let renewal = |record: &Record| record.number >= before && record.resource == LEASES && record.verb == "update";
+    let renewed = requests.wait_for(|all| all.iter().any(|record| renewal(record) && record.status == Some(200)).then_some(()));
+    timeout(PATIENCE, renewed).await.context("nobody leads")
+}
+
+/// No write that took effect was sent later than renewDeadline after its sender's last renewal. Whoever never led may protect, which is
+/// over when the nodes are `healed`, and restores nothing within the minute that a story takes (D-50).
+pub fn fenced(world: &World, healed: Instant) -> Result<()> {
     let all = world.seed.requests().all();
     let renewed = |write: &Record| -> Option<Instant> {
         let renewals = all.iter().filter(|record| record.number < write.number && record.user == write.user);
@@ -181,8 +191,12 @@ pub fn fenced(world: &World) -> Result<()> {
         renewals.filter(good).filter_map(|record| record.at).next_back()
     };
     for write in all.iter().filter(|record| took_effect(record)) {
-        let renewed = renewed(write).with_context(|| format!("{write:?} was sent by one that never led"))?;
-        let since = write.at.context("no time")? - renewed;
+        let at = write.at.context("no time")?;
+        let Some(renewed) = renewed(write) else {
+            ensure!(at <= healed + ON_ITS_WAY, "{write:?} was sent by one that never led");
+            continue;
+        };
+        let since = at - renewed;
         ensure!(since <= RENEW_DEADLINE + ON_ITS_WAY, "{write:?} was sent {since:?} after the last renewal");
     }
     Ok(())
@@ -209,10 +223,14 @@ async fn tell(plan: Plan, kill: Option<Kill>) -> Result<Told> {
         world.looks(3).await?;
         world.nodes.cut_all();
         world.held_down().await?;
+        let healed = Instant::now();
         world.nodes.heal_all();
         world.free().await?;
         world.looks(3).await?;
         world.free().await?;
+        if plan.election {
+            led(&world).await?;
+        }
         replicas.thaw(&world, &late, kill.as_ref()).await?;
         world.free().await?;
         let ended = world.seed.requests().total();
@@ -221,24 +239,24 @@ async fn tell(plan: Plan, kill: Option<Kill>) -> Result<Told> {
         if kill.as_ref().is_some_and(Kill::is_at_the_end) {
             // The successor takes the lead, and only then ends.
             let _ = timeout(PATIENCE, replicas.hit.subscribe().wait_for(|hit| *hit)).await?;
-            world.looks(1).await?;
+            led(&world).await?;
             replicas.terminate().await?;
         }
         replicas.ended().await?;
-        anyhow::Ok(ended)
+        anyhow::Ok((ended, healed))
     };
     let told = tokio::select! {
         told = tale => told,
         error = strike => Err(error),
         error = keep => Err(error),
     };
-    let ended = match told {
-        Ok(ended) => ended,
+    let (ended, healed) = match told {
+        Ok(told) => told,
         Err(error) => return Err(error.context(replicas.tail().await)),
     };
     if plan.election {
         ensure!(holder(&world).is_empty(), "the Lease is still held");
-        fenced(&world)?;
+        fenced(&world, healed)?;
     }
     world.ledger.balance(&world.intended())?;
     for api in [&world.seed, &world.shoot] {

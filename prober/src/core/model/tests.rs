@@ -9,7 +9,7 @@ const LIMIT: usize = 5_000_000;
 fn holds(name: &str, machines: Machines, leader: Leader, mut left: Left, least: usize) {
     // The long form: time goes on further.
     if std::env::var("MODEL").is_ok_and(|form| form == "long") {
-        left.ticks += 2;
+        left.ticks += 1;
     }
     let explored = explore(&machines, World::start(leader, left).expect("a start").into(), LIMIT);
     println!("{name}: {left:?}: {} states, {} steps, depth {}", explored.states, explored.actions, explored.depth);
