@@ -34,6 +34,14 @@ fn whoever_takes_one_down_by_hand_keeps_it_down_with_ignore_scaling() -> Result<
         let shoot = healthy(bed, "by-hand", ShootPlan::default()).await?;
         shoot.annotate(MCM, IGNORE, Some("true")).await?;
         shoot.scale(MCM, 0).await?;
+        shoot
+            .eventually("its pods are gone", PATIENCE, async || {
+                let shown = shoot.history();
+                let last = shown.iter().rfind(|entry| entry.name == MCM).and_then(|entry| entry.state.as_ref());
+                ensure!(last.is_some_and(|state| state.replicas == 0 && state.ready == 0));
+                Ok(())
+            })
+            .await?;
         let begin = shoot.history().len();
         shoot.after_probes(3).await?;
         shoot.untouched_since(begin)?;
