@@ -114,13 +114,16 @@ impl Saboteur {
             }
             let seed = KubeApi::connect(&self.world.seed.kubeconfig(&format!("soak-{writer}-token"))).await?;
             shoot.note(format!("SABOTAGE: {wanted:?}"));
+            let mut patch = patch(wanted, &kcm);
             if wanted == Sabotage::Leaderless {
-                shoot.change_deployment(KCM, |object| object["spec"]["replicas"] = json!(0));
+                // If the leader restores it before the sabotage does, there is nothing wrong to find.
+                let at_0 = shoot.change_deployment(KCM, |object| object["spec"]["replicas"] = json!(0));
+                patch["metadata"]["resourceVersion"] = at_0.context("no such Deployment")?["metadata"]["resourceVersion"].clone();
             }
             let place = |resource: &str| format!("/{resource}/namespaces/{}", shoot.namespace);
             let done = match wanted {
                 Sabotage::Deletion => seed.delete(&format!("{}/pods/bare", place("api/v1"))).await,
-                _ => seed.merge(&format!("{}/deployments/{KCM}", place("apis/apps/v1")), &patch(wanted, &kcm)).await.map(drop),
+                _ => seed.merge(&format!("{}/deployments/{KCM}", place("apis/apps/v1")), &patch).await.map(drop),
             };
             match done {
                 Ok(()) => return Ok(()),

@@ -124,8 +124,8 @@ impl Shoot {
     }
 
     /// Changes a Deployment as somebody else would; one that is gone stays so.
-    pub fn change_deployment(&self, name: &str, change: impl FnOnce(&mut Value)) {
-        self.seed.update(DEPLOYMENTS, &self.namespace, name, change).ok();
+    pub fn change_deployment(&self, name: &str, change: impl FnOnce(&mut Value)) -> Option<Value> {
+        self.seed.update(DEPLOYMENTS, &self.namespace, name, change).ok()
     }
 
     /// A node joins: it renews from now on, and has a Machine.
