@@ -77,6 +77,10 @@ bench-race: bench-binaries ## Race a real kube-controller-manager, 15 minutes: [
 	  $(if $(CHANGE),--change $(CHANGE)) $(if $(ROLLOUT),--change killed --change terminated) \
 	  $(if $(LOAD),--load 300) $(if $(CONTROL),--control) $(ARGS)
 
+.PHONY: bench-away
+bench-away: bench-binaries ## Stop and start the etcd of healthy shoots: 0 writes, 25 minutes: [ROUNDS=10] [SEED=n]; needs Go
+	@$(STRIPPED) target/release/benchmarks away $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SEED),--seed $(SEED))
+
 .PHONY: fuzz
 fuzz: ## Fuzz every reader of what comes from outside: [SECONDS=20] each [TARGET=name]; needs cargo-fuzz
 	@fuzz/run $(or $(SECONDS),20) $(TARGET)

@@ -126,6 +126,14 @@ impl Bed {
         ControlPlane::own(server).await
     }
 
+    /// A control plane with an etcd of its own, which may be stopped without harm to the others.
+    pub async fn start_with_own_etcd(&self, role: &str) -> Result<(ControlPlane, Etcd)> {
+        let local = self.local().await?;
+        let etcd = Etcd::start(&local.programs).await?;
+        let server = ApiServer::start(&local.programs, &etcd, &local.authority, role).await?;
+        Ok((ControlPlane::own(server).await?, etcd))
+    }
+
     /// A control plane for a shoot: one that an earlier scenario has given back, or a new one.
     pub async fn lend(&self) -> Result<ControlPlane> {
         if let Some((_, shoot)) = &self.given {

@@ -87,7 +87,17 @@ pub struct Shoot {
 impl Shoot {
     /// Makes a shoot on a seed. `name` is the scenario's own.
     pub async fn create(bed: &'static Bed, seed: &Arc<Seed>, name: &str, plan: ShootPlan) -> Result<Self> {
-        let plane = bed.lend().await?;
+        Self::create_at(bed.lend().await?, bed, seed, name, plan).await
+    }
+
+    /// The same with a control plane that others may share; each has nodes of its own by its Machines.
+    pub async fn create_at(
+        plane: ControlPlane,
+        bed: &'static Bed,
+        seed: &Arc<Seed>,
+        name: &str,
+        plan: ShootPlan,
+    ) -> Result<Self> {
         apply(plane.api(), shoot_access()).await?;
         let relay = Relay::start(plane.address()).await?;
         let beat = (plan.grace / 4).min(Duration::from_secs(10));

@@ -25,6 +25,7 @@ enum Benchmark {
     #[command(flatten)]
     Fleet(fleet::Benchmark),
     Race(race::Options),
+    Away(race::away::Options),
     RaceMerge(race::Merge),
 }
 
@@ -34,6 +35,7 @@ fn main() -> anyhow::Result<()> {
     match Command::parse().benchmark {
         Benchmark::Fleet(benchmark) => fleet::run(benchmark),
         Benchmark::Race(options) => race::run(options),
+        Benchmark::Away(options) => race::away::run(options),
         Benchmark::RaceMerge(options) => race::merge(&options),
     }
 }

@@ -11,6 +11,7 @@
 //! What counts is taken from what was really written: the verdict's instant from the stamps on the leases, the writes and who made
 //! them from the seed's audit log, lost nodes from a watch on the shoot.
 
+pub mod away;
 mod change;
 mod kubelets;
 mod lane;
@@ -226,7 +227,7 @@ impl Race {
         let mut random = self.random(number);
         lane.prepare(nodes(&mut random), &mut random).await?;
         let delay = self.random_span(2, &mut random);
-        let Outage { trial, .. } = lane.outage(number, delay, &mut random).await?;
+        let Outage { trial, .. } = lane.outage(number, delay, !self.options.control, &mut random).await?;
         tell(&trial, lane, self.replicas.is_some());
         Ok(trial)
     }
@@ -273,7 +274,7 @@ impl Race {
         let delays: Vec<_> = lanes.iter().map(|_| (moment - self.random_span(4, &mut random), random.random())).collect();
         let outages = lanes.iter_mut().zip(&delays).enumerate().map(async |(index, (lane, &(delay, seed)))| {
             let mut random = StdRng::seed_from_u64(seed);
-            lane.outage(first + index, delay, &mut random).await
+            lane.outage(first + index, delay, false, &mut random).await
         });
         let replicas = self.replicas.as_mut().context("no prober leads")?;
         let happening = async {
@@ -318,7 +319,8 @@ async fn prepare_all(lanes: &mut [Lane], random: &mut StdRng) -> Result<()> {
 /// One prober, or two; the initial delay of the first is over.
 async fn start_probers(seed: &Seed, lanes: &[Lane], options: &Options, count: usize) -> Result<Replicas> {
     let config = if options.grace < GRACE_S { ProberConfig::default() } else { ProberConfig::gardener() };
-    let mut replicas = Replicas::create(seed, lanes, &config, count).await?;
+    let shoots: Vec<_> = lanes.iter().map(Lane::shoot).collect();
+    let mut replicas = Replicas::create(seed, &shoots, &config, count).await?;
     replicas.start(seed, 1).await?;
     progress("waiting until the prober's initial delay is over");
     try_join_all(lanes.iter().map(Lane::is_watched)).await?;

@@ -1,9 +1,10 @@
 //! etcd: one member, its data in memory where the machine has a memory file system.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
+use nix::sys::signal::Signal;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -15,7 +16,11 @@ use crate::wait::eventually;
 /// A running etcd.
 pub struct Etcd {
     url: String,
-    _process: Process,
+    port: u16,
+    program: PathBuf,
+    args: Vec<String>,
+    log: PathBuf,
+    process: Process,
 }
 
 impl Etcd {
@@ -26,7 +31,7 @@ impl Etcd {
             let [client, peer] = free_ports()?;
             let (url, peer) = (format!("http://127.0.0.1:{client}"), format!("http://127.0.0.1:{peer}"));
             let folder = leash::folder("etcd")?;
-            let args = [
+            let args = vec![
                 // Nothing here outlives the test: waiting for the disk would protect nothing.
                 "--unsafe-no-fsync".into(),
                 "--log-level=warn".into(),
@@ -37,22 +42,44 @@ impl Etcd {
                 format!("--initial-advertise-peer-urls={peer}"),
                 format!("--initial-cluster=default={peer}"),
             ];
-            let mut process = Process::start("etcd", &programs.join("etcd"), &args, &folder.join("log"))?;
-            let ready = eventually("etcd accepts connections", Duration::from_secs(30), async || {
-                let ended = process.ended()?;
-                match TcpStream::connect(("127.0.0.1", client)).await {
-                    _ if ended.is_some() => Ok(false),
-                    Ok(_) => Ok(true),
-                    Err(error) => Err(error.into()),
-                }
-            })
-            .await?;
-            if ready {
-                return Ok(Self { url, _process: process });
+            let (program, log) = (programs.join("etcd"), folder.join("log"));
+            let process = Process::start("etcd", &program, &args, &log)?;
+            let mut etcd = Self { url, port: client, program, args, log, process };
+            if etcd.accepts_connections().await? {
+                return Ok(etcd);
             }
-            last = process.tail(5);
+            last = etcd.process.tail(5);
         }
         bail!("etcd does not start: {last}")
+    }
+
+    /// Whether it comes so far; it does not where somebody else has taken its port.
+    async fn accepts_connections(&mut self) -> Result<bool> {
+        eventually("etcd accepts connections", Duration::from_secs(30), async || {
+            let ended = self.process.ended()?;
+            match TcpStream::connect(("127.0.0.1", self.port)).await {
+                _ if ended.is_some() => Ok(false),
+                Ok(_) => Ok(true),
+                Err(error) => Err(error.into()),
+            }
+        })
+        .await
+    }
+
+    /// Kills it. What was written stays on its disk.
+    pub async fn kill(&mut self) -> Result<()> {
+        self.process.signal(Signal::SIGKILL)?;
+        self.process.end(Duration::from_secs(5)).await.map(drop)
+    }
+
+    /// Starts it again with what it knew, after [`Etcd::kill`].
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub async fn start_again(&mut self) -> Result<()> {
+        self.process = Process::start("etcd", &self.program, &self.args, &self.log)?;
+        ensure!(self.accepts_connections().await?, "etcd does not start again: {}", self.process.tail(5));
+        Ok(())
     }
 
     /// Forgets all that was before now, as the API server lets it do every five minutes. Returns what etcd answered.

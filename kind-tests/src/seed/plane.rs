@@ -1,6 +1,7 @@
 //! A control plane that the test bed administers: one of its own, or one that somebody else has started.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use base64::Engine;
@@ -12,6 +13,7 @@ use crate::control_plane::ApiServer;
 use crate::kube_api::{KubeApi, kubeconfig};
 
 /// A control plane, with an administrator's client.
+#[derive(Clone)]
 pub struct ControlPlane {
     api: KubeApi,
     address: SocketAddr,
@@ -19,7 +21,7 @@ pub struct ControlPlane {
     /// The host that its certificate names, where it isn't 127.0.0.1.
     host: Option<String>,
     admin: String,
-    server: Option<ApiServer>,
+    server: Option<Arc<ApiServer>>,
 }
 
 impl ControlPlane {
@@ -32,7 +34,7 @@ impl ControlPlane {
             authority: server.authority().into(),
             host: None,
             admin,
-            server: Some(server),
+            server: Some(Arc::new(server)),
         })
     }
 
@@ -91,7 +93,7 @@ impl ControlPlane {
 
     /// The API server, where it is the test bed's own.
     pub fn server(&self) -> Option<&ApiServer> {
-        self.server.as_ref()
+        self.server.as_deref()
     }
 
     /// The end of its audit log.

@@ -3,21 +3,30 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
-use chrono::{DateTime, SecondsFormat, Utc};
+use anyhow::{Context, Result, ensure};
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use futures::future::try_join_all;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use kind_tests::KubeApi;
 use kind_tests::manifests::MACHINES;
+use kind_tests::{KubeApi, eventually};
 use rand::RngExt;
 use rand::rngs::StdRng;
 use serde_json::{Value, json};
 use tokio::sync::{RwLock, watch};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 const NODES: &str = "/api/v1/nodes";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+/// A kubelet that could not renew tries again after this time, which doubles up to the next one (its lease controller's back-off).
+const FIRST_RETRY: Duration = Duration::from_millis(100);
+const LONGEST_RETRY: Duration = Duration::from_secs(7);
+/// How long a kubelet waits for the answer to a renewal (nodeStatusUpdateFrequency).
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long it takes until all nodes have renewed: a beat, and more on a busy machine.
+const RENEWING: Duration = Duration::from_secs(60);
+/// By how much a renewal may come late on a busy machine.
+const LATE: TimeDelta = TimeDelta::seconds(1);
 /// Objects that are created or deleted at the same time.
 const AT_ONCE: usize = 8;
 
@@ -25,6 +34,7 @@ const AT_ONCE: usize = 8;
 pub struct Kubelets {
     shoot: KubeApi,
     seed: KubeApi,
+    namespace: String,
     machines: String,
     grace: Duration,
     count: usize,
@@ -34,10 +44,6 @@ pub struct Kubelets {
     /// Tells every heart the phase at which it begins anew.
     hearts: JoinSet<()>,
     phases: Vec<watch::Sender<Duration>>,
-}
-
-fn name(number: usize) -> String {
-    format!("node-{number}")
 }
 
 fn now() -> String {
@@ -50,6 +56,7 @@ impl Kubelets {
         Self {
             shoot,
             seed,
+            namespace: namespace.to_owned(),
             machines: format!("{MACHINES}/namespaces/{namespace}/machines"),
             grace,
             count: 0,
@@ -57,6 +64,11 @@ impl Kubelets {
             hearts: JoinSet::new(),
             phases: Vec::new(),
         }
+    }
+
+    /// Several shoots may share an API server.
+    fn name(&self, number: usize) -> String {
+        format!("{}-{number}", self.namespace)
     }
 
     /// A quarter of the grace, as kubelets have it.
@@ -72,17 +84,17 @@ impl Kubelets {
             while self.hearts.len() > count {
                 self.hearts.join_next().await.context("a heart more than there are nodes")??;
             }
-            let names = (count..self.count).map(name);
+            let names = (count..self.count).map(|number| self.name(number));
             stream::iter(names).map(|name| self.remove(name)).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
         } else {
-            let names = (self.count..count).map(name);
+            let names = (self.count..count).map(|number| self.name(number));
             stream::iter(names).map(|name| self.join(name)).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
         }
         self.count = count;
         for number in self.phases.len()..count {
             let (sender, phase) = watch::channel(random_phase(self.beat(), random));
             self.phases.push(sender);
-            let path = format!("{LEASES}/{}", name(number));
+            let path = format!("{LEASES}/{}", self.name(number));
             self.hearts.spawn(heart(self.shoot.clone(), path, self.beat(), phase, self.way.clone()));
         }
         Ok(())
@@ -135,22 +147,40 @@ impl Kubelets {
         Utc::now()
     }
 
-    /// The way is there again: each node renews within a beat, from now on at a new phase, and posts its status.
-    pub async fn heal(&self, random: &mut StdRng) -> Result<()> {
-        for phase in &self.phases {
-            phase.send_replace(random_phase(self.beat(), random));
+    /// The way is there again: each node renews within a beat, from now on at a new phase, and posts its status. Returns when each
+    /// renews first, in order.
+    pub async fn heal(&self, random: &mut StdRng) -> Result<Vec<DateTime<Utc>>> {
+        let healed = Utc::now();
+        let mut phases: Vec<Duration> = self.phases.iter().map(|_| random_phase(self.beat(), random)).collect();
+        for (phase, &chosen) in self.phases.iter().zip(&phases) {
+            phase.send_replace(chosen);
         }
         *self.way.write().await = true;
-        let names: Vec<String> = (0..self.count).map(name).collect();
+        let names: Vec<String> = (0..self.count).map(|number| self.name(number)).collect();
         try_join_all(names.iter().map(|name| self.post_ready(name))).await?;
-        Ok(())
+        phases.sort_unstable();
+        Ok(phases.into_iter().map(|phase| healed + phase).collect())
     }
 
     /// The stamps that the leases carry.
     pub async fn stamps(&self) -> Result<Vec<DateTime<Utc>>> {
         let list = self.shoot.get(LEASES).await?;
         let items = list["items"].as_array().cloned().unwrap_or_default();
-        items.iter().map(stamp).collect()
+        let prefix = format!("{}-", self.namespace);
+        let is_ours = |lease: &&Value| lease["metadata"]["name"].as_str().is_some_and(|name| name.starts_with(&prefix));
+        items.iter().filter(is_ours).map(stamp).collect()
+    }
+
+    /// Waits until every node has renewed within a beat.
+    pub async fn are_fresh(&self) -> Result<()> {
+        let beat = TimeDelta::from_std(self.beat())?;
+        eventually("every node has renewed within a beat", RENEWING, async || {
+            let oldest = self.stamps().await?.into_iter().min().context("no lease")?;
+            let age = Utc::now() - oldest;
+            ensure!(age <= beat + LATE, "the oldest lease is {age} old");
+            Ok(())
+        })
+        .await
     }
 }
 
@@ -163,18 +193,16 @@ fn random_phase(beat: Duration, random: &mut StdRng) -> Duration {
     beat.mul_f64(random.random())
 }
 
-/// Renews a lease every beat, first at the phase; begins anew whenever a new phase is told.
+/// Renews a lease every beat, first at the phase; begins again whenever a new phase is told.
 async fn heart(api: KubeApi, path: String, beat: Duration, mut phase: watch::Receiver<Duration>, way: Arc<RwLock<bool>>) {
-    let mut next = Instant::now() + *phase.borrow_and_update();
+    let (mut next, mut retry) = (Instant::now() + *phase.borrow_and_update(), FIRST_RETRY);
     loop {
         tokio::select! {
             () = sleep_until(next) => {
                 let open = way.read().await;
-                if *open {
-                    // What fails shows as an old stamp, and the next beat comes.
-                    let _ = api.merge(&path, &json!({"spec": {"renewTime": now()}})).await;
-                }
-                next += beat;
+                let renewed = !*open || is_renewed(&api, &path).await;
+                next = Instant::now() + if renewed { beat } else { retry };
+                retry = if renewed { FIRST_RETRY } else { (retry * 2).min(LONGEST_RETRY) };
             }
             changed = phase.changed() => {
                 if changed.is_err() {
@@ -184,4 +212,10 @@ async fn heart(api: KubeApi, path: String, beat: Duration, mut phase: watch::Rec
             }
         }
     }
+}
+
+/// Whether a renewal is answered before a kubelet gives it up, which is after its renewal's interval.
+async fn is_renewed(api: &KubeApi, path: &str) -> bool {
+    let renewal = json!({"spec": {"renewTime": now()}});
+    timeout(PATIENCE, api.merge(path, &renewal)).await.is_ok_and(|answer| answer.is_ok())
 }

@@ -1,35 +1,30 @@
 //! A lane: one shoot on the seed, with a real API server and a real kube-controller-manager of its own, that goes through
 //! one outage after another.
 
-use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use chrono::{DateTime, TimeDelta, Utc};
 use kind_tests::audit::Mark;
-use kind_tests::manifests::PROBE;
 use kind_tests::seed::READY_AFTER;
 use kind_tests::shoot::{CA, KCM, MCM};
 use kind_tests::{Bed, Seed, Shoot, ShootPlan, eventually};
 use rand::RngExt;
 use rand::rngs::StdRng;
-use serde_json::json;
 use tokio::time::sleep;
 
 use super::kubelets::Kubelets;
 use super::referee::Referee;
-use super::trial::{Course, Trial, seconds};
+use super::trial::{Course, Trial, seconds, turns_up};
 use super::writes::{Write, writes};
 
 /// How often kube-controller-manager looks at the nodes (its --node-monitor-period). It sees a renewal up to so much later, and
 /// gives a node up so much later again.
 const MONITOR_PERIOD: TimeDelta = TimeDelta::seconds(5);
 /// Gardener's three Deployments.
-const DEPLOYMENTS: [&str; 3] = [KCM, MCM, CA];
+pub const DEPLOYMENTS: [&str; 3] = [KCM, MCM, CA];
 /// How long a pod takes to go, and to come, in milliseconds.
 const POD_TAKES_MS: std::ops::RangeInclusive<u64> = 1000..=2000;
 /// All is restored about 60 s after an outage: up to 19 s until the prober looks, 30 s for machine-controller-manager, pods. And 60 s
@@ -45,10 +40,8 @@ pub fn is_lane(namespace: &str) -> bool {
     namespace.starts_with(NAMESPACE)
 }
 
-/// How long it takes until all nodes have renewed: a beat, and more on a busy machine.
-const RENEWING: Duration = Duration::from_secs(60);
-/// By how much a renewal may come late on a busy machine.
-const LATE: TimeDelta = TimeDelta::seconds(1);
+/// So long before the end of an outage somebody else brings a controller up; what follows is awaited until then.
+const RAISED_BEFORE_END: TimeDelta = TimeDelta::seconds(8);
 
 /// A shoot in which outages are raced.
 pub struct Lane {
@@ -82,18 +75,9 @@ impl Lane {
         Ok(Self { number, shoot, kubelets, referee, grace: TimeDelta::from_std(grace)? })
     }
 
-    /// Where its API server listens.
-    pub fn address(&self) -> SocketAddr {
-        self.shoot.plane.address()
-    }
-
-    /// Writes a Secret for a prober, with a kubeconfig that leads there.
-    pub async fn write_secret(&self, name: &str, address: SocketAddr) -> Result<()> {
-        let token = self.shoot.plane.api().token("kube-system", PROBE).await?;
-        let kubeconfig = STANDARD.encode(self.shoot.kubeconfig(address, &token));
-        let metadata = json!({"name": name, "namespace": self.shoot.namespace});
-        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"kubeconfig": kubeconfig}});
-        self.shoot.seed.api().create(&format!("/api/v1/namespaces/{}/secrets", self.shoot.namespace), &secret).await
+    /// The shoot itself.
+    pub fn shoot(&self) -> &Shoot {
+        &self.shoot
     }
 
     /// The end of the first probe that may be followed by a write: the second one is the first after the initial delay.
@@ -110,14 +94,7 @@ impl Lane {
         }
         self.as_before().await?;
         self.referee.at_work().await?;
-        let beat = TimeDelta::from_std(self.kubelets.beat())?;
-        eventually("every node has renewed within a beat", RENEWING, async || {
-            let oldest = self.kubelets.stamps().await?.into_iter().min().context("no lease")?;
-            let age = Utc::now() - oldest;
-            ensure!(age <= beat + LATE, "the oldest lease is {age} old");
-            Ok(())
-        })
-        .await
+        self.kubelets.are_fresh().await
     }
 
     /// Waits until every Deployment is as it was before anything happened.
@@ -146,8 +123,8 @@ impl Lane {
     }
 
     /// All nodes lose their way `delay` from now; when the last of them would long be Unknown, they find it again. Ends when
-    /// all is restored, or should be.
-    pub async fn outage(&mut self, number: usize, delay: Duration, random: &mut StdRng) -> Result<Outage> {
+    /// all is restored, or should be. Before it ends somebody brings cluster-autoscaler up, if that is wanted.
+    pub async fn outage(&mut self, number: usize, delay: Duration, raise: bool, random: &mut StdRng) -> Result<Outage> {
         sleep(delay).await;
         let mark = self.mark();
         self.referee.begin();
@@ -155,13 +132,18 @@ impl Lane {
         let stamps = self.kubelets.stamps().await?;
         let course = Course::of(&stamps, self.grace).context("fewer than two nodes")?;
         let over = course.last_end + MONITOR_PERIOD * 2;
+        let raised = if raise { self.raise(over - RAISED_BEFORE_END).await? } else { None };
         sleep((over - Utc::now()).to_std().unwrap_or_default()).await;
 
         let healed = Utc::now();
-        self.kubelets.heal(random).await?;
+        let renewals = self.kubelets.heal(random).await?;
+        let turns = turns_up(&renewals).context("no nodes")?;
         let restored = self.as_before().await.map(|()| seconds(healed, Utc::now()));
         let writes = self.writes_since(&mark)?;
-        let in_outage: Vec<Write> = writes.iter().filter(|write| write.answered <= healed).cloned().collect();
+        let protecting = |write: &&Write| write.answered <= raised.unwrap_or(healed);
+        let in_outage: Vec<Write> = writes.iter().filter(protecting).cloned().collect();
+        let next =
+            |from: DateTime<Utc>| writes.iter().find(|write| write.answered > from).map(|write| seconds(from, write.answered));
         let after_verdict = |write: &Write| seconds(course.verdict, write.answered);
         let end = self.referee.end();
         let trial = Trial {
@@ -177,12 +159,25 @@ impl Lane {
             kcm_exit: end.map(|end| end.took.as_secs_f64()),
             left: end.map(|end| seconds(end.at, course.first_end)),
             unknown: self.referee.unknown(),
+            lowered: raised.map(next).unwrap_or_default(),
+            recovered: writes.iter().find(|write| write.answered > healed).map(|write| seconds(turns, write.answered)),
             restored: restored.ok(),
-            superfluous: writes.len().saturating_sub(2 * DEPLOYMENTS.len()),
+            superfluous: writes.len().saturating_sub(2 * DEPLOYMENTS.len() + usize::from(raised.is_some())),
             without_lead: writes.iter().filter(|write| !write.by.leads).count(),
             fault: None,
         };
         Ok(Outage { trial, cut, course, writes: in_outage })
+    }
+
+    /// At this moment somebody brings cluster-autoscaler up, if all are at 0 by then. Returns when.
+    async fn raise(&self, at: DateTime<Utc>) -> Result<Option<DateTime<Utc>>> {
+        sleep((at - Utc::now()).to_std().unwrap_or_default()).await;
+        if self.referee.deployments().values().any(|state| state.replicas > 0) {
+            return Ok(None);
+        }
+        let raised = Utc::now();
+        self.shoot.scale(CA, 1).await?;
+        Ok(Some(raised))
     }
 
     /// What happened, for a person who wants to know why a trial was lost.

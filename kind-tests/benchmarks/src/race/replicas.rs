@@ -1,21 +1,23 @@
 //! The replicas of the prober, each with ways of its own to the seed and to the shoots, and an account of its own, so that any one
 //! can be cut off and the audit log tells who wrote.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use chrono::{DateTime, Utc};
 use futures::future::try_join_all;
 use kind_tests::audit::Mark;
-use kind_tests::manifests::{GARDEN, Manifest, PROBER, SECRET, seed_access};
+use kind_tests::manifests::{GARDEN, Manifest, PROBE, PROBER, SECRET, seed_access};
 use kind_tests::relay::{Path, Relay};
-use kind_tests::{ProberConfig, Seed, eventually};
+use kind_tests::{ProberConfig, Seed, Shoot, eventually};
 use nix::sys::signal::Signal;
 use serde_json::json;
 use tokio::time::sleep;
 
 use super::change::Change;
-use super::lane::Lane;
 use super::writes::elections;
 use crate::fleet::watchdog::{Agent, Watchdog};
 
@@ -50,8 +52,8 @@ pub struct Hit {
 
 impl Replicas {
     /// So many, for these shoots. None runs yet.
-    pub async fn create(seed: &Seed, lanes: &[Lane], config: &ProberConfig, count: usize) -> Result<Self> {
-        let all = try_join_all(NAMES.iter().take(count).map(|name| Replica::create(seed, lanes, name))).await?;
+    pub async fn create(seed: &Seed, shoots: &[&Shoot], config: &ProberConfig, count: usize) -> Result<Self> {
+        let all = try_join_all(NAMES.iter().take(count).map(|name| Replica::create(seed, shoots, name))).await?;
         Ok(Self { config: config.text()?, all, mark: seed.plane().mark() })
     }
 
@@ -99,14 +101,14 @@ impl Replicas {
 
 impl Replica {
     /// Lets a replica into the seed and the shoots.
-    async fn create(seed: &Seed, lanes: &[Lane], name: &'static str) -> Result<Self> {
+    async fn create(seed: &Seed, shoots: &[&Shoot], name: &'static str) -> Result<Self> {
         seed.apply(access(name)).await?;
-        let shoots = lanes.iter().map(async |lane| {
-            let way = Relay::start(lane.address()).await?;
-            lane.write_secret(&secret(name), way.address()).await?;
+        let ways = shoots.iter().map(async |shoot| {
+            let way = Relay::start(shoot.plane.address()).await?;
+            write_secret(shoot, &secret(name), way.address()).await?;
             anyhow::Ok(way)
         });
-        let shoots = try_join_all(shoots).await?;
+        let shoots = try_join_all(ways).await?;
         Ok(Self { name, seed: Relay::start(seed.plane().address()).await?, shoots, process: None })
     }
 
@@ -149,6 +151,15 @@ fn account(replica: &str) -> String {
 /// Each replica reads a Secret of its own, which leads through relays of its own.
 fn secret(replica: &str) -> String {
     format!("{SECRET}-{replica}")
+}
+
+/// Writes a Secret for a replica, with a kubeconfig that leads to its way to the shoot.
+async fn write_secret(shoot: &Shoot, name: &str, way: SocketAddr) -> Result<()> {
+    let token = shoot.plane.api().token("kube-system", PROBE).await?;
+    let kubeconfig = STANDARD.encode(shoot.kubeconfig(way, &token));
+    let metadata = json!({"name": name, "namespace": shoot.namespace});
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"kubeconfig": kubeconfig}});
+    shoot.seed.api().create(&format!("/api/v1/namespaces/{}/secrets", shoot.namespace), &secret).await
 }
 
 /// An account with the prober's rights under a name of its own.

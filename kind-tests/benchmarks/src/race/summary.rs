@@ -9,6 +9,10 @@ use crate::report::{Goal, Report};
 
 /// The goal for the first protective write: within 0.5 s of the verdict.
 const LATENESS: Goal = Goal::AtMost(0.5);
+/// The goal for what others bring up in mid-outage: the look that is wanted then is at once, or a second after the last such one.
+const LOWERED: Goal = Goal::AtMost(1.5);
+/// The goal for the first restoring write: looks are half a beat, 5 s, apart while anything is held down.
+const RECOVERED: Goal = Goal::AtMost(5.5);
 
 /// The name of a race without a prober.
 pub const CONTROL: &str = "race-control";
@@ -90,13 +94,15 @@ impl Findings {
             false => report.measured_against("without_lead", what, without_lead, "", Goal::Exactly(0.0)),
         }
 
-        let goal = (should_win && !faults).then_some(LATENESS);
+        let goal = |goal| (should_win && !faults).then_some(goal);
         let mut spread = |key: &str, what: &str, goal, value: &dyn Fn(&Trial) -> Option<f64>| {
             report.spread(key, what, &mut self.values(value), "s", goal);
         };
-        spread("first_write", "verdict to first write", goal, &|trial| trial.first_write);
+        spread("first_write", "verdict to first write", goal(LATENESS), &|trial| trial.first_write);
         spread("kcm_write", "verdict to kube-controller-manager's write", None, &|trial| trial.kcm_write);
         spread("kcm_exit", "SIGTERM to the end of its process", None, &|trial| trial.kcm_exit);
+        spread("lowered", "brought up by others to 0 again", goal(LOWERED), &|trial| trial.lowered);
+        spread("recovered", "enough nodes renewed to first restoring write", goal(RECOVERED), &|trial| trial.recovered);
         spread("restoring", "end of the outage to all restored", None, &|trial| trial.restored);
         for (key, what, values) in [
             ("available_min", "verdict to first node's end, least", self.values(|trial| Some(trial.available))),
@@ -168,6 +174,8 @@ mod tests {
             kcm_exit: Some(0.5),
             left: Some(2.5),
             unknown,
+            lowered: Some(0.1),
+            recovered: Some(3.0),
             restored: Some(50.0),
             superfluous: 0,
             without_lead: usize::from(fault.is_some()),

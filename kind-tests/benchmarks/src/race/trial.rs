@@ -44,6 +44,13 @@ impl Course {
     }
 }
 
+/// When the outage is over by the leases, given when each is renewed, in order.
+pub fn turns_up(renewals: &[DateTime<Utc>]) -> Option<DateTime<Utc>> {
+    let count = renewals.len();
+    let enough = (1..=count).find(|&renewed| ((count - renewed) as f64 / count as f64) < FRACTION)?;
+    renewals.get(enough - 1).copied()
+}
+
 /// How a trial ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -125,6 +132,12 @@ pub struct Trial {
     pub left: Option<f64>,
     /// How many nodes were ever Unknown.
     pub unknown: usize,
+    /// From the moment at which others brought a controller up in mid-outage to the answer to the write that took it back to 0.
+    #[serde(default)]
+    pub lowered: Option<f64>,
+    /// From the moment at which enough nodes had renewed again to the answer to the first restoring write.
+    #[serde(default)]
+    pub recovered: Option<f64>,
     /// From the end of the outage until all was as before, where it came to that.
     pub restored: Option<f64>,
     /// Writes to this shoot's Deployments that were not due: beyond one down and one up for each.
@@ -231,6 +244,13 @@ mod tests {
     }
 
     #[test]
+    fn an_outage_is_over_when_fewer_than_the_fraction_are_expired() {
+        // Of five, three are 0.6, so that three must have renewed; of two, both make it, and one is 0.5.
+        assert_eq!(turns_up(&stamps(&[1, 2, 3, 4, 5])), Some(at(3)));
+        assert_eq!((turns_up(&stamps(&[1, 2])), turns_up(&[])), (Some(at(1)), None));
+    }
+
+    #[test]
     fn one_node_alone_makes_no_verdict() {
         assert_eq!(Course::of(&stamps(&[0]), TimeDelta::seconds(40)), None);
         assert_eq!(Course::of(&[], TimeDelta::seconds(40)), None);
@@ -250,6 +270,8 @@ mod tests {
             kcm_exit: Some(0.2),
             left: Some(0.0),
             unknown,
+            lowered: None,
+            recovered: Some(2.0),
             restored: Some(40.0),
             superfluous: 0,
             without_lead: 0,

@@ -1,0 +1,152 @@
+//! A shoot's API server that is away for everyone and comes back: its etcd is killed and started again under healthy shoots, whose
+//! nodes could not renew meanwhile. Nothing may be written.
+//!
+//! ```text
+//!  etcd (killed, started again) <-- kube-apiserver <--renew-- the kubelets of all shoots
+//!                                        ^ probes
+//!               two replicas of dependency-watchdog ---writes?---> seed's API server --audit log--> how many
+//! ```
+//!
+//! All shoots share one control plane: each has nodes, probes and phases of its own, so that each meets a different moment.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use chrono::{TimeDelta, Utc};
+use clap::Args;
+use futures::future::try_join_all;
+use kind_tests::control_plane::Etcd;
+use kind_tests::{Bed, ProberConfig, Seed, Shoot, ShootPlan, scenario};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use tokio::time::sleep;
+
+use super::GRACE_S;
+use super::kubelets::Kubelets;
+use super::lane::DEPLOYMENTS;
+use super::replicas::Replicas;
+use super::trial::Course;
+use super::writes::writes;
+use crate::report::{Goal, Report, progress};
+
+const REPLICAS: usize = 2;
+const NODES: std::ops::RangeInclusive<usize> = 3..=10;
+/// The API server is away for so long, in seconds.
+const AWAY: std::ops::RangeInclusive<f64> = 10.0..=60.0;
+/// After this time nothing is left of it: kubelets renew within 7 s of its return, and expired leases are undecided for 11 s.
+const SETTLED: Duration = Duration::from_secs(45);
+/// Until then the initial delay is over, and every stamp has been seen to change.
+const WATCHED: Duration = Duration::from_secs(60);
+
+/// Kill the etcd under healthy shoots and start it again, round after round
+#[derive(Args, Clone, Debug)]
+pub struct Options {
+    /// Rounds; each is a trial of every shoot
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Shoots under one API server
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    shoots: u32,
+    /// Where the random numbers begin; drawn when absent
+    #[arg(long)]
+    seed: Option<u64>,
+}
+
+/// What came of all rounds.
+#[derive(Debug, Default)]
+struct Findings {
+    trials: usize,
+    /// In which the leases of enough nodes were older than the threshold when the API server was back.
+    expired: usize,
+    away: Vec<f64>,
+    writes: usize,
+}
+
+/// Runs all rounds.
+pub fn run(options: Options) -> Result<()> {
+    let random_seed = options.seed.unwrap_or_else(|| rand::rng().random());
+    progress(format!("seed {random_seed}: repeat with --seed {random_seed}"));
+    scenario(async move |bed| {
+        ensure!(!bed.is_given(), "control planes of its own are needed: unset SEED_KUBECONFIG and SHOOT_KUBECONFIG");
+        let mut random = StdRng::seed_from_u64(random_seed);
+        let mut ground = Ground::prepare(bed, &options, &mut random).await?;
+        let mut findings = Findings::default();
+        for round in 1..=options.rounds {
+            ground.round(round, &mut findings, &mut random).await?;
+        }
+        let what = format!("{} rounds under {} shoots, grace {GRACE_S} s, seed {random_seed}", options.rounds, options.shoots);
+        findings.report(what).print();
+        Ok(())
+    })
+}
+
+struct Ground {
+    seed: Arc<Seed>,
+    etcd: Etcd,
+    kubelets: Vec<Kubelets>,
+    _shoots: Vec<Shoot>,
+    _replicas: Replicas,
+}
+
+impl Ground {
+    async fn prepare(bed: &'static Bed, options: &Options, random: &mut StdRng) -> Result<Self> {
+        let seed = bed.own_seed().await?;
+        let (plane, etcd) = bed.start_with_own_etcd("away").await?;
+        let grace = Duration::from_secs(GRACE_S);
+        let (mut shoots, mut kubelets) = (Vec::new(), Vec::new());
+        for number in 1..=options.shoots {
+            let deployments = DEPLOYMENTS.map(|name| (name, 1)).into();
+            let plan = ShootPlan { nodes: 0, grace, deployments, secret: false, ..ShootPlan::default() };
+            let shoot = Shoot::create_at(plane.clone(), bed, &seed, &format!("away-{number}"), plan).await?;
+            let mut nodes = Kubelets::new(plane.api().clone(), seed.api().clone(), &shoot.namespace, grace);
+            nodes.set_count(random.random_range(NODES), random).await?;
+            shoots.push(shoot);
+            kubelets.push(nodes);
+        }
+        let probed: Vec<&Shoot> = shoots.iter().collect();
+        let mut replicas = Replicas::create(&seed, &probed, &ProberConfig::gardener(), REPLICAS).await?;
+        replicas.start(&seed, REPLICAS).await?;
+        progress("waiting until every stamp has been seen to change");
+        sleep(WATCHED).await;
+        Ok(Self { seed, etcd, kubelets, _shoots: shoots, _replicas: replicas })
+    }
+
+    async fn round(&mut self, round: u32, findings: &mut Findings, random: &mut StdRng) -> Result<()> {
+        try_join_all(self.kubelets.iter().map(Kubelets::are_fresh)).await?;
+        sleep(Duration::from_secs(GRACE_S).mul_f64(random.random())).await;
+        let mark = self.seed.plane().mark();
+        let stamps = try_join_all(self.kubelets.iter().map(Kubelets::stamps)).await?;
+        let away = random.random_range(AWAY);
+        progress(format!("round {round}: the API server is away for {away:.1} s"));
+        self.etcd.kill().await?;
+        sleep(Duration::from_secs_f64(away)).await;
+        self.etcd.start_again().await?;
+        let back = Utc::now();
+        for stamps in stamps {
+            let course = Course::of(&stamps, TimeDelta::seconds(GRACE_S as i64)).context("fewer than two nodes")?;
+            findings.trials += 1;
+            findings.expired += usize::from(course.verdict <= back);
+        }
+        findings.away.push(away);
+        try_join_all(self.kubelets.iter().map(Kubelets::are_fresh)).await?;
+        sleep(SETTLED).await;
+        let wrong = writes(&self.seed.plane().asked(&mark))?;
+        for write in &wrong {
+            progress(format!("{}/{} was written at {} by {}", write.namespace, write.name, write.answered, write.by.replica));
+        }
+        findings.writes += wrong.len();
+        Ok(())
+    }
+}
+
+impl Findings {
+    fn report(mut self, what: String) -> Report {
+        let mut report = Report::new("away", what);
+        report.figure("trials", "healthy shoots whose API server was away", self.trials as f64, "");
+        report.figure("expired", "enough leases older than the threshold on its return", self.expired as f64, "");
+        report.measured_against("writes", "writes to these shoots", self.writes as f64, "", Goal::Exactly(0.0));
+        report.spread("away", "how long etcd was away", &mut self.away, "s", None);
+        report
+    }
+}
