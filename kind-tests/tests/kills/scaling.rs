@@ -141,6 +141,11 @@ impl Replicas {
             timeout(PATIENCE, requests.wait_for(refused)).await.context("the late write is not refused")?;
         }
         replica.signal(Signal::SIGCONT)?;
+        if !requests.all().iter().any(|record| record.user == user && takes_lead(record)) {
+            // Whoever protected without the lead has none to lose, and goes on.
+            self.all.lock().await.push((user, replica));
+            return Ok(());
+        }
         let code = replica.end().await?;
         ensure!(code == 1, "{user}: exit code {code}\n{}", replica.tail());
         // What it had handed to a connection when it was suspended may leave late; it names a version that is gone.
@@ -159,6 +164,11 @@ impl Replicas {
 /// Whether a request is a write to a dependent.
 pub fn scales(record: &Record) -> bool {
     record.verb == "patch" && record.resource != "events"
+}
+
+/// Whether it is one with which a replica takes or keeps the lead.
+fn takes_lead(record: &Record) -> bool {
+    record.resource == LEASES && record.is_write() && matches!(record.status, Some(200 | 201))
 }
 
 /// The Lease's holder; empty when nobody holds it.
@@ -187,8 +197,7 @@ pub fn fenced(world: &World, healed: Instant) -> Result<()> {
     let all = world.seed.requests().all();
     let renewed = |write: &Record| -> Option<Instant> {
         let renewals = all.iter().filter(|record| record.number < write.number && record.user == write.user);
-        let good = |record: &&Record| record.resource == LEASES && record.is_write() && matches!(record.status, Some(200 | 201));
-        renewals.filter(good).filter_map(|record| record.at).next_back()
+        renewals.filter(|record| takes_lead(record)).filter_map(|record| record.at).next_back()
     };
     for write in all.iter().filter(|record| took_effect(record)) {
         let at = write.at.context("no time")?;
