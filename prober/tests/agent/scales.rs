@@ -33,6 +33,13 @@ fn reads(namespace: &'static str) -> When {
     When::matches(move |record| record.verb == "get" && record.path.ends_with(&format!("/{namespace}/scalers/scaler/scale")))
 }
 
+/// Waits until the shoot's scaler is at 0.
+async fn goes_down(world: &World) {
+    let down =
+        world.seed.store().wait_for(|store| (store.get(SCALERS, NAMESPACE, "scaler")?["spec"]["replicas"] == 0).then_some(()));
+    tokio::time::timeout(PATIENCE, down).await.expect("the scaler is known and goes down");
+}
+
 #[tokio::test]
 async fn a_scale_that_cannot_be_read_holds_up_no_other_shoot() {
     let (mut world, config) = world().await;
@@ -41,9 +48,7 @@ async fn a_scale_that_cannot_be_read_holds_up_no_other_shoot() {
     world.seed.faults().met(stalled, 1).await;
     world.looks(3).await;
     world.nodes.cut_all();
-    let down =
-        world.seed.store().wait_for(|store| (store.get(SCALERS, NAMESPACE, "scaler")?["spec"]["replicas"] == 0).then_some(()));
-    tokio::time::timeout(PATIENCE, down).await.expect("the shoot's own is known and goes down");
+    goes_down(&world).await;
     world.end().await;
 }
 
@@ -61,9 +66,7 @@ async fn a_scale_that_cannot_be_read_is_read_again_until_it_can_although_nothing
     let scaler = || world.seed.store().get(SCALERS, NAMESPACE, "scaler").expect("it exists");
     assert_eq!(scaler()["spec"]["replicas"], 4, "nobody knows what to remember of it");
     world.seed.faults().remove(refused);
-    let down =
-        world.seed.store().wait_for(|store| (store.get(SCALERS, NAMESPACE, "scaler")?["spec"]["replicas"] == 0).then_some(()));
-    tokio::time::timeout(PATIENCE, down).await.expect("it is known again and goes down");
+    goes_down(&world).await;
     assert_eq!(scaler()["metadata"]["annotations"][gardener::REPLICAS], "4");
     world.end().await;
 }

@@ -10,6 +10,15 @@ use crate::seed::{ETCD, Seed, healthy, pod, soon};
 /// How long a DELETE is held up for something to happen meanwhile: well below the weeder's patience of 10 s.
 const MEANWHILE: Duration = Duration::from_secs(5);
 
+/// Lets a DELETE of a crash-looping pod be under way, whose answer takes a while.
+async fn a_slow_delete(seed: &Seed) {
+    seed.server.faults().add(When::verb("delete", "pods").once(), Fault::Delay(MEANWHILE));
+    seed.apply(pod("a", "p", "apiserver"));
+    seed.recover("a", ETCD);
+    let sent = seed.server.requests().wait_for(|records| records.iter().any(|record| record.verb == "delete").then_some(()));
+    soon("a DELETE", sent).await;
+}
+
 #[tokio::test]
 async fn only_crash_looping_pods_are_deleted_also_when_they_begin_to_crash_later() {
     let seed = Seed::start().await;
@@ -64,11 +73,7 @@ async fn pods_that_nobody_makes_anew_or_that_end_already_are_left_alone() {
 async fn a_new_pod_of_the_same_name_survives_a_delete_that_was_meant_for_the_old_one() {
     let seed = Seed::start().await;
     let weeder = seed.weed().await;
-    seed.server.faults().add(When::verb("delete", "pods").once(), Fault::Delay(MEANWHILE));
-    seed.apply(pod("a", "p", "apiserver"));
-    seed.recover("a", ETCD);
-    let sent = seed.server.requests().wait_for(|records| records.iter().any(|record| record.verb == "delete").then_some(()));
-    soon("a DELETE", sent).await;
+    a_slow_delete(&seed).await;
     seed.server.store().delete("pods", "a", "p").unwrap();
     seed.apply(healthy("a", "p", "apiserver"));
     seed.answered("p", 409).await;
@@ -82,11 +87,7 @@ async fn a_new_pod_of_the_same_name_survives_a_delete_that_was_meant_for_the_old
 async fn a_pod_that_gets_well_while_its_delete_is_on_the_way_is_left_alone() {
     let seed = Seed::start().await;
     let weeder = seed.weed().await;
-    seed.server.faults().add(When::verb("delete", "pods").once(), Fault::Delay(MEANWHILE));
-    seed.apply(pod("a", "p", "apiserver"));
-    seed.recover("a", ETCD);
-    let sent = seed.server.requests().wait_for(|records| records.iter().any(|record| record.verb == "delete").then_some(()));
-    soon("a DELETE", sent).await;
+    a_slow_delete(&seed).await;
     seed.apply(healthy("a", "p", "apiserver"));
     seed.answered("p", 409).await;
     seed.settle().await;
@@ -117,11 +118,7 @@ async fn a_delete_whose_answer_was_lost_counts() {
 async fn a_pod_that_somebody_else_has_deleted_is_done_with() {
     let seed = Seed::start().await;
     let weeder = seed.weed().await;
-    seed.server.faults().add(When::verb("delete", "pods").once(), Fault::Delay(MEANWHILE));
-    seed.apply(pod("a", "p", "apiserver"));
-    seed.recover("a", ETCD);
-    let sent = seed.server.requests().wait_for(|records| records.iter().any(|record| record.verb == "delete").then_some(()));
-    soon("a DELETE", sent).await;
+    a_slow_delete(&seed).await;
     seed.server.store().delete("pods", "a", "p").unwrap();
     seed.answered("p", 404).await;
     seed.settle().await;
