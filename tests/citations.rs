@@ -1,4 +1,4 @@
-//! What comments and pages cite exists: rules and decisions in docs/rules.md, faults in docs/reliability.md, files in the repository.
+//! What comments and pages cite exists: rules and decisions in docs/rules.md, faults in docs/reliability.md, files, and recipes of the Makefile.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -33,6 +33,11 @@ fn all_texts() -> Vec<(PathBuf, String)> {
     texts(root(), &mut found);
     assert!(found.len() > 100, "only {} files", found.len());
     found
+}
+
+/// Every page, with its text.
+fn pages() -> impl Iterator<Item = (PathBuf, String)> {
+    all_texts().into_iter().filter(|(path, _)| path.extension().is_some_and(|ending| ending == "md"))
 }
 
 /// The text without what makes its lines comments, so that a citation may go on in the next line.
@@ -109,7 +114,7 @@ fn every_rule_decision_and_fault_that_is_cited_is_in_its_table() {
 #[test]
 fn every_file_that_a_page_names_exists() {
     let (mut dead, mut named) = (Vec::new(), 0);
-    for (page, text) in all_texts().into_iter().filter(|(path, _)| path.extension().is_some_and(|ending| ending == "md")) {
+    for (page, text) in pages() {
         // What stands in backticks.
         for path in text.split('`').skip(1).step_by(2) {
             let is_path = path.split_once('/').is_some_and(|(folder, _)| FOLDERS.contains(&folder))
@@ -124,6 +129,23 @@ fn every_file_that_a_page_names_exists() {
     }
     assert!(dead.is_empty(), "{dead:#?}");
     assert!(named > 20, "only {named} paths are recognized");
+}
+
+#[test]
+fn every_recipe_that_a_page_names_exists() {
+    let makefile = fs::read_to_string(root().join("Makefile")).expect("the Makefile");
+    let recipes: BTreeSet<&str> = makefile.lines().filter_map(|line| line.split_once(':')).map(|(name, _)| name).collect();
+    let mut named = 0;
+    for (page, text) in pages() {
+        for code in text.split('`').skip(1).step_by(2) {
+            let commands = code.lines().filter_map(|line| line.strip_prefix("make "));
+            for recipe in commands.filter_map(|rest| rest.split_whitespace().next()) {
+                named += 1;
+                assert!(recipes.contains(recipe), "{}: make {recipe}", page.display());
+            }
+        }
+    }
+    assert!(named > 20, "only {named} recipes are recognized");
 }
 
 #[test]
