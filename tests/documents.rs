@@ -117,12 +117,11 @@ fn a_test_is_known_by_its_attribute() {
 
 /// Every Markdown file that people read.
 fn pages() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut folders = vec![root.join("docs"), root.join("deploy")];
+    let mut folders = vec![root().join("docs"), root().join("deploy"), root().join("fuzz")];
     let mut pages: Vec<PathBuf> =
-        ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"].map(|name| root.join(name)).into();
+        ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"].map(|name| root().join(name)).into();
     while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).expect("a folder") {
+        for entry in fs::read_dir(&folder).expect("a folder") {
             let path = entry.expect("an entry").path();
             if path.is_dir() {
                 folders.push(path);
@@ -152,22 +151,38 @@ fn every_annotation_that_a_page_names_is_one_that_the_program_knows() {
     assert_eq!(seen, known.map(str::to_owned).into(), "each has its page");
 }
 
+/// The fragments that links to a page may end in: its headings, as GitHub and mdbook write them.
+fn fragments(page: &str) -> BTreeSet<String> {
+    let headings = page.lines().filter_map(|line| line.strip_prefix('#')?.trim_start_matches('#').strip_prefix(' '));
+    let kept = |letter: &char| letter.is_alphanumeric() || [' ', '-', '_'].contains(letter);
+    headings.map(|heading| heading.to_lowercase().chars().filter(kept).collect::<String>().replace(' ', "-")).collect()
+}
+
 #[test]
 fn every_link_between_pages_leads_somewhere_and_every_page_is_in_the_book() {
-    let mut dead = Vec::new();
+    let (mut dead, mut links) = (Vec::new(), 0);
     for page in pages() {
-        let text = std::fs::read_to_string(&page).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
+        let text = fs::read_to_string(&page).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
         for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            let file = target.split('#').next().unwrap_or_default();
-            let is_elsewhere = file.is_empty() || file.contains("://") || file.contains(' ');
-            if !is_elsewhere && !page.with_file_name("").join(file).exists() {
+            if target.contains("://") || target.contains(' ') {
+                continue;
+            }
+            links += 1;
+            let (file, fragment) = target.split_once('#').map_or((target, None), |(file, fragment)| (file, Some(fragment)));
+            let path = if file.is_empty() { page.clone() } else { page.with_file_name("").join(file) };
+            let leads = match fragment {
+                None => path.exists(),
+                Some(fragment) => fs::read_to_string(&path).is_ok_and(|text| fragments(&text).contains(fragment)),
+            };
+            if !leads {
                 dead.push(format!("{}: {target}", page.display()));
             }
         }
     }
     assert!(dead.is_empty(), "{dead:#?}");
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
-    let summary = std::fs::read_to_string(docs.join("SUMMARY.md")).expect("a summary");
+    assert!(links > 100, "only {links} links are recognized");
+    let docs = root().join("docs");
+    let summary = fs::read_to_string(docs.join("SUMMARY.md")).expect("a summary");
     let in_docs = pages().into_iter().filter_map(|page| page.strip_prefix(&docs).ok().map(|page| page.display().to_string()));
     let missing: Vec<String> = in_docs.filter(|page| page != "SUMMARY.md" && !summary.contains(&format!("({page})"))).collect();
     assert!(missing.is_empty(), "{missing:?}");

@@ -118,26 +118,6 @@ fn find(folder: &Path, ending: &str, found: &mut Vec<std::path::PathBuf>) -> Res
 }
 
 #[test]
-fn links_between_pages_lead_somewhere() -> Result<()> {
-    let mut pages = vec![repository::path("README.md"), repository::path("deploy/README.md")];
-    find(&repository::path("docs"), ".md", &mut pages)?;
-    let mut links = 0;
-    for page in pages {
-        let text = std::fs::read_to_string(&page)?;
-        for target in text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next()) {
-            if target.is_empty() || target.contains("://") {
-                continue;
-            }
-            let path = page.parent().context("no folder")?.join(target);
-            ensure!(path.exists(), "{}: {target} is not there", page.display());
-            links += 1;
-        }
-    }
-    ensure!(links > 10, "only {links} links");
-    Ok(())
-}
-
-#[test]
 fn workflows_call_recipes_and_scripts_that_exist() -> Result<()> {
     let makefile = repository::text("Makefile")?;
     let recipes: BTreeSet<&str> = makefile.lines().filter_map(|line| line.split_once(':')).map(|(name, _)| name).collect();
