@@ -74,11 +74,11 @@ bench-binaries: control-plane
 .PHONY: bench-race
 bench-race: bench-binaries ## Race a real kube-controller-manager, 15 minutes: [TRIALS=8] [SEED=n] [LANES=n] [CHANGE=killed | LOAD=1 | CONTROL=1]; needs Go
 	@target/release/benchmarks race --trials $(or $(TRIALS),100) $(if $(LANES),--lanes $(LANES)) $(if $(SEED),--seed $(SEED)) \
-	  $(if $(CHANGE),--change $(CHANGE)) $(if $(ROLLOUT),--change killed --change terminated) \
+	  $(if $(CHANGE),--change $(CHANGE)) \
 	  $(if $(LOAD),--load 300) $(if $(CONTROL),--control) $(ARGS)
 
 .PHONY: bench-away
-bench-away: bench-binaries ## Stop and start the etcd of healthy shoots: 0 writes, 25 minutes: [ROUNDS=10] [SEED=n]; needs Go
+bench-away: bench-binaries ## Stop and start the etcd of healthy shoots: 0 writes, 20 minutes: [ROUNDS=10] [SEED=n]; needs Go
 	@$(STRIPPED) target/release/benchmarks away $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SEED),--seed $(SEED))
 
 .PHONY: fuzz
