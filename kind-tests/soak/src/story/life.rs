@@ -22,7 +22,7 @@ impl Story {
         record.stopped_since.get_or_insert(now);
     }
 
-    /// It may be, from the initial delay on.
+    /// It may be, from the initial delay on. Noted before it is so: the watchdog may act at once.
     fn go_on(&self, what: &str) {
         let mut record = self.shoot.record();
         let now = Instant::now();
@@ -57,9 +57,8 @@ impl Story {
         }
         let time = self.dice.seconds(0.5, 3.0);
         self.pause(time).await;
-        self.shoot.change(|shoot| shoot["status"]["hibernated"] = json!(false))?;
         self.go_on("is awake");
-        Ok(())
+        self.shoot.change(|shoot| shoot["status"]["hibernated"] = json!(false))
     }
 
     /// The control plane moves away and comes back.
@@ -72,9 +71,8 @@ impl Story {
         self.shoot.note("is being restored");
         let time = self.dice.seconds(0.5, 4.0);
         self.pause(time).await;
-        self.operation("Restore", "Succeeded")?;
         self.go_on("was restored");
-        Ok(())
+        self.operation("Restore", "Succeeded")
     }
 
     /// The shoot is deleted, and another one gets its name.
@@ -89,9 +87,8 @@ impl Story {
         self.stop("is deleted");
         let time = self.dice.seconds(0.0, 6.0);
         self.pause(time).await;
-        self.shoot.publish()?;
         self.go_on("is made anew");
-        Ok(())
+        self.shoot.publish()
     }
 
     /// Operators want it left alone for a while.
@@ -107,12 +104,14 @@ impl Story {
         }
         let time = self.dice.seconds(3.0, 12.0);
         self.pause(time).await;
+        {
+            let mut record = self.shoot.record();
+            let now = Instant::now();
+            record.note(now, "operators let it go on");
+            record.paused_since = None;
+            record.watched_from = record.watched_from.max(now);
+        }
         self.shoot.seed.patch("namespaces", "", &namespace, &annotate(Value::Null))?;
-        let mut record = self.shoot.record();
-        let now = Instant::now();
-        record.note(now, "operators let it go on");
-        record.paused_since = None;
-        record.watched_from = record.watched_from.max(now);
         Ok(())
     }
 
