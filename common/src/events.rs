@@ -81,12 +81,12 @@ impl Events {
         (Self { queue: Some(queue), lost: Arc::default() }, notes)
     }
 
-    /// Tells of something that went as it should.
+    /// Reports something that went as it should.
     pub fn normal(&self, about: &ObjectReference, reason: &'static str, message: String) {
         self.send(about, Severity::Normal, reason, message);
     }
 
-    /// Tells of something that somebody should look at.
+    /// Reports something that somebody should look at.
     pub fn warning(&self, about: &ObjectReference, reason: &'static str, message: String) {
         self.send(about, Severity::Warning, reason, message);
     }

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Operators' Deployments are written for Go's syntax: `-flag` is `--flag`, a boolean takes its value only after `=`, the first word that
-//! is no flag ends the flags and the rest is ignored, `0x10` is a number. clap cannot be told any of these; by the time its
+//! is no flag ends the flags and the rest is ignored, `0x10` is a number. clap cannot be taught any of these; by the time its
 //! input were rewritten into its own syntax one would have parsed it. What is left is the table in [`table`].
 
 mod help;
@@ -16,7 +16,7 @@ mod value;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use help::QUESTIONS;
+pub use help::CLI_COMMANDS;
 pub use parse::parse;
 
 use crate::go_duration::GoDuration;
@@ -160,7 +160,7 @@ pub struct AgentArgs {
     pub kube_api_burst: i64,
     /// `--metrics-bind-addr`, as Go writes addresses (`:9643`); "0" for none.
     pub metrics_bind_addr: String,
-    /// `--metrics-per-shoot`: whether metrics tell shoots apart.
+    /// `--metrics-per-shoot`: whether metrics have a series per shoot.
     pub metrics_per_shoot: bool,
     /// `--health-bind-addr`; "0" or empty for none.
     pub health_bind_addr: String,

@@ -3,7 +3,7 @@
 //! ```text
 //! API server --list, watch--> kube's watcher --events--> Follower::take
 //!      ^                            |
-//!      '----- anew, with a list <---'-- any error: Follower::broke, a wait of less than 2 s
+//!      '--- restart with a list <---'-- any error: Follower::broke, a wait of less than 2 s
 //! ```
 
 use std::fmt::Debug;
@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// The longest wait before a broken watch starts anew (D-27).
+/// The longest wait before a broken watch is restarted (D-27).
 const MAX_RELIST_WAIT: Duration = Duration::from_secs(2);
 /// After this time without an answer to a list the attempt is given up.
 const LIST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -30,16 +30,16 @@ pub trait Follower<K>: Send {
     /// Takes in one event; true when everything is known with it, which is so at the end of a list.
     fn take(&mut self, event: Event<DeserializeGuard<K>>) -> impl Future<Output = bool> + Send;
 
-    /// Hears that the watch broke: what happens until the end of the next list is not seen.
+    /// Is notified that the watch broke: what happens until the end of the next list is not observed.
     fn broke(&mut self, error: &str);
 
-    /// Waits until all objects are to be listed anew although the watch works; never so by default. Asked after each event.
-    fn anew(&mut self) -> impl Future<Output = ()> + Send {
+    /// Waits until a re-list is wanted although the watch works; never so by default. Asked after each event.
+    fn relist(&mut self) -> impl Future<Output = ()> + Send {
         std::future::pending()
     }
 }
 
-/// Lets `follower` see the objects until cancelled. After any error it starts anew with a list.
+/// Lets `follower` observe the objects until cancelled. After any error it restarts with a list.
 pub async fn follow<K>(
     api: Api<DeserializeGuard<K>>,
     config: watcher::Config,
@@ -51,7 +51,7 @@ pub async fn follow<K>(
     let config = config.timeout(WATCH_TIMEOUT);
     let mut wait = waits();
     let work = async {
-        'anew: loop {
+        'restart: loop {
             let events = watcher(api.clone(), config.clone());
             pin_mut!(events);
             let mut complete: Option<Instant> = None;
@@ -64,7 +64,7 @@ pub async fn follow<K>(
                 };
                 let next = tokio::select! {
                     next = next => next,
-                    () = follower.anew() => continue 'anew,
+                    () = follower.relist() => continue 'restart,
                 };
                 match next {
                     Ok(Some(Ok(event))) => {
@@ -88,7 +88,7 @@ pub async fn follow<K>(
     cancelled.run_until_cancelled(work).await;
 }
 
-/// The waits before a watch begins anew, each longer than the one before, up to the limit.
+/// The waits before a watch is restarted, each longer than the one before, up to the limit.
 fn waits() -> ExponentialBackoff {
     // Jitter comes on top and at most doubles a wait.
     let waits = ExponentialBuilder::default().with_min_delay(Duration::from_millis(100)).with_max_delay(MAX_RELIST_WAIT / 2);

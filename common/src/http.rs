@@ -85,7 +85,7 @@ async fn connection(stream: TcpStream, router: Router, cancelled: CancellationTo
     http.timer(TokioTimer::new()).header_read_timeout(REQUEST_WAIT);
     let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     let mut connection = std::pin::pin!(connection);
-    // Clients leave as they like: an error here is ordinary and has nobody to be told to.
+    // Clients leave as they like: an error here is ordinary, and nobody needs to know.
     tokio::select! {
         _ = &mut connection => {}
         () = cancelled.cancelled() => {

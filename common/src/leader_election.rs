@@ -190,7 +190,7 @@ impl Elector {
             }
         }
         tracing::info!(lease = self.name, identity = self.identity, "leading");
-        self.tell("became leader");
+        self.report("became leader");
     }
 
     /// Leads until leadership is lost. Can be cancelled, and is then to be followed by [`Elector::release`].
@@ -211,7 +211,7 @@ impl Elector {
             }
         };
         self.fence.close();
-        self.tell("stopped leading");
+        self.report("stopped leading");
         lost
     }
 
@@ -219,7 +219,7 @@ impl Elector {
     pub async fn release(mut self) {
         if self.fence.until().is_some() {
             self.fence.close();
-            self.tell("stopped leading");
+            self.report("stopped leading");
         }
         if !self.wrote {
             return;
@@ -254,7 +254,7 @@ impl Elector {
 
     /// Tries once to get or to renew the Lease.
     async fn try_acquire(&mut self) -> Result<Tenure, TryError> {
-        // First on the assumption that it is as last seen. After a failure self.lease stays empty: it is read anew.
+        // First on the assumption that it is as last seen. After a failure self.lease stays empty: it is read again.
         if let Some(lease) = self.lease.take() {
             match self.attempt(Some(lease)).await {
                 Ok(standing) => return Ok(standing),
@@ -302,7 +302,7 @@ impl Elector {
         Ok(timeout(limit, request).await.map_err(|_| TryError::Timeout)??)
     }
 
-    /// Waits until the Lease, which another one holds until `until` or longer, may be taken, or is to be read anew.
+    /// Waits until the Lease, which another one holds until `until` or longer, may be taken, or is to be read again.
     async fn await_change(&mut self, until: Instant) {
         let pause = Instant::now() + self.settings.retry_period;
         let error = match timeout_at(until, self.open_watch()).await {
@@ -373,7 +373,7 @@ impl Elector {
         self.observation.note(&record, Instant::now());
     }
 
-    fn tell(&self, what: &str) {
+    fn report(&self, what: &str) {
         self.events.normal(&self.reference, REASON, format!("{} {what}", self.identity));
     }
 }

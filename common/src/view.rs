@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A view says how far it can be trusted. It is *known* once it was filled and until its watch has been broken for
-//! [`MAX_BLIND`] (D-27); it is *live* while the watch works. After any error the watch starts anew with a list, so that
-//! being live again means that everything has been read anew: by a list that began after the error, or after it was asked for.
+//! [`MAX_BLIND`] (D-27); it is *live* while the watch works. After any error the watch restarts with a list, so that
+//! being live again means that everything has been re-listed: by a list that began after the error, or after it was asked for.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -54,7 +54,7 @@ type Objects<V> = HashMap<String, Arc<Namespaced<V>>>;
 #[derive(Clone, Copy, Debug)]
 struct State {
     health: Health,
-    /// How often everything was asked to be read anew. A list answers all that had been asked when it began, and nothing later.
+    /// How often a re-list was requested. A list answers all requests made before it began, and no later ones.
     rereads: u64,
 }
 
@@ -143,7 +143,7 @@ impl<V> View<V> {
         }
     }
 
-    /// Reads everything anew; the view is live again when that is done. A list that is under way is not interrupted, nor does it
+    /// Requests a re-list; the view is live again when that is done. A list that is under way is not interrupted, nor does it
     /// count: however often this is asked, one list follows another.
     pub fn reread(&self) {
         self.state.send_modify(|state| {
@@ -317,7 +317,7 @@ where
         };
         if let Some(changes) = &self.changes {
             for key in changed {
-                // Fails only when whoever acts on changes has ended, and then nothing is left to tell.
+                // Fails only when whoever acts on changes has ended.
                 let _ = changes.send(key).await;
             }
         }
@@ -329,7 +329,7 @@ where
         self.view.broke(error);
     }
 
-    async fn anew(&mut self) {
+    async fn relist(&mut self) {
         if self.filling.is_some() {
             std::future::pending::<()>().await;
         }
@@ -375,8 +375,8 @@ mod tests {
         view.live().now_or_never().is_some()
     }
 
-    fn begins_anew(filler: &mut Fill<'_>) -> bool {
-        Follower::<Secret>::anew(filler).now_or_never().is_some()
+    fn restarts(filler: &mut Fill<'_>) -> bool {
+        Follower::<Secret>::relist(filler).now_or_never().is_some()
     }
 
     #[tokio::test]
@@ -385,13 +385,13 @@ mod tests {
         let mut filler = filler(&view);
         take(&mut filler, Event::Init).await;
         view.reread();
-        assert!(!begins_anew(&mut filler), "the list that is under way goes on");
+        assert!(!restarts(&mut filler), "the list that is under way goes on");
         take(&mut filler, Event::InitDone).await;
         assert!(!is_live(&view) && view.is_known(), "older, but all there is");
-        assert!(begins_anew(&mut filler));
+        assert!(restarts(&mut filler));
         take(&mut filler, Event::Init).await;
         take(&mut filler, Event::InitDone).await;
-        assert!(is_live(&view) && !begins_anew(&mut filler));
+        assert!(is_live(&view) && !restarts(&mut filler));
     }
 
     #[tokio::test]
@@ -401,10 +401,10 @@ mod tests {
         take(&mut filler, Event::Init).await;
         take(&mut filler, Event::InitDone).await;
         (0..3).for_each(|_| view.reread());
-        assert!(!is_live(&view) && begins_anew(&mut filler));
+        assert!(!is_live(&view) && restarts(&mut filler));
         take(&mut filler, Event::Init).await;
         take(&mut filler, Event::InitDone).await;
-        assert!(is_live(&view) && !begins_anew(&mut filler));
+        assert!(is_live(&view) && !restarts(&mut filler));
     }
 
     #[tokio::test]
@@ -414,9 +414,9 @@ mod tests {
         take(&mut filler, Event::Init).await;
         view.reread();
         Follower::<Secret>::broke(&mut filler, "cut");
-        assert!(!begins_anew(&mut filler), "the next one is to begin anyway");
+        assert!(!restarts(&mut filler), "the next one is to begin anyway");
         take(&mut filler, Event::Init).await;
         take(&mut filler, Event::InitDone).await;
-        assert!(is_live(&view) && !begins_anew(&mut filler));
+        assert!(is_live(&view) && !restarts(&mut filler));
     }
 }

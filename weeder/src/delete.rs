@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use common::leader_election::Fence;
-use common::said::Said;
+use common::status_message::StatusMessage;
 use kube::api::{DeleteParams, Preconditions};
 use kube::{Api, Client};
 
@@ -104,7 +104,7 @@ pub async fn delete(client: Client, fence: &Fence, deletion: &Deletion) -> Answe
         Some(Ok(Err(error))) => {
             let answer = Answer::from(&error);
             match &error {
-                kube::Error::Api(status) => log(deletion, answer, &Said::of(status)),
+                kube::Error::Api(status) => log(deletion, answer, &StatusMessage::of(status)),
                 _ => log(deletion, answer, &error),
             }
             return answer;

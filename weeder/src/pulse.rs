@@ -31,12 +31,12 @@ impl Default for Pulse {
 }
 
 impl Pulse {
-    /// The work takes a turn; `sees` says whether what is known is true now.
-    pub fn beat(&self, sees: bool) {
+    /// The work takes a turn; `observes` says whether what is known is true now.
+    pub fn beat(&self, observes: bool) {
         let now = Instant::now();
         let mut state = self.lock();
         state.turn = now;
-        if sees {
+        if observes {
             state.seen = Some(now);
         }
     }

@@ -16,12 +16,12 @@ use crate::delete::Answer;
 /// So many deletions are remembered: enough for what a recovery of one shoot deletes.
 const REMEMBERED: usize = 50;
 
-/// What is to be shown, as the work last told. Clones share it.
+/// What the controller did lately. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub struct Board(Arc<Mutex<Lines>>);
+pub struct Activity(Arc<Mutex<Recent>>);
 
 #[derive(Debug, Default)]
-struct Lines {
+struct Recent {
     /// By namespace and Service.
     windows: BTreeMap<(String, String), (Cause, DateTime<Utc>)>,
     /// The newest first.
@@ -70,7 +70,7 @@ pub struct WeederStatus {
     pub config_refused: bool,
 }
 
-impl Board {
+impl Activity {
     /// Something happened to the window of a Service.
     pub fn window(&self, namespace: &str, service: &str, event: Event) {
         let place = (namespace.to_owned(), service.to_owned());
@@ -91,17 +91,17 @@ impl Board {
 
     /// What is shown now.
     pub fn status(&self, config: Value, config_refused: bool) -> WeederStatus {
-        let lines = self.lock();
-        let windows = lines.windows.iter().map(|((namespace, service), (cause, since))| Window {
+        let recent = self.lock();
+        let windows = recent.windows.iter().map(|((namespace, service), (cause, since))| Window {
             namespace: namespace.clone(),
             service: service.clone(),
             cause: cause.as_str(),
             since: *since,
         });
-        WeederStatus { windows: windows.collect(), deletions: lines.deletions.iter().cloned().collect(), config, config_refused }
+        WeederStatus { windows: windows.collect(), deletions: recent.deletions.iter().cloned().collect(), config, config_refused }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Lines> {
+    fn lock(&self) -> MutexGuard<'_, Recent> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -145,22 +145,22 @@ mod tests {
 
     #[test]
     fn windows_are_shown_while_they_are_open() {
-        let board = Board::default();
-        board.window("shoot--a--b", "etcd-main-client", Event::Opened(Cause::Recovery));
-        let shown = board.status(Value::Null, false);
+        let activity = Activity::default();
+        activity.window("shoot--a--b", "etcd-main-client", Event::Opened(Cause::Recovery));
+        let shown = activity.status(Value::Null, false);
         assert_eq!((shown.windows.len(), shown.windows[0].cause), (1, "recovery"));
         assert!(shown.body().into_string().contains("etcd-main-client"));
-        board.window("shoot--a--b", "etcd-main-client", Event::Closed(End::Over));
-        assert!(board.status(Value::Null, false).windows.is_empty());
+        activity.window("shoot--a--b", "etcd-main-client", Event::Closed(End::Over));
+        assert!(activity.status(Value::Null, false).windows.is_empty());
     }
 
     #[test]
     fn the_newest_deletions_are_remembered_and_no_more_than_so_many() {
-        let board = Board::default();
+        let activity = Activity::default();
         for name in 0..REMEMBERED + 5 {
-            board.deletion(&key(name), Answer::Deleted);
+            activity.deletion(&key(name), Answer::Deleted);
         }
-        let shown = board.status(Value::Null, false).deletions;
+        let shown = activity.status(Value::Null, false).deletions;
         assert_eq!((shown.len(), shown[0].pod.as_str()), (REMEMBERED, (REMEMBERED + 4).to_string().as_str()));
     }
 }

@@ -1,5 +1,7 @@
 //! The two watches, of EndpointSlices and of pods, each in a task of its own.
 
+mod change_forwarder;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -11,14 +13,14 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use self::change_forwarder::ChangeForwarder;
 use crate::config::Config;
 use crate::core::news::Change;
 use crate::core::readiness::Slice;
-use crate::core::verdict::{Weed, judge};
+use crate::core::verdict::{DeletionCandidate, judge};
 use crate::metrics::Metrics;
 use crate::pod::Pod;
 use crate::slice::{EndpointSlice, SERVICE_NAME};
-use crate::watch::Courier;
 
 /// Changes that may wait to be followed; more of them hold up the watch.
 const CHANGES: usize = 256;
@@ -28,7 +30,7 @@ pub struct Watches {
     /// What becomes of the EndpointSlices of the config's Services.
     pub slices: mpsc::Receiver<Change<Slice>>,
     /// What becomes of the pods that may be deleted.
-    pub pods: mpsc::Receiver<Change<Weed>>,
+    pub pods: mpsc::Receiver<Change<DeletionCandidate>>,
     /// One for each; both run until [`Watches::end`].
     pub tasks: JoinSet<()>,
     ended: CancellationToken,
@@ -70,10 +72,10 @@ impl Watch {
         let selected = watcher::Config::default().labels(&format!("{SERVICE_NAME} in ({})", names.join(",")));
         let api: Api<DeserializeGuard<EndpointSlice>> = Api::all(client);
         let prune = move |slice: EndpointSlice| slice.pruned(&config.services);
-        follow(api, selected, Courier::new("endpointslices", prune, changes, metrics), ended).await;
+        follow(api, selected, ChangeForwarder::new("endpointslices", prune, changes, metrics), ended).await;
     }
 
-    async fn pods(self, changes: mpsc::Sender<Change<Weed>>) {
+    async fn pods(self, changes: mpsc::Sender<Change<DeletionCandidate>>) {
         let Self { client, config, metrics, ended } = self;
         let selector = config.common_selector();
         if selector.is_nothing() {
@@ -84,6 +86,6 @@ impl Watch {
         let selected = watcher::Config::default().labels(&selector.to_string());
         let api: Api<DeserializeGuard<Pod>> = Api::all(client);
         let prune = move |pod: Pod| judge(&pod, &config.services).ok();
-        follow(api, selected, Courier::new("pods", prune, changes, metrics), ended).await;
+        follow(api, selected, ChangeForwarder::new("pods", prune, changes, metrics), ended).await;
     }
 }

@@ -34,23 +34,23 @@ pub struct Recorder {
     client: Client,
     component: &'static str,
     host: String,
-    home: ObjectReference,
+    self_reference: ObjectReference,
     notes: mpsc::Receiver<Note>,
     events: Events,
     known: Known,
-    /// Whether Events may be written in other namespaces than home's; none while that is not known.
+    /// Whether Events may be written in other namespaces than self_reference's; none while that is not known.
     everywhere: Option<bool>,
 }
 
 impl Recorder {
     /// A recorder, and what it takes Events from. `component` is the agent. Events about objects in namespaces where this
-    /// process may not write any are written about `home`, and name the object.
-    pub fn new(client: Client, component: &'static str, home: ObjectReference) -> (Events, Self) {
+    /// process may not write any are written about `self_reference`, and name the object.
+    pub fn new(client: Client, component: &'static str, self_reference: ObjectReference) -> (Events, Self) {
         let (events, notes) = Events::queue();
         let known = Known::default();
         // It keeps no sender, so that it ends when the last one outside does.
         let counter = Events { queue: None, lost: events.lost.clone() };
-        (events, Self { client, component, host: host(), home, notes, events: counter, known, everywhere: None })
+        (events, Self { client, component, host: host(), self_reference, notes, events: counter, known, everywhere: None })
     }
 
     /// Writes Events beside some work and ends with it, up to [`DRAIN_LIMIT`] later for those that still wait.
@@ -86,9 +86,9 @@ impl Recorder {
 
     /// Writes one Event, or counts it as lost.
     async fn record(&mut self, mut note: Note) {
-        if note.about.namespace != self.home.namespace && !self.may_write_everywhere().await {
+        if note.about.namespace != self.self_reference.namespace && !self.may_write_everywhere().await {
             note.message = format!("{}: {}", named(&note.about), note.message);
-            note.about = self.home.clone();
+            note.about = self.self_reference.clone();
         }
         shorten(&mut note.message, MAX_MESSAGE);
         for attempt in 1.. {
@@ -164,7 +164,7 @@ impl Recorder {
         let api: Api<SelfSubjectAccessReview> = Api::all(self.client.clone());
         match timeout(REQUEST_TIMEOUT, api.create(&PostParams::default(), &review)).await {
             Ok(Ok(review)) => *self.everywhere.insert(review.status.is_some_and(|status| status.allowed)),
-            // Not known: home is always right.
+            // Not known: self_reference is always right.
             Ok(Err(_)) | Err(_) => false,
         }
     }

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use super::table::FLAGS;
 use super::{Agent, AgentArgs};
 
-/// The commands that answer operators' questions, and what they say. They are read elsewhere; here they are only listed.
-pub const QUESTIONS: [(&str, &str); 6] = [
+/// The commands for operators, and their purpose. They are defined in the crate `cli`; here they are only listed.
+pub const CLI_COMMANDS: [(&str, &str); 6] = [
     ("status", "Show every shoot of the seed: what its Cluster says, what is held down, who leads"),
     ("explain", "Explain one shoot: why it is probed or not, why each controller is as it is, what its leases say"),
     ("probe", "Probe one shoot, say the verdict and what would be written, and write nothing"),
@@ -17,7 +17,7 @@ pub const QUESTIONS: [(&str, &str); 6] = [
 
 /// The commands there are, in one sentence.
 pub(super) fn commands() -> String {
-    let names: Vec<_> = Agent::ALL.map(Agent::name).into_iter().chain(QUESTIONS.map(|(name, _)| name)).collect();
+    let names: Vec<_> = Agent::ALL.map(Agent::name).into_iter().chain(CLI_COMMANDS.map(|(name, _)| name)).collect();
     let names = names.join(", ");
     format!("The commands are {names}; \"dependency-watchdog help COMMAND\" says more.")
 }
@@ -32,7 +32,7 @@ pub(super) fn usage() -> String {
         let _ = writeln!(text, "  {:<12}  {}", agent.name(), purpose(agent));
     }
     text.push_str("\nFor operators:\n");
-    for (name, purpose) in QUESTIONS {
+    for (name, purpose) in CLI_COMMANDS {
         let _ = writeln!(text, "  {name:<12}  {purpose}");
     }
     text.push_str("\n\"dependency-watchdog help COMMAND\" shows a command's flags.\n");

@@ -71,7 +71,7 @@ impl Reading {
 impl Collector for ProcessCollector {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), std::fmt::Error> {
         let Some(reading) = Reading::take() else { return Ok(()) };
-        let mut show = |name: &str, help: &str, metric: &dyn Shown| metric.show(&mut encoder, name, help);
+        let mut show = |name: &str, help: &str, metric: &dyn AnyMetric| metric.show(&mut encoder, name, help);
         show("process_cpu_seconds", "Processor time used, in seconds.", &ConstCounter::new(reading.cpu_seconds))?;
         show("process_start_time_seconds", "When the process began, in seconds since 1970.", &ConstGauge::new(self.started))?;
         show("process_virtual_memory_bytes", "Virtual memory.", &ConstGauge::new(reading.virtual_bytes))?;
@@ -84,11 +84,11 @@ impl Collector for ProcessCollector {
     }
 }
 
-trait Shown {
+trait AnyMetric {
     fn show(&self, encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str) -> std::fmt::Result;
 }
 
-impl<M: EncodeMetric> Shown for M {
+impl<M: EncodeMetric> AnyMetric for M {
     fn show(&self, encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str) -> std::fmt::Result {
         self.encode(encoder.encode_descriptor(name, help, None, self.metric_type())?)
     }

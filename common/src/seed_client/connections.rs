@@ -1,4 +1,4 @@
-//! The connections to the seed, all of them made anew once a request had to be given up.
+//! The connections to the seed, all of them replaced once a request had to be given up.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -7,10 +7,10 @@ use common::view::Key;
 use tokio::time::Instant;
 
 use super::deletion::{Deletion, Outcome};
-use super::namespace::{Namespace, Told};
+use super::namespace::{Namespace, WindowEvent};
 use super::news::{Cause, Change, Report};
 use super::readiness::{Slice, Turn};
-use super::verdict::Weed;
+use super::verdict::DeletionCandidate;
 use super::window::Opening;
 use crate::config::Config;
 
@@ -19,8 +19,8 @@ pub const MAX_IN_FLIGHT: usize = 32;
 
 /// What is known, and what is to be done.
 ///
-/// Pods are deleted only while both EndpointSlices and pods are seen: what was true before a watch broke may not be any more.
-/// After each thing that it is told, and whenever [`Namespaces::next`] says so, it is asked what is [`Namespaces::due`].
+/// Pods are deleted only while both EndpointSlices and pods are observed: what was true before a watch broke may not be any more.
+/// After each change that is applied, and whenever [`Namespaces::next`] says so, it is asked what is [`Namespaces::due`].
 #[derive(Debug)]
 pub struct Namespaces {
     config: Arc<Config>,
@@ -33,9 +33,9 @@ pub struct Namespaces {
     /// Whether EndpointSlices have been listed once.
     slices_listed: bool,
     /// Whether EndpointSlices have been listed, and watched since.
-    sees_slices: bool,
+    observes_slices: bool,
     /// The same of pods.
-    sees_pods: bool,
+    observes_pods: bool,
     /// Services that a change of the config has added, until they have been listed: those that are ready then may always have
     /// been.
     added: BTreeSet<usize>,
@@ -54,8 +54,8 @@ impl Namespaces {
             in_flight: 0,
             leads: false,
             slices_listed: false,
-            sees_slices: false,
-            sees_pods: false,
+            observes_slices: false,
+            observes_pods: false,
             added: BTreeSet::new(),
             serial: 0,
             reports: Vec::new(),
@@ -73,22 +73,21 @@ impl Namespaces {
     }
 
     /// From now on this config holds. Windows that are open keep their time. If the Services or their selectors are others, both
-    /// kinds of objects are to be listed anew under the new config; no Service counts as recovered because of that.
+    /// kinds of objects are to be re-listed under the new config; no Service counts as recovered because of that.
     pub fn reconfigure(&mut self, config: Arc<Config>) {
         if config.services != self.config.services {
             let new_place = |name: &str| config.services.iter().position(|service| service.name == name);
             let place = |place: usize| self.config.services.get(place).and_then(|service| new_place(&service.name));
             for (namespace, state) in &mut self.namespaces {
-                let told = state.relocate(place);
-                self.reports.extend(told.into_iter().map(|told| report(namespace, told)));
+                self.reports.extend(reports(namespace, state.relocate(place)));
             }
             if self.slices_listed {
                 let kept: BTreeSet<usize> =
                     (0..self.config.services.len()).filter(|old| !self.added.contains(old)).filter_map(place).collect();
                 self.added = (0..config.services.len()).filter(|place| !kept.contains(place)).collect();
             }
-            self.sees_slices = false;
-            self.sees_pods = false;
+            self.observes_slices = false;
+            self.observes_pods = false;
         }
         self.config = config;
         self.touched.extend(self.namespaces.keys().cloned());
@@ -105,7 +104,7 @@ impl Namespaces {
             Change::Listed { objects, unreadable } => {
                 let cause = if self.slices_listed { Cause::Recovery } else { Cause::Start };
                 self.slices_listed = true;
-                self.sees_slices = true;
+                self.observes_slices = true;
                 let added = std::mem::take(&mut self.added);
                 let is_news = |turn: &Turn| !matches!(turn, Turn::Ready(service) if added.contains(service));
                 for (namespace, slices) in self.by_namespace(objects) {
@@ -117,14 +116,14 @@ impl Namespaces {
                     });
                 }
             }
-            Change::Lost => self.sees_slices = false,
+            Change::Lost => self.observes_slices = false,
         }
     }
 
     /// Takes in what the watch of pods shows.
-    pub fn pods(&mut self, change: Change<Weed>) {
+    pub fn pods(&mut self, change: Change<DeletionCandidate>) {
         match change {
-            Change::Applied(key, weed) => self.entry(key.namespace).apply_pod(key.name, weed),
+            Change::Applied(key, candidate) => self.entry(key.namespace).apply_pod(key.name, candidate),
             Change::Gone(key) => {
                 if let Some(state) = self.namespaces.get_mut(&key.namespace) {
                     state.remove_pod(&key.name);
@@ -132,14 +131,14 @@ impl Namespaces {
                 }
             }
             Change::Listed { objects, unreadable } => {
-                self.sees_pods = true;
-                for (namespace, weeds) in self.by_namespace(objects) {
+                self.observes_pods = true;
+                for (namespace, candidates) in self.by_namespace(objects) {
                     let is_unreadable =
                         |name: &str| unreadable.contains(&Key { namespace: namespace.clone(), name: name.to_owned() });
-                    self.entry(namespace.clone()).replace_pods(weeds, is_unreadable);
+                    self.entry(namespace.clone()).replace_pods(candidates, is_unreadable);
                 }
             }
-            Change::Lost => self.sees_pods = false,
+            Change::Lost => self.observes_pods = false,
         }
     }
 
@@ -159,13 +158,13 @@ impl Namespaces {
         let touched = std::mem::take(&mut self.touched);
         for namespace in &touched {
             if let Some(state) = self.namespaces.get_mut(namespace) {
-                self.reports.extend(state.advance(now).into_iter().map(|told| report(namespace, told)));
+                self.reports.extend(reports(namespace, state.advance(now)));
             }
         }
         let mut deletions = Vec::new();
         // When there is not room for all: first windows are no emergency, recoveries are. While something is not seen, nothing is
         // due; the list that ends that touches every namespace.
-        let causes: &[Cause] = if self.sees() { &[Cause::Recovery, Cause::Start] } else { &[] };
+        let causes: &[Cause] = if self.observes() { &[Cause::Recovery, Cause::Start] } else { &[] };
         for &cause in causes {
             for namespace in &touched {
                 let Some(state) = self.namespaces.get_mut(namespace) else { continue };
@@ -188,7 +187,7 @@ impl Namespaces {
 
     /// When to ask again for what is due, if nothing happens before; none: never, or not before a deletion has ended.
     pub fn next(&self) -> Option<Instant> {
-        let next = if self.sees() { Namespace::next } else { Namespace::next_phase };
+        let next = if self.observes() { Namespace::next } else { Namespace::next_phase };
         (self.in_flight < MAX_IN_FLIGHT).then(|| self.namespaces.values().filter_map(next).min()).flatten()
     }
 
@@ -198,8 +197,8 @@ impl Namespaces {
     }
 
     /// Whether what is known is true now: everything has been listed, and watched since.
-    pub const fn sees(&self) -> bool {
-        self.sees_slices && self.sees_pods
+    pub const fn observes(&self) -> bool {
+        self.observes_slices && self.observes_pods
     }
 
     /// How many windows are open.
@@ -229,8 +228,8 @@ impl Namespaces {
         let (turns, cause) = change(state);
         if self.leads {
             let opening = Opening { cause, now, duration: self.config.watch_duration };
-            let told = state.follow(turns, &namespace, opening, &mut self.serial);
-            self.reports.extend(told.into_iter().map(|told| report(&namespace, told)));
+            let events = state.follow(turns, &namespace, opening, &mut self.serial);
+            self.reports.extend(reports(&namespace, events));
         }
     }
 
@@ -245,8 +244,8 @@ impl Namespaces {
     }
 }
 
-fn report(namespace: &str, (service, event): Told) -> Report {
-    Report { namespace: namespace.to_owned(), service, event }
+fn reports(namespace: &str, events: Vec<WindowEvent>) -> impl Iterator<Item = Report> {
+    events.into_iter().map(move |WindowEvent { service, event }| Report { namespace: namespace.to_owned(), service, event })
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What comes in from the watches, and what there is to tell.
+//! What comes in from the watches, and what there is to report.
 
 use std::collections::{HashMap, HashSet};
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 pub struct Slice {
     /// The place in the config of the Service it belongs to.
     pub service: usize,
-    /// What tells the ready endpoints apart: the UIDs of what they lead to, or their addresses.
+    /// What distinguishes the ready endpoints: the UIDs of what they lead to, or their addresses.
     pub ready: BTreeSet<String>,
 }
 
