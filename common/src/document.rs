@@ -12,15 +12,17 @@
 mod error;
 mod key;
 mod value;
-mod yaml;
 
 use std::cell::RefCell;
 use std::io::Read;
 use std::path::Path;
 
-pub use error::{ConfigError, FieldError, Place};
+pub use error::{ConfigError, FieldError};
 pub use key::Key;
 pub use value::{Object, Value};
+
+use crate::go_compat::yaml;
+pub use crate::go_compat::yaml::Place;
 
 /// The largest config file read, in bytes: Kubernetes' limit for all data of a ConfigMap.
 pub const MAX_BYTES: u64 = 1024 * 1024;

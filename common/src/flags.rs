@@ -11,7 +11,6 @@
 mod help;
 mod parse;
 mod table;
-mod value;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,7 +18,7 @@ use std::time::Duration;
 pub use help::CLI_COMMANDS;
 pub use parse::parse;
 
-use crate::go_duration::GoDuration;
+use crate::go_compat::duration::GoDuration;
 use crate::logging::ZapOptions;
 
 /// Which agent to be.

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_occupied_port_is_told_with_flag_and_address() {
+    async fn an_occupied_port_is_named_with_flag_and_address() {
         let taken = listen("metrics-bind-addr", "127.0.0.1:0").await.unwrap().unwrap();
         let address = taken.local_addr().unwrap().to_string();
         let error = listen("metrics-bind-addr", &address).await.unwrap_err().to_string();
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_senseless_address_is_told() {
+    async fn a_senseless_address_is_refused() {
         for address in ["", "nonsense", ":99999", ":x"] {
             assert!(listen("health-bind-addr", address).await.is_err(), "{address:?}");
         }

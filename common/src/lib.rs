@@ -21,7 +21,7 @@ pub mod events;
 pub mod flags;
 pub mod follow;
 
-pub mod go_duration;
+pub mod go_compat;
 pub mod health;
 pub mod http;
 pub mod leader_election;

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_host_of_a_metric_tells_no_credentials() {
+    fn the_host_of_a_metric_shows_no_credentials() {
         for (server, told) in [
             ("https://user:secret@seed.example:6443/path", "seed.example:6443"),
             ("https://10.0.0.1", "10.0.0.1"),

@@ -5,7 +5,7 @@ pub(crate) mod object;
 use std::borrow::Cow;
 
 use chrono::TimeDelta;
-use common::go_duration::{GoDuration, GoDurationError};
+use common::go_compat::duration::{GoDuration, GoDurationError};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use serde::{Deserialize, Deserializer};

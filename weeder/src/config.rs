@@ -8,7 +8,7 @@ use std::time::Duration;
 
 pub use common::document::ConfigError;
 use common::document::{self, Contents, Object, Problems};
-use common::go_duration::GoDuration;
+use common::go_compat::duration::GoDuration;
 
 use crate::core::selector::Selector;
 

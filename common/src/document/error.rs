@@ -2,20 +2,7 @@
 
 use std::fmt;
 
-/// A place in a file; both count from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The line.
-    pub line: u64,
-    /// The column, in characters.
-    pub column: u64,
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}, column {}", self.line, self.column)
-    }
-}
+use super::Place;
 
 /// One wrong field.
 #[derive(Clone, Debug, PartialEq, Eq)]

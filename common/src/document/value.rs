@@ -2,10 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::error::Place;
-use super::yaml::{Located, Node};
-use super::{FieldError, Key, Problems};
-use crate::go_duration::GoDuration;
+use super::{FieldError, Key, Place, Problems};
+use crate::go_compat::duration::GoDuration;
+use crate::go_compat::yaml::{Located, Node, same_field};
 
 /// What stands at a field: a value, or nothing (absent and `null` are the same, rule 20).
 #[derive(Clone, Debug)]
@@ -201,10 +200,4 @@ fn shown(key: &str) -> Cow<'_, str> {
         shown.push_str("...");
     }
     Cow::Owned(shown)
-}
-
-/// Whether Go's decoder takes `key` for the field `name`. Field names are ASCII; Go's folding would also take two
-/// exotic letters (the long s and the Kelvin sign) for s and k, which nobody writes.
-fn same_field(key: &str, name: &str) -> bool {
-    key.eq_ignore_ascii_case(name)
 }

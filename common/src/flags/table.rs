@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::{AgentArgs, value};
-use crate::go_duration::GoDuration;
+use super::AgentArgs;
+use crate::go_compat::duration::GoDuration;
+use crate::go_compat::flag;
 
 /// One flag of an agent.
 pub(super) struct Flag {
@@ -63,7 +64,7 @@ pub(super) const FLAGS: &[Flag] = &[
         takes: "number",
         help: "How many writes per second the prober makes to restore, on average; protective writes and all else are not limited, \
                nor is the weeder. 0 means the default.",
-        set: |args, text| value::number(text).map(|qps| args.kube_api_qps = qps),
+        set: |args, text| flag::number(text).map(|qps| args.kube_api_qps = qps),
         show: |args| format!("{:?}", args.kube_api_qps),
     },
     Flag {
@@ -71,7 +72,7 @@ pub(super) const FLAGS: &[Flag] = &[
         alias: None,
         takes: "int",
         help: "How many writes to restore the prober may make at once before the average holds. 0 means the default.",
-        set: |args, text| value::integer(text).map(|burst| args.kube_api_burst = burst),
+        set: |args, text| flag::integer(text).map(|burst| args.kube_api_burst = burst),
         show: |args| args.kube_api_burst.to_string(),
     },
     Flag {
@@ -79,7 +80,7 @@ pub(super) const FLAGS: &[Flag] = &[
         alias: None,
         takes: "int",
         help: "Accepted for compatibility. Shoots are worked on independently of each other, without such a limit.",
-        set: |args, text| value::integer(text).map(|count| args.concurrent_reconciles = count),
+        set: |args, text| flag::integer(text).map(|count| args.concurrent_reconciles = count),
         show: |args| args.concurrent_reconciles.to_string(),
     },
     Flag {
@@ -95,7 +96,7 @@ pub(super) const FLAGS: &[Flag] = &[
         alias: None,
         takes: "",
         help: "Show metrics that tell shoots apart, so that their number grows with that of the shoots. For the prober.",
-        set: |args, text| value::boolean(text).map(|per_shoot| args.metrics_per_shoot = per_shoot),
+        set: |args, text| flag::boolean(text).map(|per_shoot| args.metrics_per_shoot = per_shoot),
         show: |args| args.metrics_per_shoot.to_string(),
     },
     Flag {
@@ -121,7 +122,7 @@ pub(super) const FLAGS: &[Flag] = &[
         takes: "",
         help: "Say and count what would be written, and write nothing: no scaling, no deletion, no Event, no Lease. \
                Such a replica takes no part in leader election, so that it can run beside others.",
-        set: |args, text| value::boolean(text).map(|dry_run| args.dry_run = dry_run),
+        set: |args, text| flag::boolean(text).map(|dry_run| args.dry_run = dry_run),
         show: |args| args.dry_run.to_string(),
     },
     Flag {
@@ -129,7 +130,7 @@ pub(super) const FLAGS: &[Flag] = &[
         alias: None,
         takes: "",
         help: "Let several replicas elect a leader. Of the weeder only the leader deletes; the leader of the prober acts first.",
-        set: |args, text| value::boolean(text).map(|enabled| args.leader_election.enabled = enabled),
+        set: |args, text| flag::boolean(text).map(|enabled| args.leader_election.enabled = enabled),
         show: |args| args.leader_election.enabled.to_string(),
     },
     Flag {
@@ -145,7 +146,7 @@ pub(super) const FLAGS: &[Flag] = &[
         alias: None,
         takes: "duration",
         help: "How long the others wait for a renewal before one of them takes over.",
-        set: |args, text| value::duration(text).map(|duration| args.leader_election.lease_duration = duration),
+        set: |args, text| flag::duration(text).map(|duration| args.leader_election.lease_duration = duration),
         show: |args| GoDuration::from_std(args.leader_election.lease_duration).to_string(),
     },
     Flag {
@@ -153,7 +154,7 @@ pub(super) const FLAGS: &[Flag] = &[
         alias: None,
         takes: "duration",
         help: "How long the leader tries to renew before it gives up. At most the lease duration.",
-        set: |args, text| value::duration(text).map(|duration| args.leader_election.renew_deadline = duration),
+        set: |args, text| flag::duration(text).map(|duration| args.leader_election.renew_deadline = duration),
         show: |args| GoDuration::from_std(args.leader_election.renew_deadline).to_string(),
     },
     Flag {
@@ -161,7 +162,7 @@ pub(super) const FLAGS: &[Flag] = &[
         alias: None,
         takes: "duration",
         help: "The wait between two tries to take or renew the Lease. Less than the renew deadline.",
-        set: |args, text| value::duration(text).map(|duration| args.leader_election.retry_period = duration),
+        set: |args, text| flag::duration(text).map(|duration| args.leader_election.retry_period = duration),
         show: |args| GoDuration::from_std(args.leader_election.retry_period).to_string(),
     },
     Flag {
@@ -201,7 +202,7 @@ pub(super) const FLAGS: &[Flag] = &[
         alias: None,
         takes: "",
         help: "Write for a person: console lines, none left out however often they repeat.",
-        set: |args, text| value::boolean(text).map(|devel| args.zap.devel = devel),
+        set: |args, text| flag::boolean(text).map(|devel| args.zap.devel = devel),
         show: |args| args.zap.devel.to_string(),
     },
 ];

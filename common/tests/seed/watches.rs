@@ -130,7 +130,7 @@ async fn a_bookmark_changes_nothing() {
 }
 
 #[tokio::test]
-async fn an_error_inside_of_a_watch_begins_it_anew() {
+async fn an_error_inside_of_a_watch_restarts_it() {
     // Fault 9: an ERROR event that says 410, and bytes that are no event.
     let server = server(Options::default()).await;
     let url = server.url();
@@ -182,7 +182,7 @@ async fn relay(listener: TcpListener, target: std::net::SocketAddr, frozen: Arc<
 }
 
 #[tokio::test]
-async fn a_watch_that_is_silent_for_two_minutes_is_begun_anew() {
+async fn a_watch_that_is_silent_for_two_minutes_is_restarted() {
     // Fault 10
     let server = server(Options::default()).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

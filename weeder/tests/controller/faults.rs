@@ -23,7 +23,7 @@ async fn a_watch_that_ends_is_begun_again() {
 async fn after_a_broken_watch_only_changed_endpoints_open_a_window() {
     let seed = Seed::start().await;
     // Another deletion for the same owner shows another window.
-    let weeder = seed.weed_with("maxDeletionsPerOwner: 1", Fence::always_open()).await;
+    let weeder = seed.start_weeder_with("maxDeletionsPerOwner: 1", Fence::always_open()).await;
     seed.watched(1).await;
     for namespace in ["same", "other", "back"] {
         seed.recover(namespace, ETCD);
@@ -51,7 +51,7 @@ async fn after_a_broken_watch_only_changed_endpoints_open_a_window() {
 #[tokio::test]
 async fn a_watch_that_goes_on_where_it_was_cut_misses_nothing_and_invents_nothing() {
     let seed = Seed::start().await;
-    let weeder = seed.weed_with("maxDeletionsPerOwner: 1", Fence::always_open()).await;
+    let weeder = seed.start_weeder_with("maxDeletionsPerOwner: 1", Fence::always_open()).await;
     seed.watched(1).await;
     for namespace in ["other", "flapped"] {
         seed.recover(namespace, ETCD);
@@ -72,7 +72,7 @@ async fn a_watch_that_goes_on_where_it_was_cut_misses_nothing_and_invents_nothin
 #[tokio::test]
 async fn an_expired_watch_is_followed_by_a_list_and_no_false_recovery() {
     let seed = Seed::start().await;
-    let weeder = seed.weed_with("maxDeletionsPerOwner: 1", Fence::always_open()).await;
+    let weeder = seed.start_weeder_with("maxDeletionsPerOwner: 1", Fence::always_open()).await;
     seed.watched(1).await;
     seed.recover("a", ETCD);
     seed.apply(pod("a", "p", "apiserver"));
@@ -147,7 +147,7 @@ async fn an_object_that_cannot_be_understood_harms_no_other() {
 #[tokio::test]
 async fn an_outage_longer_than_the_window_ends_quietly_and_the_next_recovery_works() {
     let seed = Seed::start().await;
-    let weeder = seed.weed_with("watchDuration: 5s", Fence::always_open()).await;
+    let weeder = seed.start_weeder_with("watchDuration: 5s", Fence::always_open()).await;
     seed.watched(1).await;
     let of_p = When::matches(|record| record.verb == "delete" && record.name == "p");
     let failing = seed.server.faults().add(of_p, Fault::status(503));

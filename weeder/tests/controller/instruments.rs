@@ -63,7 +63,7 @@ async fn broken_watches_and_unreadable_objects_are_counted() {
 async fn it_is_ready_once_all_is_known_and_live_without_any_api_server() {
     let seed = Seed::start().await;
     seed.server.set_network(Network::Refused);
-    let weeder = seed.weed_with("", Fence::always_open()).await;
+    let weeder = seed.start_weeder_with("", Fence::always_open()).await;
     let pulse = &weeder.instruments.pulse;
     weeder.counts(r#"dwd_weeder_watch_restarts_total{resource="pods"}"#, 1).await;
     assert!((pulse.ready().ask)().is_err());

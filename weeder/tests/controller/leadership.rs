@@ -12,7 +12,7 @@ use crate::seed::{ETCD, Seed, pod};
 async fn without_leadership_all_is_watched_and_nothing_deleted_and_with_it_each_ready_service_opens_a_window() {
     let seed = Seed::start().await;
     let (keeper, fence) = Fence::closed();
-    let weeder = seed.weed_with("watchDuration: 10s", fence).await;
+    let weeder = seed.start_weeder_with("watchDuration: 10s", fence).await;
     seed.watched(1).await;
     seed.apply(pod("a", "p", "apiserver"));
     seed.recover("a", ETCD);

@@ -38,7 +38,7 @@ async fn a_pod_that_crashes_in_an_init_container_is_deleted() {
 }
 
 #[tokio::test]
-async fn pods_that_nobody_makes_anew_or_that_end_already_are_left_alone() {
+async fn pods_that_nobody_makes_again_or_that_end_already_are_left_alone() {
     let seed = Seed::start().await;
     let weeder = seed.start_weeder().await;
     let mut bare = pod("a", "bare", "apiserver");
@@ -100,7 +100,7 @@ async fn a_pod_that_gets_well_while_its_delete_is_on_the_way_is_left_alone() {
 #[tokio::test]
 async fn a_delete_whose_answer_was_lost_counts() {
     let seed = Seed::start().await;
-    let weeder = seed.weed_with("maxDeletionsPerOwner: 1", common::leader_election::Fence::always_open()).await;
+    let weeder = seed.start_weeder_with("maxDeletionsPerOwner: 1", common::leader_election::Fence::always_open()).await;
     seed.watched(1).await;
     seed.server.faults().add(When::verb("delete", "pods").once(), Fault::CloseAfter);
     seed.recover("a", ETCD);
@@ -132,7 +132,7 @@ async fn a_pod_that_somebody_else_has_deleted_is_done_with() {
 #[tokio::test]
 async fn a_limit_holds_for_each_owner_and_window() {
     let seed = Seed::start().await;
-    let weeder = seed.weed_with("maxDeletionsPerOwner: 1", common::leader_election::Fence::always_open()).await;
+    let weeder = seed.start_weeder_with("maxDeletionsPerOwner: 1", common::leader_election::Fence::always_open()).await;
     seed.watched(1).await;
     seed.recover("a", ETCD);
     for name in ["p", "q", "r"] {

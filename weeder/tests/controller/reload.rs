@@ -12,9 +12,9 @@ fn lists(seed: &Seed) -> usize {
 }
 
 #[tokio::test]
-async fn another_limit_is_taken_up_in_an_open_window_and_nothing_is_asked_for_anew() {
+async fn another_limit_is_applied_in_an_open_window_and_nothing_is_listed_again() {
     let seed = Seed::start().await;
-    let weeder = seed.weed_with("maxDeletionsPerOwner: 1", Fence::always_open()).await;
+    let weeder = seed.start_weeder_with("maxDeletionsPerOwner: 1", Fence::always_open()).await;
     seed.watched(1).await;
     seed.recover("a", ETCD);
     seed.apply(pod("a", "p", "apiserver"));
@@ -32,7 +32,7 @@ async fn another_limit_is_taken_up_in_an_open_window_and_nothing_is_asked_for_an
 }
 
 #[tokio::test]
-async fn other_selectors_are_taken_up_without_first_windows_and_open_windows_go_on() {
+async fn other_selectors_are_applied_without_first_windows_and_open_windows_go_on() {
     let seed = Seed::start().await;
     let weeder = seed.start_weeder().await;
     seed.recover("a", ETCD);

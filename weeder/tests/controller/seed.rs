@@ -107,7 +107,7 @@ impl Seed {
     }
 
     /// Gardener's config with another watchDuration, and these lines.
-    pub async fn weed_with(&self, lines: &str, fence: Fence) -> Weeder {
+    pub async fn start_weeder_with(&self, lines: &str, fence: Fence) -> Weeder {
         let (configs, receiver) = watch::channel(config(&gardeners(lines)));
         let (cancel, instruments) = (CancellationToken::new(), Instruments::default());
         let task =
@@ -117,7 +117,7 @@ impl Seed {
 
     /// A weeder that has begun to watch.
     pub async fn start_weeder(&self) -> Weeder {
-        let weeder = self.weed_with("", Fence::always_open()).await;
+        let weeder = self.start_weeder_with("", Fence::always_open()).await;
         self.watched(1).await;
         weeder
     }

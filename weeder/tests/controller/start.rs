@@ -59,7 +59,7 @@ async fn a_recovery_is_acted_upon_at_once_while_the_first_windows_of_a_large_see
         seed.apply(pod(&format!("shoot--garden--{shoot}"), "crashing", "scheduler"));
     }
     let start = Instant::now();
-    let weeder = seed.weed_with("watchDuration: 1m", common::leader_election::Fence::always_open()).await;
+    let weeder = seed.start_weeder_with("watchDuration: 1m", common::leader_election::Fence::always_open()).await;
     seed.watched(1).await;
     let recovery = Instant::now();
     seed.apply(pod("recovering", "p", "apiserver"));

@@ -80,7 +80,7 @@ fn a_pod_that_ends_already_is_left_alone() {
 }
 
 #[test]
-fn a_pod_that_nobody_would_make_anew_is_left_alone() {
+fn a_pod_that_nobody_would_make_again_is_left_alone() {
     assert_eq!(pod(|pod| pod["metadata"]["ownerReferences"] = Value::Null), Err(SkipReason::NoController));
     assert_eq!(pod(|pod| pod["metadata"]["ownerReferences"][1]["controller"] = json!(false)), Err(SkipReason::NoController));
 }

@@ -61,7 +61,7 @@ fn listed(objects: &[(&str, &str)], unreadable: &[&str]) -> Option<Change<String
 }
 
 #[tokio::test]
-async fn a_list_is_told_as_a_whole_at_its_end() {
+async fn a_list_is_forwarded_as_a_whole_at_its_end() {
     let mut watch = Watch::new();
     let pods = vec![pod("a", "1"), of_no_interest("b"), pod("c", "3")];
     assert_eq!(watch.lists(pods).await, listed(&[("a", "1"), ("c", "3")], &[]));
@@ -86,7 +86,7 @@ async fn a_list_that_broke_off_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn changes_are_told_one_by_one_and_in_order() {
+async fn changes_are_forwarded_one_by_one_and_in_order() {
     let mut watch = Watch::new();
     watch.lists(vec![]).await;
     assert_eq!(watch.forwards(Event::Apply(pod("a", "1"))).await, Some(Change::Applied(key("a"), "1".to_owned())));
@@ -104,7 +104,7 @@ async fn an_object_that_cannot_be_understood_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_loss_is_told_at_once_and_in_order_however_many_changes_wait() {
+async fn a_loss_is_forwarded_at_once_and_in_order_however_many_changes_wait() {
     let mut watch = Watch::new();
     watch.lists(vec![]).await;
     let waiting = watch.changes.max_capacity() - 1;

@@ -227,7 +227,7 @@ fn an_outage_longer_than_the_window_ends_in_nothing() {
 }
 
 #[test]
-fn pods_are_known_anew_after_a_list_and_those_that_cannot_be_read_stay() {
+fn pods_are_known_again_after_a_list_and_those_that_cannot_be_read_stay() {
     let mut seed = Seed::leading("");
     seed.pod("a", "1", &[ETCD]);
     seed.pod("b", "2", &[ETCD]);

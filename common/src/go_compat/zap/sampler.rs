@@ -16,14 +16,14 @@ const COUNTED: usize = 4096;
 
 /// Counts the lines of the current second by level and message.
 #[derive(Default)]
-pub(super) struct Sampler {
+pub(crate) struct Sampler {
     second: i64,
     seen: HashMap<u64, u64>,
 }
 
 impl Sampler {
     /// Whether this line of that second (since 1970) is to be written.
-    pub(super) fn admits(&mut self, second: i64, level: Level, message: &str) -> bool {
+    pub(crate) fn admits(&mut self, second: i64, level: Level, message: &str) -> bool {
         if second != self.second {
             self.second = second;
             self.seen.clear();

@@ -6,20 +6,20 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::Value;
 use tracing::Level;
 
-use super::fields::Fields;
 use super::{Encoder, TimeEncoding};
+use crate::logging::Fields;
 
 /// What a line says.
-pub(super) struct Line<'a> {
-    pub(super) level: Level,
-    pub(super) time: DateTime<Utc>,
-    pub(super) logger: &'a str,
-    pub(super) fields: &'a Fields,
+pub(crate) struct Line<'a> {
+    pub(crate) level: Level,
+    pub(crate) time: DateTime<Utc>,
+    pub(crate) logger: &'a str,
+    pub(crate) fields: &'a Fields,
 }
 
 impl Line<'_> {
     /// The line with its newline. Newlines within values are escaped, so a line stays one.
-    pub(super) fn encode(&self, encoder: Encoder, time: TimeEncoding) -> Vec<u8> {
+    pub(crate) fn encode(&self, encoder: Encoder, time: TimeEncoding) -> Vec<u8> {
         let time = encode_time(self.time, time);
         let mut line = match encoder {
             Encoder::Json => self.json(&time),

@@ -1,11 +1,22 @@
-//! Flag values in Go's spelling. Each reader gives what was expected as its error.
+//! Go's package `flag`: how a word is a flag, and how its value is spelt. Each reader of a value gives what was expected as its error.
 
 use std::time::Duration;
 
-use crate::go_duration::GoDuration;
+use super::duration::GoDuration;
+
+/// The name and, if it comes after `=`, the value of a flag with one dash or two. The name of `---flag` and of `--=1` is none.
+/// `None` for a word at which the flags end: `--`, or any that is no flag (rule 5).
+pub(crate) fn split(word: &str) -> Option<(&str, Option<&str>)> {
+    let flag = word.strip_prefix('-').filter(|flag| !matches!(*flag, "" | "-"))?;
+    let flag = flag.strip_prefix('-').unwrap_or(flag);
+    Some(match flag.split_once('=') {
+        Some((name, value)) => (name, Some(value)),
+        None => (flag, None),
+    })
+}
 
 /// One of the words Go's `strconv.ParseBool` takes.
-pub(super) fn boolean(text: &str) -> Result<bool, String> {
+pub(crate) fn boolean(text: &str) -> Result<bool, String> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
         "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
@@ -14,7 +25,7 @@ pub(super) fn boolean(text: &str) -> Result<bool, String> {
 }
 
 /// A whole number as in Go source: `10`, `-0x0a`, `0o12`, `012`, `0b1010`, `1_000`.
-pub(super) fn integer(text: &str) -> Result<i64, String> {
+pub(crate) fn integer(text: &str) -> Result<i64, String> {
     let expected = || "expected a whole number that fits in 64 bits".to_owned();
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let sign = if text.starts_with('-') { "-" } else { "" };
@@ -37,7 +48,7 @@ pub(super) fn integer(text: &str) -> Result<i64, String> {
 
 /// A decimal number: `20`, `20.0`, `2e1`, also `inf` and `nan`, which only the range can refuse. Go takes no sign before `nan`, nor
 /// digits for more than a float64 holds.
-pub(super) fn number(text: &str) -> Result<f64, String> {
+pub(crate) fn number(text: &str) -> Result<f64, String> {
     let number: Option<f64> = text.parse().ok();
     let is_spelt_out = text.trim_start_matches(['+', '-']).starts_with(|c: char| c.is_ascii_alphabetic());
     let is_gos = |number: &f64| {
@@ -47,7 +58,7 @@ pub(super) fn number(text: &str) -> Result<f64, String> {
 }
 
 /// A Go duration. Negative ones are refused: no flag here could mean one.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let duration: GoDuration = text.parse().map_err(|error| format!("expected a duration like 15s or 1m30s ({error})"))?;
     duration.to_std().ok_or_else(|| "expected a duration that is not negative".into())
 }

@@ -1,4 +1,7 @@
-//! The `--zap-...` flags (rule 8).
+//! zap as controller-runtime sets it up: the `--zap-...` flags (rule 8), the form of a line, and which repetitions are left out.
+
+pub(crate) mod encode;
+pub(crate) mod sampler;
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,12 +1,10 @@
-//! YAML 1.1 text to a tree of values.
+//! YAML 1.1 text to a tree of values, each with the spelling that Go's way through JSON gives it.
 
 use std::fmt;
 
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
 use serde_saphyr::options::{AliasLimits, DuplicateKeyPolicy, NonFiniteFloatPolicy};
-
-use super::error::Place;
 
 /// The most values in one file, aliases resolved: two hundred times those of Gardener's file. It also keeps the search for
 /// duplicate keys short, which compares each key with all before it.
@@ -17,7 +15,7 @@ const MAX_DEPTH: usize = 64;
 
 /// One YAML value. Keys are texts, as they are after the reference's way through JSON; of duplicates only the last is kept.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Node {
+pub(crate) enum Node {
     Null,
     Bool(bool),
     Integer(i128),
@@ -27,11 +25,25 @@ pub(super) enum Node {
     Map(Vec<(String, Located)>),
 }
 
+/// A place in a file; both count from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub line: u64,
+    /// In characters.
+    pub column: u64,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}, column {}", self.line, self.column)
+    }
+}
+
 /// A value and where it stands in the file.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Located {
-    pub(super) node: Node,
-    pub(super) place: Place,
+pub(crate) struct Located {
+    pub(crate) node: Node,
+    pub(crate) place: Place,
 }
 
 impl From<Spanned<Node>> for Located {
@@ -42,7 +54,7 @@ impl From<Spanned<Node>> for Located {
 
 impl Node {
     /// The text a string field gets from a scalar: a bare number or boolean becomes its usual spelling (rule 18).
-    pub(super) fn as_text(&self) -> Option<String> {
+    pub(crate) fn as_text(&self) -> Option<String> {
         match self {
             Self::Text(text) => Some(text.clone()),
             Self::Bool(value) => Some(value.to_string()),
@@ -51,6 +63,12 @@ impl Node {
             Self::Null | Self::List(_) | Self::Map(_) => None,
         }
     }
+}
+
+/// Whether Go's decoder takes `key` for the field `name`. Field names are ASCII; Go's folding would also take two
+/// exotic letters (the long s and the Kelvin sign) for s and k, which nobody writes.
+pub(crate) fn same_field(key: &str, name: &str) -> bool {
+    key.eq_ignore_ascii_case(name)
 }
 
 /// A float as the reference spells it: the shortest digits of a float32 (also where those of the file were more), with an exponent from
@@ -93,7 +111,7 @@ impl fmt::Display for Node {
 }
 
 /// Reads the first document of `text`; no document at all is [`Node::Null`].
-pub(super) fn read(text: &str) -> Result<Node, String> {
+pub(crate) fn read(text: &str) -> Result<Node, String> {
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {
             max_nodes: MAX_NODES,
