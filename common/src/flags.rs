@@ -65,10 +65,9 @@ pub struct Described {
 
 /// All flags of an agent; both have the same.
 pub fn described() -> impl Iterator<Item = Described> {
-    let defaults = AgentArgs::default();
-    table::FLAGS.iter().map(move |&table::Flag { name, alias, takes, help, show, .. }| {
-        let default = show(&defaults);
-        Described { name, takes, help, alias, default }
+    table::FLAGS.iter().map(|flag| {
+        let &table::Flag { name, alias, takes, help, .. } = flag;
+        Described { name, takes, help, alias, default: flag.default() }
     })
 }
 

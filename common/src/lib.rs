@@ -29,6 +29,7 @@ pub mod logging;
 pub mod metrics;
 pub mod process;
 
+pub mod pruned;
 pub mod seed_client;
 pub mod status;
 pub mod status_message;

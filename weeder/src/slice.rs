@@ -1,14 +1,11 @@
 //! EndpointSlices, pruned to what is read here. Unknown fields are skipped.
 
-use std::borrow::Cow;
-
+use common::pruned::null_as_default;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Resource;
 use serde::Deserialize;
 
 use crate::config::Service;
 use crate::core::readiness::Slice;
-use crate::pod::null_as_default;
 
 /// The label of an EndpointSlice that names its Service.
 pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
@@ -69,34 +66,7 @@ impl Endpoint {
     }
 }
 
-impl Resource for EndpointSlice {
-    type DynamicType = ();
-    type Scope = kube::core::NamespaceResourceScope;
-
-    fn kind((): &()) -> Cow<'_, str> {
-        "EndpointSlice".into()
-    }
-
-    fn group((): &()) -> Cow<'_, str> {
-        "discovery.k8s.io".into()
-    }
-
-    fn version((): &()) -> Cow<'_, str> {
-        "v1".into()
-    }
-
-    fn plural((): &()) -> Cow<'_, str> {
-        "endpointslices".into()
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
-}
+common::resource!(EndpointSlice, NamespaceResourceScope, "discovery.k8s.io", "v1", "EndpointSlice", "endpointslices");
 
 #[cfg(test)]
 mod tests;

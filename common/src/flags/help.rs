@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
+use super::Agent;
 use super::table::FLAGS;
-use super::{Agent, AgentArgs};
 
 /// The commands for operators, and their purpose. They are defined in the crate `cli`; here they are only listed.
 pub const CLI_COMMANDS: [(&str, &str); 6] = [
@@ -69,12 +69,11 @@ pub(super) fn of(agent: Agent) -> String {
         description(agent),
         agent.name(),
     );
-    let defaults = AgentArgs::default();
     for flag in FLAGS {
         let takes = if flag.is_switch() { String::new() } else { format!("={}", flag.takes.to_uppercase()) };
         let _ = writeln!(text, "  --{}{takes}", flag.name);
         let _ = write!(text, "      {}", flag.help);
-        let default = (flag.show)(&defaults);
+        let default = flag.default();
         if !default.is_empty() {
             let _ = write!(text, " (default {default})");
         }

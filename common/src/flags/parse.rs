@@ -57,7 +57,7 @@ fn run(agent: Agent, words: &[String]) -> Result<Command, UsageError> {
             None if flag.is_switch() => "true",
             None => words.next().ok_or_else(|| error(format!("--{name} needs a value: a {}", flag.takes)))?,
         };
-        (flag.set)(&mut args, value).map_err(|expected| error(format!("--{name}=\"{}\": {expected}", shown(value))))?;
+        (flag.value)(&mut args).set(value).map_err(|expected| error(format!("--{name}=\"{}\": {expected}", shown(value))))?;
     }
     Ok(Command::Run(agent, args))
 }
