@@ -5,7 +5,7 @@
 //! file -> document::load -> Object -> (the agent's own config) | ConfigError with every error in it
 //! tracing -> logging -> zap's JSON lines on stderr
 //! agent_runtime: /metrics, /healthz, /readyz, /statusz, and
-//! seed_client -> Client -> follow, view: what is known of the seed
+//! seed_client -> Client -> follow (makes changes), view (applies them): what is known of the seed
 //!                      '-> leader_election -> Fence: whether this replica may write
 //!                      '-> events -> what people read in `kubectl describe`
 //! ```
@@ -15,6 +15,7 @@
 #![allow(missing_docs, reason = "only this binary uses the crate: a name that needs no words gets none")]
 
 pub mod agent_runtime;
+pub mod change;
 pub mod config_file;
 pub mod document;
 pub mod events;

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chrono::{DateTime, SubsecRound, Utc};
+use common::change::Key;
 use common::status::{Status, ago, table};
-use common::view::Key;
 use maud::{Markup, html};
 use serde::Serialize;
 use serde_json::Value;

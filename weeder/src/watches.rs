@@ -5,6 +5,7 @@ mod change_forwarder;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use common::change::Change;
 use common::follow::follow;
 use kube::core::DeserializeGuard;
 use kube::runtime::watcher;
@@ -15,7 +16,6 @@ use tokio_util::sync::CancellationToken;
 
 use self::change_forwarder::ChangeForwarder;
 use crate::config::Config;
-use crate::core::news::Change;
 use crate::core::readiness::Slice;
 use crate::core::verdict::{DeletionCandidate, judge};
 use crate::metrics::Metrics;
@@ -72,7 +72,7 @@ impl Watch {
         let selected = watcher::Config::default().labels(&format!("{SERVICE_NAME} in ({})", names.join(",")));
         let api: Api<DeserializeGuard<EndpointSlice>> = Api::all(client);
         let prune = move |slice: EndpointSlice| slice.pruned(&config.services);
-        follow(api, selected, ChangeForwarder::new("endpointslices", prune, changes, metrics), ended).await;
+        follow(api, selected, prune, ChangeForwarder::new("endpointslices", changes, metrics), ended).await;
     }
 
     async fn pods(self, changes: mpsc::Sender<Change<DeletionCandidate>>) {
@@ -86,6 +86,6 @@ impl Watch {
         let selected = watcher::Config::default().labels(&selector.to_string());
         let api: Api<DeserializeGuard<Pod>> = Api::all(client);
         let prune = move |pod: Pod| judge(&pod, &config.services).ok();
-        follow(api, selected, ChangeForwarder::new("pods", prune, changes, metrics), ended).await;
+        follow(api, selected, prune, ChangeForwarder::new("pods", changes, metrics), ended).await;
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use common::view::Key;
+use common::change::Key;
 
 /// A pod to delete.
 #[derive(Clone, Debug, PartialEq, Eq)]

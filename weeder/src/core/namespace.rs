@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use common::view::Key;
+use common::change::Key;
 use tokio::time::Instant;
 
 use super::deletion::{Deletion, Outcome, wait};

@@ -3,12 +3,12 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use common::view::Key;
+use common::change::{Change, Key};
 use tokio::time::Instant;
 
 use super::deletion::{Deletion, Outcome};
 use super::namespace::{Namespace, WindowEvent};
-use super::news::{Cause, Change, Report};
+use super::news::{Cause, Report};
 use super::readiness::{Slice, Turn};
 use super::verdict::DeletionCandidate;
 use super::window::Opening;
@@ -116,7 +116,7 @@ impl Namespaces {
                     });
                 }
             }
-            Change::Lost => self.observes_slices = false,
+            Change::Lost(_) => self.observes_slices = false,
         }
     }
 
@@ -138,7 +138,7 @@ impl Namespaces {
                     self.entry(namespace.clone()).replace_pods(candidates, is_unreadable);
                 }
             }
-            Change::Lost => self.observes_pods = false,
+            Change::Lost(_) => self.observes_pods = false,
         }
     }
 

@@ -1,26 +1,4 @@
-//! What comes in from the watches, and what there is to report.
-
-use std::collections::{HashMap, HashSet};
-
-use common::view::Key;
-
-/// What a watch shows of the objects of one kind, pruned.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change<V> {
-    /// A list, at the start and after each time in which nothing was seen.
-    Listed {
-        /// All there is.
-        objects: HashMap<Key, V>,
-        /// What is there but could not be understood: what was known of it holds.
-        unreadable: HashSet<Key>,
-    },
-    /// An object is new or changed.
-    Applied(Key, V),
-    /// An object is gone, or not of interest any more.
-    Gone(Key),
-    /// The watch broke: what happens until the next list is not seen.
-    Lost,
-}
+//! What there is to report.
 
 /// Why a window opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
