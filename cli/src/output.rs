@@ -69,12 +69,10 @@ pub(crate) fn good(text: &str) -> String {
     format!("\x1b[32m{text}\x1b[0m")
 }
 
-/// See [`good`].
 pub(crate) fn bad(text: &str) -> String {
     format!("\x1b[31m{text}\x1b[0m")
 }
 
-/// See [`good`].
 pub(crate) fn warn(text: &str) -> String {
     format!("\x1b[33m{text}\x1b[0m")
 }
@@ -85,7 +83,6 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Nothing is said yet.
     pub(crate) const fn new() -> Self {
         Self { shown: String::new() }
     }
@@ -97,7 +94,6 @@ impl Progress {
         progress
     }
 
-    /// Says it, if it is news.
     pub(crate) fn say(&mut self, text: String) {
         if self.shown != text && std::io::stderr().is_terminal() {
             let _ = write!(std::io::stderr(), "\r\x1b[2K{text}");

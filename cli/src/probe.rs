@@ -54,7 +54,6 @@ fn is_enough(probe: &ProbeStatus) -> bool {
     is_clear(probe) || probe.failure.as_ref().is_some_and(|failure| failure.failed_probes >= FAILURES)
 }
 
-/// What was seen, for people.
 pub(crate) fn report(probe: &ProbeStatus) -> String {
     let mut text = String::new();
     if let Some(Failure { stage, category, message, .. }) = &probe.failure {

@@ -20,11 +20,9 @@ use crate::output::Progress;
 /// How long the seed's objects may take to be read: a large seed has tens of thousands of Machines.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What is known of the seed.
 pub(crate) struct Seed {
     pub(crate) client: Client,
     pub(crate) config: prober::config::Config,
-    /// Where the config is from.
     pub(crate) config_from: String,
     pub(crate) spectator: Spectator,
 }
@@ -40,7 +38,6 @@ impl Seed {
     }
 }
 
-/// Reads what there is.
 pub(crate) async fn read(access: &Access, reach: Reach) -> anyhow::Result<Seed> {
     // An error says that a provider is installed already, and there is only this one.
     let client = common::seed_client::connect(access.kubeconfig.as_deref(), &RequestCounter::register(&mut registry())).await?;

@@ -1,13 +1,13 @@
 //! `status`: every shoot of the seed.
 
 use std::fmt::Write;
-use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client};
 use prober::seed::ClusterState;
 use prober::seed::reach::Reach;
+use prober::spectator::Spectator;
 use serde::Serialize;
 
 use crate::output::{bad, good, plain, table, warn, with_causes};
@@ -60,31 +60,8 @@ struct Row {
 
 pub(crate) async fn run(args: commands::Status) -> anyhow::Result<()> {
     let seed = seed::read(&args.access, Reach::Seed).await?;
-    let spectator = &seed.spectator;
-    let row = |(namespace, cluster): (String, Arc<ClusterState>)| {
-        let (mut held_down, mut at_zero, mut ignored, mut unknown) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for (dependent, observed) in spectator.dependents(&namespace) {
-            let name = || dependent.resource.name.clone();
-            let observed = match observed {
-                Ok(Some(observed)) => observed,
-                Ok(None) => continue,
-                Err(_) => {
-                    unknown.push(name());
-                    continue;
-                }
-            };
-            match &observed.marks {
-                marks if marks.ignored => ignored.push(name()),
-                marks if marks.held_down => held_down.push(name()),
-                _ if observed.replicas == 0 => at_zero.push(name()),
-                _ => {}
-            }
-        }
-        let (state, _) = why::state(&cluster);
-        let (machines, paused) = (spectator.machines(&namespace), spectator.paused(&namespace));
-        Row { namespace, state, machines, paused, held_down, at_zero, ignored, unknown }
-    };
-    let shoots = spectator.clusters().into_iter().map(row).collect();
+    let shoots = seed.spectator.clusters().into_iter().map(|(namespace, cluster)| Row::of(namespace, &cluster, &seed.spectator));
+    let shoots = shoots.collect();
     let mut leaders = Vec::new();
     for lease in LEASES {
         leaders.push(leader(&seed.client, &args.access.garden_namespace, lease).await);
@@ -92,6 +69,26 @@ pub(crate) async fn run(args: commands::Status) -> anyhow::Result<()> {
     let answer = Answer { leaders, shoots, config_from: seed.config_from };
     seed.spectator.end().await;
     output::write(&answer, args.output, || text(&answer))
+}
+
+impl Row {
+    fn of(namespace: String, cluster: &ClusterState, spectator: &Spectator) -> Self {
+        let (mut held_down, mut at_zero, mut ignored, mut unknown) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for (dependent, observed) in spectator.dependents(&namespace) {
+            let list = match &observed {
+                Ok(None) => continue,
+                Err(_) => &mut unknown,
+                Ok(Some(observed)) if observed.marks.ignored => &mut ignored,
+                Ok(Some(observed)) if observed.marks.held_down => &mut held_down,
+                Ok(Some(observed)) if observed.replicas == 0 => &mut at_zero,
+                Ok(Some(_)) => continue,
+            };
+            list.push(dependent.resource.name.clone());
+        }
+        let (state, _) = why::state(cluster);
+        let (machines, paused) = (spectator.machines(&namespace), spectator.paused(&namespace));
+        Self { namespace, state, machines, paused, held_down, at_zero, ignored, unknown }
+    }
 }
 
 async fn leader(client: &Client, namespace: &str, lease: &'static str) -> Leader {

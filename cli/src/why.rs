@@ -74,7 +74,6 @@ pub(crate) fn dependent(
     }
 }
 
-/// What a verdict means.
 pub(crate) fn verdict(word: &str) -> &'static str {
     match word {
         "scale_up" => "the nodes reach their API server",

@@ -25,19 +25,15 @@ use crate::{http, seed_client};
 /// Where controller-runtime serves metrics when the address is empty.
 const DEFAULT_METRICS_ADDRESS: &str = ":8080";
 
-/// What an agent's work uses.
 pub struct AgentRuntime {
-    /// Which agent it is.
     pub agent: Agent,
-    /// The seed.
+    /// Of the seed.
     pub client: Client,
     /// Open while this process may write.
     pub fence: Fence,
-    /// Takes Events.
     pub events: Events,
     /// What Events about the agent itself refer to: its Lease.
     pub self_reference: ObjectReference,
-    /// What is shown at `/metrics`.
     pub registry: Registry,
     /// What part this process plays among its replicas.
     pub role: Role,
@@ -48,11 +44,9 @@ pub struct AgentRuntime {
     health: Option<TcpListener>,
 }
 
-/// How this process comes to lead.
 enum Candidate {
-    /// By election.
     Elector(Box<Elector>),
-    /// It always does.
+    /// It always leads.
     Alone(Box<Recorder>),
     /// It does not need to: it writes nothing, not even Events.
     DryRun,
@@ -60,11 +54,10 @@ enum Candidate {
 
 /// What `/healthz`, `/readyz` and `/statusz` show.
 pub struct Endpoints<S> {
-    /// Does the work go on?
+    /// What must hold for `/healthz`.
     pub live: Vec<Check>,
-    /// Is enough known to do it?
+    /// What must hold for `/readyz`.
     pub ready: Vec<Check>,
-    /// How is it?
     pub status: S,
 }
 

@@ -6,7 +6,6 @@ use kube::core::DeserializeGuard;
 use kube::runtime::watcher::Event;
 use kube::{Resource, ResourceExt};
 
-/// Names an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     /// Empty for cluster-scoped objects.
@@ -46,14 +45,12 @@ impl<K: Send, V: Send, F: FnMut(K) -> Option<V> + Send> Prune<K, V> for F {
     }
 }
 
-/// An object that could not be decoded.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Unreadable {
     pub(crate) key: Key,
     pub(crate) error: String,
 }
 
-/// Makes changes of a watch's events.
 pub(crate) struct Changes<V, P> {
     prune: P,
     /// Of a list that is not complete yet.

@@ -20,10 +20,8 @@ use crate::events::Events;
 /// How often the file is read. A kubelet takes up to a minute to bring a changed ConfigMap to the file.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Reads a config from what the file holds.
 pub type Load<T> = fn(&Contents) -> Result<Loaded<T>, ConfigError>;
 
-/// Follows one config file.
 pub struct ConfigFile<T> {
     path: PathBuf,
     load: Load<T>,
@@ -79,24 +77,27 @@ impl<T> ConfigFile<T> {
                 continue;
             }
             self.read = None;
-            let loaded = read.and_then(|read| (self.load)(self.read.insert(read)));
-            match loaded {
-                Ok(Loaded { config, warnings }) => {
-                    self.reloads.get_or_create(&Labels { result: "taken" }).inc();
-                    self.refused.set(0);
-                    tracing::info!(file = %self.path.display(), "config file changed and is taken up");
-                    self.warn(warnings);
-                    return config;
-                }
-                Err(error) => {
-                    self.reloads.get_or_create(&Labels { result: "refused" }).inc();
-                    self.refused.set(1);
-                    tracing::error!(error = %error, "config file changed and is refused, the one before stays in force");
-                    if let Some((events, self_reference)) = &self.reporter {
-                        events.warning(self_reference, "ConfigRefused", error.to_string());
-                    }
-                }
+            match read.and_then(|read| (self.load)(self.read.insert(read))) {
+                Ok(loaded) => return self.accept(loaded),
+                Err(error) => self.refuse(&error),
             }
+        }
+    }
+
+    fn accept(&self, Loaded { config, warnings }: Loaded<T>) -> T {
+        self.reloads.get_or_create(&Labels { result: "taken" }).inc();
+        self.refused.set(0);
+        tracing::info!(file = %self.path.display(), "config file changed and is taken up");
+        self.warn(warnings);
+        config
+    }
+
+    fn refuse(&self, error: &ConfigError) {
+        self.reloads.get_or_create(&Labels { result: "refused" }).inc();
+        self.refused.set(1);
+        tracing::error!(error = %error, "config file changed and is refused, the one before stays in force");
+        if let Some((events, self_reference)) = &self.reporter {
+            events.warning(self_reference, "ConfigRefused", error.to_string());
         }
     }
 

@@ -49,7 +49,7 @@ impl Problems {
 /// A config and what its author should hear about it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loaded<T> {
-    /// The config, complete and in range.
+    /// Complete and in range.
     pub config: T,
     /// One sentence each on what loads but will surprise.
     pub warnings: Vec<String>,
@@ -63,8 +63,6 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// Reads the file at `path`.
-    ///
     /// # Errors
     /// [`ConfigError::Read`] when it cannot be read.
     pub fn of(path: &Path) -> Result<Self, ConfigError> {
@@ -76,8 +74,6 @@ impl Contents {
         }
     }
 
-    /// It as text.
-    ///
     /// # Errors
     /// [`ConfigError::Syntax`] when it is none.
     pub fn text(&self) -> Result<&str, ConfigError> {

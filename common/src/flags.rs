@@ -21,7 +21,6 @@ pub use parse::parse;
 use crate::go_compat::duration::GoDuration;
 use crate::logging::ZapOptions;
 
-/// Which agent to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Agent {
     /// Takes controllers down while a shoot's nodes cannot reach their API server.
@@ -34,12 +33,10 @@ impl Agent {
     /// Both, in the order the usage lists them.
     pub const ALL: [Self; 2] = [Self::Prober, Self::Weeder];
 
-    /// What it is for, in a line.
     pub const fn purpose(self) -> &'static str {
         help::purpose(self)
     }
 
-    /// The subcommand.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Prober => "prober",
@@ -55,11 +52,8 @@ pub struct Described {
     pub name: &'static str,
     /// What the help calls the value; empty for a switch.
     pub takes: &'static str,
-    /// One or two sentences.
     pub help: &'static str,
-    /// Another name for it.
     pub alias: Option<&'static str>,
-    /// What holds when it is not given.
     pub default: String,
 }
 
@@ -71,7 +65,6 @@ pub fn described() -> impl Iterator<Item = Described> {
     })
 }
 
-/// What the command line asks for.
 #[expect(clippy::large_enum_variant, reason = "a process has one")]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
@@ -79,7 +72,6 @@ pub enum Command {
     Usage,
     /// Say on stdout what this command takes; exit 0.
     Help(Agent),
-    /// Run the agent.
     Run(Agent, AgentArgs),
 }
 
@@ -98,7 +90,7 @@ impl Command {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct UsageError {
-    /// What is wrong; one line for a flag.
+    /// One line for a flag.
     pub message: String,
 }
 
@@ -110,39 +102,24 @@ impl UsageError {
 /// Flags that could be read but make no sense; the process ends with exit code 1. Each message names the flags.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArgsError {
-    /// Without it there is nothing to do.
     #[error("--config-file is missing: the path of the config file")]
     NoConfigFile,
-    /// Not a rate.
     #[error("--kube-api-qps={0}: expected a number of at least 0 (0 = default, 5)")]
     Qps(String),
-    /// Not a number of requests.
     #[error("--kube-api-burst={0}: expected at least 0 (0 = default, 10)")]
     Burst(i64),
-    /// A span that must be positive.
     #[error("--{flag}={value}: expected a duration above 0")]
     NotPositive {
         /// Without its dashes.
         flag: &'static str,
-        /// As Go writes it.
         value: GoDuration,
     },
     /// A leader would lose the Lease before it gives up.
     #[error("--leader-elect-renew-deadline={renew} is longer than --leader-elect-lease-duration={lease}")]
-    RenewAfterLease {
-        /// The renew deadline.
-        renew: GoDuration,
-        /// The lease duration.
-        lease: GoDuration,
-    },
+    RenewAfterLease { renew: GoDuration, lease: GoDuration },
     /// A leader would not get a second try.
     #[error("--leader-elect-retry-period={retry} is not shorter than --leader-elect-renew-deadline={renew}")]
-    RetryAfterRenew {
-        /// The retry period.
-        retry: GoDuration,
-        /// The renew deadline.
-        renew: GoDuration,
-    },
+    RetryAfterRenew { retry: GoDuration, renew: GoDuration },
 }
 
 /// The flags of an agent; both have the same (rules 6 to 8).
@@ -164,20 +141,17 @@ pub struct AgentArgs {
     pub health_bind_addr: String,
     /// `--pprof-bind-addr`: accepted; nothing is served there.
     pub pprof_bind_addr: String,
-    /// The `--leader-elect...` flags.
     pub leader_election: LeaderElection,
     /// `--dry-run`: whether to say what would be written and write nothing.
     pub dry_run: bool,
     /// `--kubeconfig`, when given and not empty.
     pub kubeconfig: Option<PathBuf>,
-    /// The `--zap-...` flags.
     pub zap: ZapOptions,
 }
 
 /// How replicas agree on one that works. The numbers are client-go's (rule 6).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaderElection {
-    /// `--enable-leader-election`.
     pub enabled: bool,
     /// `--leader-election-namespace`: where the Lease is.
     pub namespace: String,

@@ -19,7 +19,6 @@ const REQUEST_WAIT: Duration = Duration::from_secs(90);
 /// The wait after a connection could not be taken, as when there are no files left.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 
-/// Why an address cannot be listened on.
 #[derive(Debug, thiserror::Error)]
 #[error("--{flag}={address}: {problem}")]
 pub struct BindError {
@@ -79,7 +78,6 @@ pub async fn serve(listener: TcpListener, router: Router, cancelled: Cancellatio
     while connections.join_next().await.is_some() {}
 }
 
-/// Serves one connection until either side ends it.
 async fn connection(stream: TcpStream, router: Router, cancelled: CancellationToken) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(REQUEST_WAIT);

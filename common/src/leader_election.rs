@@ -49,13 +49,10 @@ const RELEASE_TRIES: usize = 3;
 /// The reason of the Events, which is client-go's.
 const REASON: &str = "LeaderElection";
 
-/// Why a leader is none any more.
 #[derive(Debug, thiserror::Error)]
 pub enum Lost {
-    /// No renewal for renewDeadline.
     #[error("leadership lost: the Lease could not be renewed for {0:?}")]
     Expired(Duration),
-    /// Someone else holds the Lease.
     #[error("leadership lost: the Lease is held by {0:?}")]
     Taken(String),
 }
@@ -91,7 +88,6 @@ pub async fn campaign(mut elector: Elector, work: impl Future<Output = ()>) -> R
     }
 }
 
-/// One candidate for leadership.
 pub struct Elector {
     api: Api<DynamicObject>,
     kind: ApiResource,
@@ -100,7 +96,7 @@ pub struct Elector {
     settings: LeaderElection,
     fence: FenceKeeper,
     events: Events,
-    /// Writes the Events; none once it is at work.
+    /// Writes the Events; none once it does.
     recorder: Option<Recorder>,
     observation: Observation,
     /// The Lease as last read or written; none when it may be another by now.
@@ -109,7 +105,6 @@ pub struct Elector {
     reference: ObjectReference,
     /// Whether anything was written, so that the Lease may be ours even if no answer said so.
     wrote: bool,
-    /// Shows who holds the Lease.
     holder: watch::Sender<String>,
 }
 
@@ -120,7 +115,6 @@ enum Tenure {
     Theirs(Instant),
 }
 
-/// Why a try to get or keep the Lease did not succeed.
 #[derive(Debug, thiserror::Error)]
 enum TryError {
     #[error("no answer in time")]
@@ -252,7 +246,6 @@ impl Elector {
         }
     }
 
-    /// Tries once to get or to renew the Lease.
     async fn try_acquire(&mut self) -> Result<Tenure, TryError> {
         // First on the assumption that it is as last seen. After a failure self.lease stays empty: it is read again.
         if let Some(lease) = self.lease.take() {
@@ -329,7 +322,6 @@ impl Elector {
         self.request(self.api.watch(&named, version)).await
     }
 
-    /// Follows the Lease until it may be taken.
     async fn follow(
         &mut self,
         events: impl futures::Stream<Item = Result<WatchEvent<DynamicObject>, kube::Error>>,
@@ -354,7 +346,6 @@ impl Elector {
         Ok(())
     }
 
-    /// Notes what the Lease says now.
     fn note(&mut self, lease: &DynamicObject) {
         let record = record(lease);
         let holder = record.holder();
@@ -382,7 +373,6 @@ fn record(lease: &DynamicObject) -> Record {
     Record::of(&lease.data["spec"])
 }
 
-/// What Events about a Lease refer to.
 pub fn reference(namespace: &str, name: &str) -> ObjectReference {
     ObjectReference {
         api_version: Some("coordination.k8s.io/v1".to_owned()),

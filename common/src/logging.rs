@@ -31,11 +31,9 @@ pub use crate::go_compat::zap::{Encoder, Level, StackLevel, TimeEncoding, ZapOpt
 
 /// Takes finished lines, newline included. It must not block.
 pub trait Sink: Send + Sync {
-    /// Takes one line over.
     fn write(&self, line: Vec<u8>);
 }
 
-/// What still has to be done when the process ends.
 #[must_use = "lines still queued are written by `flush`"]
 pub struct Logging(StderrQueue);
 

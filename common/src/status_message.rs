@@ -11,7 +11,6 @@ const SHOWN: usize = 600;
 pub struct StatusMessage(String);
 
 impl StatusMessage {
-    /// The message of an answer.
     pub fn of(status: &Status) -> Self {
         let words = status.message.split(|letter: char| letter.is_whitespace() || letter.is_control());
         let mut line = words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");

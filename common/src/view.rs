@@ -30,7 +30,6 @@ use crate::follow::{Follower, follow};
 /// How long a view stays known after its watch broke (D-27).
 pub const MAX_BLIND: Duration = Duration::from_secs(60);
 
-/// All objects of one kind, as one watch shows them.
 #[derive(Debug)]
 pub struct View<V> {
     what: &'static str,
@@ -38,7 +37,7 @@ pub struct View<V> {
     state: watch::Sender<State>,
 }
 
-/// The objects of one namespace, by name.
+/// By name.
 pub type Namespaced<V> = HashMap<String, Arc<V>>;
 
 /// Whoever was handed a namespace keeps it as it was: it is copied before it changes.
@@ -66,13 +65,12 @@ impl State {
 }
 
 impl<V> View<V> {
-    /// An empty view; `what` names it in logs.
+    /// `what` names it in logs.
     pub fn new(what: &'static str) -> Arc<Self> {
         let state = State { health: Health::Empty, rereads: 0 };
         Arc::new(Self { what, objects: RwLock::default(), state: watch::Sender::new(state) })
     }
 
-    /// One object, as last seen.
     pub fn get(&self, namespace: &str, name: &str) -> Option<Arc<V>> {
         self.read().get(namespace)?.get(name).cloned()
     }
@@ -82,7 +80,6 @@ impl<V> View<V> {
         self.read().get(namespace).cloned().unwrap_or_default()
     }
 
-    /// All objects with their keys, as last seen.
     pub fn all(&self) -> Vec<(Key, Arc<V>)> {
         let key = |namespace: &String, name: &String| Key { namespace: namespace.clone(), name: name.clone() };
         let objects = self.read();
@@ -92,12 +89,10 @@ impl<V> View<V> {
         inside.collect()
     }
 
-    /// How many objects there are.
     pub fn len(&self) -> usize {
         self.read().values().map(|inner| inner.len()).sum()
     }
 
-    /// Whether there are no objects.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -111,7 +106,6 @@ impl<V> View<V> {
         }
     }
 
-    /// Waits until the watch works.
     pub async fn live(&self) {
         // The sender is a field of self, so the channel cannot close while we wait.
         let _ = self.state.subscribe().wait_for(|state| state.is_live()).await;
@@ -222,7 +216,6 @@ impl<V: Send + Sync + 'static> View<V> {
     }
 }
 
-/// Fills a view from a watch.
 struct Filler<'a, V> {
     view: &'a View<V>,
     /// The [`State::rereads`] when the list began that is under way, or is to begin; none while the watch works.

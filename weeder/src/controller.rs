@@ -91,27 +91,25 @@ impl Controller {
                 }
                 Some(change) = self.watches.slices.recv() => self.namespaces.slices(change, Instant::now()),
                 Some(change) = self.watches.pods.recv() => self.namespaces.pods(change),
-                Some(Err(error)) = self.watches.tasks.join_next() => {
-                    // Without one of its watches the weeder is blind: the process ends, and another one begins.
-                    if let Ok(panic) = error.try_into_panic() {
-                        std::panic::resume_unwind(panic);
-                    }
-                }
+                Some(Err(error)) = self.watches.tasks.join_next() => pass_on_panic(error),
                 Some(ended) = self.deletions.join_next_with_id(), if !self.deletions.is_empty() => self.ended(ended),
                 () = sleep_until(next) => {}
             }
             for deletion in self.namespaces.due(Instant::now()) {
-                let (client, fence, sent) = (self.client.clone(), self.fence.clone(), deletion.clone());
-                let dry_run = self.dry_run;
-                let send = async move { if dry_run { rehearse(&sent) } else { delete(client, &fence, &sent).await } };
-                let task = self.deletions.spawn(send);
-                self.sent.insert(task.id(), deletion);
+                self.send(deletion);
             }
             self.report();
         }
         // A DELETE that is cut off may land or not; either is fine, and nobody waits 10 s for it.
         self.deletions.shutdown().await;
         self.watches.end().await;
+    }
+
+    fn send(&mut self, deletion: Deletion) {
+        let (client, fence, sent, dry_run) = (self.client.clone(), self.fence.clone(), deletion.clone(), self.dry_run);
+        let send = async move { if dry_run { rehearse(&sent) } else { delete(client, &fence, &sent).await } };
+        let task = self.deletions.spawn(send);
+        self.sent.insert(task.id(), deletion);
     }
 
     async fn reconfigure(&mut self, config: Arc<Config>) {
@@ -162,6 +160,13 @@ impl Controller {
             }
             Event::Closed(end) => tracing::info!(namespace, service, end = end.as_str(), "dependants are left alone again"),
         }
+    }
+}
+
+/// Without one of its watches the weeder is blind: the process ends, and another one begins.
+fn pass_on_panic(ended: JoinError) {
+    if let Ok(panic) = ended.try_into_panic() {
+        std::panic::resume_unwind(panic);
     }
 }
 

@@ -16,7 +16,6 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// How a DELETE went, in one word from a fixed set, for logs and metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The pod ends.
     Deleted,
     /// 404.
     NotFound,
@@ -39,7 +38,6 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// All words.
     pub const WORDS: [&str; 13] = [
         "deleted",
         "not_found",
@@ -56,7 +54,6 @@ impl Answer {
         "not_leading",
     ];
 
-    /// The word.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Deleted => "deleted",
@@ -75,7 +72,6 @@ impl Answer {
         }
     }
 
-    /// What it means for the pod.
     pub const fn outcome(self) -> Outcome {
         match self {
             Self::Deleted | Self::Rehearsed => Outcome::Deleted,

@@ -4,13 +4,10 @@ use common::pruned::null_as_default;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 
-/// `v1` Pod.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Pod {
-    /// Standard metadata.
     #[serde(default)]
     pub metadata: ObjectMeta,
-    /// How it is.
     #[serde(default, deserialize_with = "null_as_default")]
     pub status: PodStatus,
 }

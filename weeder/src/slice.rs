@@ -7,21 +7,16 @@ use serde::Deserialize;
 use crate::config::Service;
 use crate::core::readiness::Slice;
 
-/// The label of an EndpointSlice that names its Service.
 pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
-/// `discovery.k8s.io/v1` EndpointSlice.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct EndpointSlice {
-    /// Standard metadata.
     #[serde(default)]
     pub metadata: ObjectMeta,
-    /// What stands behind the Service.
     #[serde(default, deserialize_with = "null_as_default")]
     pub endpoints: Vec<Endpoint>,
 }
 
-/// Of an endpoint, what matters.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Endpoint {

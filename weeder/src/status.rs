@@ -28,31 +28,22 @@ struct Recent {
     deletions: VecDeque<Deletion>,
 }
 
-/// A window that is open.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Window {
-    /// Where.
     pub namespace: String,
     /// Whose dependants are deleted when they crash-loop.
     pub service: String,
-    /// Why it opened.
     pub cause: &'static str,
-    /// Since when it is open.
     pub since: DateTime<Utc>,
 }
 
-/// A DELETE that ended.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Deletion {
-    /// When it ended.
     pub at: DateTime<Utc>,
-    /// The pod's namespace.
     pub namespace: String,
-    /// The pod's name.
     pub pod: String,
-    /// How it was answered, in one word.
     pub result: &'static str,
 }
 
@@ -60,7 +51,6 @@ pub struct Deletion {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WeederStatus {
-    /// The windows that are open.
     pub windows: Vec<Window>,
     /// What was deleted last, the newest first.
     pub deletions: Vec<Deletion>,
@@ -71,7 +61,6 @@ pub struct WeederStatus {
 }
 
 impl Activity {
-    /// Something happened to the window of a Service.
     pub fn window(&self, namespace: &str, service: &str, event: Event) {
         let place = (namespace.to_owned(), service.to_owned());
         let windows = &mut self.lock().windows;
@@ -81,7 +70,6 @@ impl Activity {
         }
     }
 
-    /// A DELETE ended.
     pub fn deletion(&self, pod: &Key, answer: Answer) {
         let (namespace, pod, result) = (pod.namespace.clone(), pod.name.clone(), answer.as_str());
         let deletions = &mut self.lock().deletions;
@@ -89,7 +77,6 @@ impl Activity {
         deletions.push_front(Deletion { at: Utc::now().trunc_subsecs(0), namespace, pod, result });
     }
 
-    /// What is shown now.
     pub fn status(&self, config: Value, config_refused: bool) -> WeederStatus {
         let recent = self.lock();
         let windows = recent.windows.iter().map(|((namespace, service), (cause, since))| Window {

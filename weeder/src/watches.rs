@@ -27,9 +27,8 @@ const CHANGES: usize = 256;
 
 /// Both watches, for as long as one config asks for the same Services and pods.
 pub struct Watches {
-    /// What becomes of the EndpointSlices of the config's Services.
     pub slices: mpsc::Receiver<Change<Slice>>,
-    /// What becomes of the pods that may be deleted.
+    /// Deletion candidates.
     pub pods: mpsc::Receiver<Change<DeletionCandidate>>,
     /// One for each; both run until [`Watches::end`].
     pub tasks: JoinSet<()>,
@@ -37,7 +36,6 @@ pub struct Watches {
 }
 
 impl Watches {
-    /// Begins to watch what `config` asks for.
     pub fn start(client: &Client, config: &Arc<Config>, metrics: &Metrics) -> Self {
         let (slices_in, slices) = mpsc::channel(CHANGES);
         let (pods_in, pods) = mpsc::channel(CHANGES);
@@ -49,14 +47,12 @@ impl Watches {
         Self { slices, pods, tasks, ended }
     }
 
-    /// Ends both.
     pub async fn end(mut self) {
         self.ended.cancel();
         while self.tasks.join_next().await.is_some() {}
     }
 }
 
-/// What both watches need.
 #[derive(Clone)]
 struct Watch {
     client: Client,

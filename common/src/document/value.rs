@@ -26,12 +26,11 @@ impl<'d> Value<'d> {
         Self { path, node: located.map(|located| &located.node), place: located.map(|located| located.place), problems }
     }
 
-    /// The path of the field, as errors name it.
+    /// As errors name it.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// Whether nothing stands here.
     pub fn is_absent(&self) -> bool {
         self.node.is_none()
     }
@@ -59,7 +58,6 @@ impl<'d> Value<'d> {
         self.read(Node::as_text, "a string")
     }
 
-    /// The boolean here.
     pub fn boolean(&self) -> Option<bool> {
         self.read(
             |node| {
@@ -112,7 +110,6 @@ impl<'d> Value<'d> {
         }
     }
 
-    /// The object here.
     pub fn object(&self) -> Option<Object<'d>> {
         let entries = self.read(
             |node| {
@@ -131,7 +128,6 @@ impl<'d> Value<'d> {
         self.object()
     }
 
-    /// The items of the list here.
     pub fn items(&self) -> Option<Vec<Value<'d>>> {
         let list = self.read(
             |node| {

@@ -16,7 +16,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Events, Note, host};
 
-/// Events of which repetitions are known as such.
 const KNOWN: usize = 512;
 /// After this time without an answer a try is given up.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -84,7 +83,6 @@ impl Recorder {
         result
     }
 
-    /// Writes one Event, or counts it as lost.
     async fn record(&mut self, mut note: Note) {
         if note.about.namespace != self.self_reference.namespace && !self.may_write_everywhere().await {
             note.message = format!("{}: {}", named(&note.about), note.message);
@@ -170,7 +168,6 @@ impl Recorder {
     }
 }
 
-/// An Event that was written.
 struct Written {
     note: Note,
     name: String,

@@ -15,14 +15,12 @@ pub const CLI_COMMANDS: [(&str, &str); 6] = [
     ("man", "Print the manual page, or write all pages into a folder"),
 ];
 
-/// The commands there are, in one sentence.
 pub(super) fn commands() -> String {
     let names: Vec<_> = Agent::ALL.map(Agent::name).into_iter().chain(CLI_COMMANDS.map(|(name, _)| name)).collect();
     let names = names.join(", ");
     format!("The commands are {names}; \"dependency-watchdog help COMMAND\" says more.")
 }
 
-/// What the program is and which commands it has.
 pub(super) fn usage() -> String {
     let mut text = String::from(
         "Watches over dependencies between the parts of Gardener shoot clusters.\n\n\
@@ -56,13 +54,12 @@ fn description(agent: Agent) -> &'static str {
         }
         Agent::Weeder => {
             "Watches the configured Services in every namespace of this seed. When one becomes ready, pods that depend on it\n\
-             and are in CrashLoopBackOff are deleted for a while, so that they start anew at once instead of waiting\n\
+             and are in CrashLoopBackOff are deleted for a while, so that they start again at once instead of waiting\n\
              minutes for their next try."
         }
     }
 }
 
-/// What one command does, and all its flags with their defaults.
 pub(super) fn of(agent: Agent) -> String {
     let mut text = format!(
         "{}\n\nUsage:\n  dependency-watchdog {} --config-file=PATH [flags]\n\nFlags:\n",

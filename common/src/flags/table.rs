@@ -3,7 +3,6 @@
 use super::AgentArgs;
 use crate::go_compat::flag::Value;
 
-/// One flag of an agent.
 pub(super) struct Flag {
     /// Without its dashes.
     pub(super) name: &'static str,
@@ -11,7 +10,6 @@ pub(super) struct Flag {
     pub(super) alias: Option<&'static str>,
     /// What the help calls the value; empty for a switch, which needs none.
     pub(super) takes: &'static str,
-    /// One or two sentences.
     pub(super) help: &'static str,
     pub(super) value: fn(&mut AgentArgs) -> &mut dyn Value,
 }
@@ -34,7 +32,6 @@ impl Flag {
         FLAGS.iter().find(|flag| flag.name == name || flag.alias == Some(name))
     }
 
-    /// The default in words.
     pub(super) fn default(&self) -> String {
         (self.value)(&mut AgentArgs::default()).to_text()
     }

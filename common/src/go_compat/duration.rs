@@ -11,7 +11,6 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GoDuration(i64);
 
-/// Why a text is no Go duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GoDurationError {
     /// Nothing, or a sign alone.
@@ -20,13 +19,11 @@ pub enum GoDurationError {
     /// Something else where digits were due, at this byte of the text.
     #[error("no number at byte {0}")]
     NoNumber(usize),
-    /// A number without a unit.
     #[error("a number has no unit (ns, us, ms, s, m, h)")]
     NoUnit,
     /// A unit Go does not know, shortened when long.
     #[error("unknown unit {0:?} (ns, us, ms, s, m, h)")]
     UnknownUnit(String),
-    /// More than 2^63 - 1 nanoseconds.
     #[error("it does not fit in 64 bits of nanoseconds")]
     Overflow,
 }
@@ -44,12 +41,10 @@ const SHOWN: usize = 20;
 const LIMIT: u64 = 1 << 63;
 
 impl GoDuration {
-    /// A duration of so many nanoseconds.
     pub const fn from_nanos(nanos: i64) -> Self {
         Self(nanos)
     }
 
-    /// The duration in nanoseconds.
     pub const fn as_nanos(self) -> i64 {
         self.0
     }

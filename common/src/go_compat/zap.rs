@@ -6,7 +6,6 @@ pub(crate) mod sampler;
 use std::fmt;
 use std::str::FromStr;
 
-/// How log lines are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZapOptions {
     /// `--zap-log-level`. Default debug, which is what the reference presets.
@@ -50,7 +49,6 @@ impl ZapOptions {
 pub enum Level {
     /// Only what is worse than an error: nothing here is.
     Panic,
-    /// Errors.
     Error,
     /// Information, warnings and errors.
     Info,
@@ -59,7 +57,6 @@ pub enum Level {
 }
 
 impl Level {
-    /// Verbosity 1.
     pub const DEBUG: Self = Self::Verbose(1);
 
     /// The `n` of the most detailed lines written; 0 when no details are.
@@ -131,9 +128,7 @@ macro_rules! words {
 }
 
 words! {
-    /// The form of a line.
     Encoder, str::to_ascii_lowercase, {
-        /// A JSON object.
         Json = "json",
         /// Columns for a person, the fields as JSON at the end.
         Console = "console",
@@ -151,9 +146,7 @@ words! {
         Iso8601 = "iso8601",
         /// Seconds since 1970, with a fraction.
         Epoch = "epoch",
-        /// Milliseconds since 1970, with a fraction.
         Millis = "millis",
-        /// Nanoseconds since 1970.
         Nanos = "nanos",
     }
 }
@@ -161,11 +154,8 @@ words! {
 words! {
     /// From which level on a stack trace was asked for.
     StackLevel, str::to_ascii_lowercase, {
-        /// Information and worse.
         Info = "info",
-        /// Errors and worse.
         Error = "error",
-        /// Panics.
         Panic = "panic",
     }
 }

@@ -18,22 +18,19 @@ pub(crate) struct Fields {
 }
 
 impl Fields {
-    /// The text of the event.
     pub(crate) fn message(&self) -> &str {
         &self.message
     }
 
-    /// What went wrong, with its causes.
+    /// With its causes.
     pub(crate) fn error(&self) -> Option<&str> {
         self.error.as_deref()
     }
 
-    /// All but message and error.
     pub(crate) fn others(&self) -> &[(String, Value)] {
         &self.others
     }
 
-    /// Takes over the fields of a span.
     pub(crate) fn extend(&mut self, span: &Self) {
         if span.error.is_some() {
             self.error.clone_from(&span.error);

@@ -8,7 +8,6 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use rustix::param;
 
-/// Shows the process.
 #[derive(Debug)]
 pub struct ProcessCollector {
     started: f64,
@@ -20,7 +19,6 @@ struct Units {
     ticks_per_second: u64,
 }
 
-/// What `/proc/self` says.
 #[derive(Debug, PartialEq)]
 struct Reading {
     cpu_seconds: f64,
@@ -31,7 +29,7 @@ struct Reading {
 }
 
 impl ProcessCollector {
-    /// To be made at the process's start.
+    /// Made at the process's start.
     pub fn new() -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self { started: now.as_secs_f64() }

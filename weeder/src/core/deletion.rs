@@ -4,10 +4,8 @@ use std::time::Duration;
 
 use common::change::Key;
 
-/// A pod to delete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deletion {
-    /// The pod's namespace and name.
     pub pod: Key,
     /// Which of all pods of that name: the DELETE holds for no other (D-43).
     pub uid: String,
@@ -19,10 +17,8 @@ pub struct Deletion {
     pub charged: Vec<u64>,
 }
 
-/// How a DELETE ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The pod ends.
     Deleted,
     /// There was no such pod any more, or another one under its name. That is as good.
     Gone,

@@ -12,7 +12,6 @@ use super::readiness::{Readiness, Turn};
 use super::verdict::DeletionCandidate;
 use super::window::{Opening, Phase, Window, spread};
 
-/// What happened to the window of a Service.
 #[derive(Debug)]
 pub struct WindowEvent {
     /// The Service's place in the config.
@@ -20,16 +19,13 @@ pub struct WindowEvent {
     pub event: Event,
 }
 
-/// One namespace.
 #[derive(Debug, Default)]
 pub struct Namespace {
-    /// Its Services.
     pub readiness: Readiness,
     windows: BTreeMap<usize, Window>,
     pods: BTreeMap<String, Tracked>,
 }
 
-/// A pod that may be deleted.
 #[derive(Debug)]
 struct Tracked {
     candidate: DeletionCandidate,
@@ -43,7 +39,6 @@ struct Tracked {
 enum Attempt {
     /// To be deleted as soon as a window is open.
     Due,
-    /// A DELETE is on its way.
     InFlight,
     /// Failed: to be tried again then.
     NotBefore(Instant),
@@ -204,7 +199,6 @@ impl Namespace {
         deletions
     }
 
-    /// A deletion ended.
     pub fn ended(&mut self, deletion: &Deletion, outcome: Outcome, now: Instant) {
         let tracked = self.pods.get_mut(&deletion.pod.name).filter(|tracked| tracked.candidate.uid == deletion.uid);
         if !matches!(outcome, Outcome::Deleted | Outcome::Unknown) {
@@ -243,7 +237,6 @@ impl Namespace {
         self.windows.values().map(Window::next).min()
     }
 
-    /// How many windows are open.
     pub fn open_windows(&self) -> usize {
         self.windows.values().filter(|window| window.is_open()).count()
     }

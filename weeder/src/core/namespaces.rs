@@ -34,7 +34,6 @@ pub struct Namespaces {
     slices_listed: bool,
     /// Whether EndpointSlices have been listed, and watched since.
     observes_slices: bool,
-    /// The same of pods.
     observes_pods: bool,
     /// Services that a change of the config has added, until they have been listed: those that are ready then may always have
     /// been.
@@ -45,7 +44,6 @@ pub struct Namespaces {
 }
 
 impl Namespaces {
-    /// Nothing is known yet.
     pub fn new(config: Arc<Config>) -> Self {
         Self {
             config,
@@ -93,7 +91,7 @@ impl Namespaces {
         self.touched.extend(self.namespaces.keys().cloned());
     }
 
-    /// Takes in what the watch of EndpointSlices shows.
+    /// Applies what the watch of EndpointSlices shows.
     pub fn slices(&mut self, change: Change<Slice>, now: Instant) {
         match change {
             Change::Applied(key, slice) => {
@@ -120,7 +118,7 @@ impl Namespaces {
         }
     }
 
-    /// Takes in what the watch of pods shows.
+    /// Applies what the watch of pods shows.
     pub fn pods(&mut self, change: Change<DeletionCandidate>) {
         match change {
             Change::Applied(key, candidate) => self.entry(key.namespace).apply_pod(key.name, candidate),
@@ -142,7 +140,6 @@ impl Namespaces {
         }
     }
 
-    /// A deletion ended.
     pub fn ended(&mut self, deletion: &Deletion, outcome: Outcome, now: Instant) {
         self.in_flight = self.in_flight.saturating_sub(1);
         if let Some(state) = self.namespaces.get_mut(&deletion.pod.namespace) {
@@ -201,7 +198,6 @@ impl Namespaces {
         self.observes_slices && self.observes_pods
     }
 
-    /// How many windows are open.
     pub fn open_windows(&self) -> usize {
         self.namespaces.values().map(Namespace::open_windows).sum()
     }
@@ -211,7 +207,6 @@ impl Namespaces {
         self.namespaces.len()
     }
 
-    /// Whether nothing is remembered.
     pub fn is_empty(&self) -> bool {
         self.namespaces.is_empty()
     }

@@ -1,6 +1,5 @@
-//! What there is to report.
+//! What happens to windows and is reported: that one opened, for what cause; that one closed, and what ended it.
 
-/// Why a window opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The Service was ready when this process began to work.
@@ -9,12 +8,9 @@ pub enum Cause {
     Recovery,
 }
 
-/// Why a window closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Its time was over.
     Over,
-    /// The Service is not ready any more.
     NotReady,
     /// A new one takes its place.
     Renewed,
@@ -22,23 +18,17 @@ pub enum End {
     Dropped,
 }
 
-/// What happened to a window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// Where.
     pub namespace: String,
     /// The Service's place in the config.
     pub service: usize,
-    /// What.
     pub event: Event,
 }
 
-/// What happens to windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// It opened.
     Opened(Cause),
-    /// It closed.
     Closed(End),
 }
 

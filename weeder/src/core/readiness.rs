@@ -24,18 +24,15 @@ pub struct Readiness {
 pub enum Turn {
     /// It is ready and was not, or nobody can say whether it was all the time.
     Ready(usize),
-    /// It is not ready any more.
     NotReady(usize),
 }
 
 impl Readiness {
-    /// A slice is new or changed.
     pub fn apply(&mut self, name: String, slice: Slice) -> Vec<Turn> {
         self.slices.insert(name, slice);
         self.settle(|_, _| false)
     }
 
-    /// A slice is gone.
     pub fn remove(&mut self, name: &str) -> Vec<Turn> {
         match self.slices.remove(name) {
             Some(_) => self.settle(|_, _| false),
@@ -63,12 +60,10 @@ impl Readiness {
         self.ready = ready.into_iter().filter_map(|(service, endpoints)| Some((place(service)?, endpoints))).collect();
     }
 
-    /// The Services that are ready.
     pub fn ready(&self) -> impl Iterator<Item = usize> {
         self.ready.keys().copied()
     }
 
-    /// Whether nothing is known.
     pub fn is_empty(&self) -> bool {
         self.slices.is_empty()
     }

@@ -20,23 +20,18 @@ pub struct Selector(Option<kube::core::Selector>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requirement(Expression);
 
-/// How a requirement relates a key to values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
     /// The label has one of the values.
     In,
     /// The label has none of the values, or is absent.
     NotIn,
-    /// The label is there.
     Exists,
-    /// The label is absent.
     DoesNotExist,
 }
 
-/// Why a requirement makes no sense.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequirementError {
-    /// The key.
     #[error("a label key, as app or example.org/app")]
     Key,
     /// In and NotIn compare with values.
@@ -45,7 +40,6 @@ pub enum RequirementError {
     /// Exists and DoesNotExist do not.
     #[error("no values with the operators Exists and DoesNotExist")]
     Values,
-    /// The value with this index.
     #[error("a label value: at most 63 letters, digits, '-', '_' and '.', the first and last a letter or digit")]
     Value(usize),
 }

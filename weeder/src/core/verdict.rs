@@ -12,7 +12,6 @@ const MIRROR: &str = "kubernetes.io/config.mirror";
 /// A pod that may be deleted: all that is kept of pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeletionCandidate {
-    /// The pod's UID.
     pub uid: String,
     /// The state of the pod that was judged.
     pub resource_version: String,
@@ -22,10 +21,8 @@ pub struct DeletionCandidate {
     pub services: Vec<usize>,
 }
 
-/// Why a pod is left alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SkipReason {
-    /// It is being deleted.
     Ending,
     /// No container of it waits in CrashLoopBackOff.
     NotCrashing,
@@ -33,7 +30,6 @@ pub enum SkipReason {
     Mirror,
     /// It has no controller: nobody would make it again.
     NoController,
-    /// No selector matches it.
     NotSelected,
 }
 

@@ -9,7 +9,6 @@ use tracing::Level;
 use super::{Encoder, TimeEncoding};
 use crate::logging::Fields;
 
-/// What a line says.
 pub(crate) struct Line<'a> {
     pub(crate) level: Level,
     pub(crate) time: DateTime<Utc>,
