@@ -59,7 +59,7 @@ pub(crate) async fn read(access: &Access, reach: Reach) -> anyhow::Result<Seed> 
     Ok(Seed { client, config, config_from, spectator })
 }
 
-/// Says at once why nothing can be read, which a watch would only try again and again.
+/// Says at once why nothing can be read, which a watch would only retry for ever.
 async fn may_be_read(client: &Client, reach: &Reach) -> anyhow::Result<()> {
     let clusters: Api<DynamicObject> = Api::all_with(client.clone(), &ApiResource::erase::<Cluster>(&()));
     let all = ListParams::default().limit(1);

@@ -1,11 +1,11 @@
-//! Reads a config file the way the reference does (rules 15 to 21), and finds every error in it at once.
+//! Reads a config file the way the Go original does (rules 15 to 21), and finds every error in it at once.
 //!
 //! ```text
 //! text -> yaml::read -> Node -> Object::field -> Value::text | integer | duration | ... -> the agent's config
 //!                                                        \-> Problems -> ConfigError
 //! ```
 //!
-//! The reference turns YAML 1.1 into JSON and decodes that into Go structs: keys match in any case, unknown keys are
+//! The Go original turns YAML 1.1 into JSON and decodes that into Go structs: keys match in any case, unknown keys are
 //! ignored, a bare `123` may stand where a string is due. serde-saphyr gives the scalars of YAML 1.1 and refuses alias
 //! bombs; the rest is done here on a small tree, because serde's derived types stop at the first error and match keys exactly.
 

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! They are a courtesy: sending one never waits, never fails and never holds up anything; the [`Recorder`] works
-//! beside the agent and tries a few times. core/v1 and not events.k8s.io, because that is what Gardener's role grants.
+//! beside the agent and retries twice. core/v1 and not events.k8s.io, because that is what Gardener's role grants.
 
 mod recorder;
 

@@ -6,7 +6,8 @@
 //!
 //! Operators' Deployments are written for Go's syntax: `-flag` is `--flag`, a boolean takes its value only after `=`, the first word that
 //! is no flag ends the flags and the rest is ignored, `0x10` is a number. clap cannot be taught any of these; by the time its
-//! input were rewritten into its own syntax one would have parsed it. What is left is the table in [`table`].
+//! input were rewritten into its own syntax one would have parsed it. What is left is the table in [`table`], and the syntax in
+//! [`crate::go_compat`].
 
 mod help;
 mod parse;
@@ -117,7 +118,7 @@ pub enum ArgsError {
     /// A leader would lose the Lease before it gives up.
     #[error("--leader-elect-renew-deadline={renew} is longer than --leader-elect-lease-duration={lease}")]
     RenewAfterLease { renew: GoDuration, lease: GoDuration },
-    /// A leader would not get a second try.
+    /// A leader could not retry.
     #[error("--leader-elect-retry-period={retry} is not shorter than --leader-elect-renew-deadline={renew}")]
     RetryAfterRenew { retry: GoDuration, renew: GoDuration },
 }
@@ -159,7 +160,7 @@ pub struct LeaderElection {
     pub lease_duration: Duration,
     /// `--leader-elect-renew-deadline`: after this long without renewal the leader stops.
     pub renew_deadline: Duration,
-    /// `--leader-elect-retry-period`: between two tries.
+    /// `--leader-elect-retry-period`: between two attempts.
     pub retry_period: Duration,
 }
 

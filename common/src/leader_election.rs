@@ -45,7 +45,7 @@ const MIN_REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
 /// Giving up the Lease may take so long: the process has 5 s for its whole end (rule 85), and an unreleased Lease expires.
 const RELEASE_LIMIT: Duration = Duration::from_secs(2);
 /// How often giving up the Lease is tried: a renewal that was under way may still change it, and an answer may get lost.
-const RELEASE_TRIES: usize = 3;
+const RELEASE_ATTEMPTS: usize = 3;
 /// The reason of the Events, which is client-go's.
 const REASON: &str = "LeaderElection";
 
@@ -116,7 +116,7 @@ enum Tenure {
 }
 
 #[derive(Debug, thiserror::Error)]
-enum TryError {
+enum AttemptError {
     #[error("no answer in time")]
     Timeout,
     #[error("the watch ended")]
@@ -218,7 +218,7 @@ impl Elector {
         if !self.wrote {
             return;
         }
-        match timeout(RELEASE_LIMIT, self.try_release()).await.unwrap_or(Err(TryError::Timeout)) {
+        match timeout(RELEASE_LIMIT, self.try_release()).await.unwrap_or(Err(AttemptError::Timeout)) {
             Ok(true) => tracing::info!(lease = self.name, "Lease given up"),
             Ok(false) => {}
             Err(error) => tracing::warn!(lease = self.name, error = %error, "Lease could not be given up, it will expire"),
@@ -226,8 +226,8 @@ impl Elector {
     }
 
     /// Whether the Lease was ours and no longer is.
-    async fn try_release(&mut self) -> Result<bool, TryError> {
-        let mut tries = 1;
+    async fn try_release(&mut self) -> Result<bool, AttemptError> {
+        let mut attempts = 1;
         loop {
             let lease = match self.lease.take() {
                 Some(lease) => Some(lease),
@@ -240,13 +240,13 @@ impl Elector {
             }
             match self.put(lease, record.released(Utc::now())).await {
                 Ok(_) => return Ok(true),
-                Err(error) if tries == RELEASE_TRIES => return Err(error),
-                Err(_) => tries += 1,
+                Err(error) if attempts == RELEASE_ATTEMPTS => return Err(error),
+                Err(_) => attempts += 1,
             }
         }
     }
 
-    async fn try_acquire(&mut self) -> Result<Tenure, TryError> {
+    async fn try_acquire(&mut self) -> Result<Tenure, AttemptError> {
         // First on the assumption that it is as last seen. After a failure self.lease stays empty: it is read again.
         if let Some(lease) = self.lease.take() {
             match self.attempt(Some(lease)).await {
@@ -259,7 +259,7 @@ impl Elector {
     }
 
     /// Writes the Lease unless another one holds it; `known` is how it is, none when it does not exist.
-    async fn attempt(&mut self, known: Option<DynamicObject>) -> Result<Tenure, TryError> {
+    async fn attempt(&mut self, known: Option<DynamicObject>) -> Result<Tenure, AttemptError> {
         if let Some(lease) = &known {
             self.note(lease);
         }
@@ -284,15 +284,15 @@ impl Elector {
         Ok(Tenure::Ours)
     }
 
-    async fn put(&self, mut lease: DynamicObject, record: Record) -> Result<DynamicObject, TryError> {
+    async fn put(&self, mut lease: DynamicObject, record: Record) -> Result<DynamicObject, AttemptError> {
         lease.data["spec"] = record.into_spec();
         lease.metadata.managed_fields = None;
         self.request(self.api.replace(&self.name, &PostParams::default(), &lease)).await
     }
 
-    async fn request<T>(&self, request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, TryError> {
+    async fn request<T>(&self, request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, AttemptError> {
         let limit = MIN_REQUEST_TIMEOUT.max(self.settings.renew_deadline / 2);
-        Ok(timeout(limit, request).await.map_err(|_| TryError::Timeout)??)
+        Ok(timeout(limit, request).await.map_err(|_| AttemptError::Timeout)??)
     }
 
     /// Waits until the Lease, which another one holds until `until` or longer, may be taken, or is to be read again.
@@ -316,7 +316,7 @@ impl Elector {
     /// Watches the Lease from where it was last seen; when it does not exist, from now on.
     async fn open_watch(
         &self,
-    ) -> Result<impl futures::Stream<Item = Result<WatchEvent<DynamicObject>, kube::Error>> + use<>, TryError> {
+    ) -> Result<impl futures::Stream<Item = Result<WatchEvent<DynamicObject>, kube::Error>> + use<>, AttemptError> {
         let version = self.lease.as_ref().and_then(|lease| lease.metadata.resource_version.as_deref()).unwrap_or_default();
         let named = WatchParams::default().fields(&format!("metadata.name={}", self.name)).timeout(WATCH_TIMEOUT);
         self.request(self.api.watch(&named, version)).await
@@ -325,14 +325,14 @@ impl Elector {
     async fn follow(
         &mut self,
         events: impl futures::Stream<Item = Result<WatchEvent<DynamicObject>, kube::Error>>,
-    ) -> Result<(), TryError> {
+    ) -> Result<(), AttemptError> {
         pin_mut!(events);
         while let Step::WaitUntil(end) = self.observation.step(Instant::now()) {
             let event = tokio::select! {
                 () = sleep_until(end) => continue,
                 event = events.next() => event,
             };
-            match event.ok_or(TryError::WatchEnded)?? {
+            match event.ok_or(AttemptError::WatchEnded)?? {
                 WatchEvent::Added(lease) | WatchEvent::Modified(lease) => {
                     self.note(&lease);
                     self.lease = Some(lease);

@@ -21,7 +21,6 @@ pub mod document;
 pub mod events;
 pub mod flags;
 pub mod follow;
-
 pub mod go_compat;
 pub mod health;
 pub mod http;
@@ -29,7 +28,6 @@ pub mod leader_election;
 pub mod logging;
 pub mod metrics;
 pub mod process;
-
 pub mod pruned;
 pub mod seed_client;
 pub mod status;

@@ -1,4 +1,4 @@
-//! Log lines as zap writes them for the reference (rules 8 and 9), from `tracing`'s events and spans.
+//! Log lines as zap writes them for the Go original (rules 8 and 9), from `tracing`'s events and spans.
 //!
 //! ```text
 //! event + its spans -> ZapLayer -> Sampler -> encode -> Sink -> (bounded queue -> a thread) -> stderr

@@ -1,9 +1,9 @@
 //! A view: all objects of one kind that a selector matches, pruned and kept up to date by a watch.
 //!
 //! ```text
-//! API server --list, watch--> kube's watcher --prune--> objects by namespace and name --> get, all_in
-//!                                    |                                  '--> changed keys, for whoever must act on them
-//!                                    '--> known? live?
+//! API server --list, watch--> follow --changes--> objects by namespace and name --> get, all_in
+//!                                |                               '--> changed keys, for whoever must act on them
+//!                                '--> known? live?
 //! ```
 //!
 //! A view says how far it can be trusted. It is *known* once it was filled and until its watch has been broken for

@@ -10,7 +10,7 @@ use kube::{Api, Client};
 use crate::core::deletion::{Deletion, Outcome};
 use crate::pod::Pod;
 
-/// After this time without an answer a DELETE is given up and tried again: it does no harm twice.
+/// After this time without an answer a DELETE is given up and retried: it does no harm twice.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How a DELETE went, in one word from a fixed set, for logs and metrics.

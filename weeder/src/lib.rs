@@ -23,7 +23,6 @@ pub mod pod;
 pub mod pulse;
 pub mod slice;
 pub mod status;
-
 pub mod watches;
 
 pub use agent::run;

@@ -158,7 +158,7 @@ pub struct Object<'d> {
 
 impl<'d> Object<'d> {
     /// What stands at the field `name`, in any case (rule 16). Where several keys differ only in case, the last of them in the order
-    /// of their bytes counts, wherever it stands: the reference sorts the keys on the way through JSON, and what comes
+    /// of their bytes counts, wherever it stands: the Go original sorts the keys on the way through JSON, and what comes
     /// later replaces what came before, the exact name too.
     pub fn field(&self, name: &str) -> Value<'d> {
         let found = self.entries.iter().filter(|(key, _)| same_field(key, name)).max_by_key(|(key, _)| key);

@@ -17,10 +17,10 @@ use tokio_util::sync::CancellationToken;
 use super::{Events, Note, host};
 
 const KNOWN: usize = 512;
-/// After this time without an answer a try is given up.
+/// After this time without an answer an attempt is given up.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
-/// Tries to write an Event, and the pause between them.
-const TRIES: usize = 3;
+/// Attempts to write an Event, and the pause between them.
+const ATTEMPTS: usize = 3;
 const PAUSE: Duration = Duration::from_secs(1);
 /// How long the end of the process may wait for Events that are still to be written; Gardener grants 5 s for all (rule 85).
 const DRAIN_LIMIT: Duration = Duration::from_millis(500);
@@ -93,11 +93,11 @@ impl Recorder {
             let error = match timeout(REQUEST_TIMEOUT, self.write(&note)).await {
                 Ok(Ok(())) => return,
                 Ok(Err(error)) => error,
-                Err(_) if attempt < TRIES => continue,
+                Err(_) if attempt < ATTEMPTS => continue,
                 Err(elapsed) => return self.lose(&note, &elapsed),
             };
             let refused = matches!(&error, kube::Error::Api(status) if status.code < 500 && status.code != 429);
-            if refused || attempt >= TRIES {
+            if refused || attempt >= ATTEMPTS {
                 return self.lose(&note, &error);
             }
             sleep(PAUSE).await;
@@ -144,7 +144,7 @@ impl Recorder {
         }));
         match api.create(&PostParams::default(), &event).await {
             Ok(_) => {}
-            // An earlier try succeeded, and its answer got lost.
+            // An earlier attempt succeeded, and its answer got lost.
             Err(kube::Error::Api(status)) if status.code == 409 => {}
             Err(error) => return Err(error),
         }

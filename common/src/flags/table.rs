@@ -6,7 +6,7 @@ use crate::go_compat::flag::Value;
 pub(super) struct Flag {
     /// Without its dashes.
     pub(super) name: &'static str,
-    /// Another name for it; the reference's help names it so, and its parser does not know it (rule 7).
+    /// Another name for it; the Go original's help names it so, and its parser does not know it (rule 7).
     pub(super) alias: Option<&'static str>,
     /// What the help calls the value; empty for a switch, which needs none.
     pub(super) takes: &'static str,

@@ -13,7 +13,7 @@ const MAX_NODES: usize = 10_000;
 /// The deepest nesting. The weeder's selectors, the deepest there are, need 7.
 const MAX_DEPTH: usize = 64;
 
-/// One YAML value. Keys are texts, as they are after the reference's way through JSON; of duplicates only the last is kept.
+/// One YAML value. Keys are texts, as they are after the Go original's way through JSON; of duplicates only the last is kept.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Node {
     Null,
@@ -71,7 +71,7 @@ pub(crate) fn same_field(key: &str, name: &str) -> bool {
     key.eq_ignore_ascii_case(name)
 }
 
-/// A float as the reference spells it: the shortest digits of a float32 (also where those of the file were more), with an exponent from
+/// A float as the Go original spells it: the shortest digits of a float32 (also where those of the file were more), with an exponent from
 /// a million on and below a ten-thousandth.
 fn spelling(value: f64) -> String {
     let value = value as f32;

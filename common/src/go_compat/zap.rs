@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZapOptions {
-    /// `--zap-log-level`. Default debug, which is what the reference presets.
+    /// `--zap-log-level`. Default debug, which is what the Go original presets.
     pub level: Level,
     /// `--zap-encoder`, when given; see [`ZapOptions::effective_encoder`].
     pub encoder: Option<Encoder>,

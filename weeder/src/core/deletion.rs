@@ -24,9 +24,9 @@ pub enum Outcome {
     Gone,
     /// The pod is not as it was when it was judged: the watch shows how it is.
     Changed,
-    /// It did not happen and can be tried again, not before this time if one is given.
+    /// It did not happen and can be retried, not before this time if one is given.
     Later(Option<Duration>),
-    /// It may have happened, and can be tried again.
+    /// It may have happened, and can be retried.
     Unknown,
     /// It would be refused again.
     Refused,
@@ -39,7 +39,7 @@ const MAX_WAIT: Duration = Duration::from_secs(10);
 /// The longest wait that the API server may ask for, as the prober's.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
-/// The wait before the next try, after so many failures in a row.
+/// The wait before the next retry, after so many failures in a row.
 pub fn wait(failures: u32, retry_after: Option<Duration>) -> Duration {
     match retry_after {
         Some(asked) => asked.min(MAX_RETRY_AFTER),

@@ -1,6 +1,6 @@
 //! One namespace: its Services, their windows, and the pods that may be deleted.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
 use common::change::Key;
@@ -31,7 +31,7 @@ struct Tracked {
     candidate: DeletionCandidate,
     attempt: Attempt,
     failures: u32,
-    /// The serial numbers of the windows that count it already, since an earlier try may have deleted it.
+    /// The serial numbers of the windows that count it already, since an earlier attempt may have deleted it.
     counted: Vec<u64>,
 }
 
@@ -40,18 +40,18 @@ enum Attempt {
     /// To be deleted as soon as a window is open.
     Due,
     InFlight,
-    /// Failed: to be tried again then.
+    /// Failed: to be retried then.
     NotBefore(Instant),
     /// Deleted; the watch will show when it is gone.
     Done,
-    /// Refused: tried again only after a change of the pod, or in another window.
+    /// Refused: retried only after a change of the pod, or in another window.
     Refused,
     /// It is not as it was when it was judged: the watch will show how it is.
     Outdated,
 }
 
 impl Tracked {
-    /// When to try again after one more failure.
+    /// When to retry after one more failure.
     fn failed(&mut self, retry_after: Option<Duration>, now: Instant) -> Attempt {
         self.failures = self.failures.saturating_add(1);
         Attempt::NotBefore(now + wait(self.failures, retry_after))
@@ -140,8 +140,8 @@ impl Namespace {
     }
 
     /// Only these pods are left: those listed, and those that could not be read.
-    pub fn replace_pods(&mut self, candidates: HashMap<String, DeletionCandidate>, is_unreadable: impl Fn(&str) -> bool) {
-        self.pods.retain(|name, _| candidates.contains_key(name) || is_unreadable(name));
+    pub fn replace_pods(&mut self, candidates: HashMap<String, DeletionCandidate>, unreadable: &HashSet<String>) {
+        self.pods.retain(|name, _| candidates.contains_key(name) || unreadable.contains(name));
         for (name, candidate) in candidates {
             self.apply_pod(name, candidate);
         }

@@ -1,6 +1,6 @@
 //! All namespaces together.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use common::change::{Change, Key};
@@ -105,13 +105,9 @@ impl Namespaces {
                 self.observes_slices = true;
                 let added = std::mem::take(&mut self.added);
                 let is_news = |turn: &Turn| !matches!(turn, Turn::Ready(service) if added.contains(service));
-                for (namespace, slices) in self.by_namespace(objects) {
-                    let is_unreadable =
-                        |name: &str| unreadable.contains(&Key { namespace: namespace.clone(), name: name.to_owned() });
-                    self.turn(namespace.clone(), now, |state| {
-                        let turns = state.readiness.replace(slices, is_unreadable);
-                        (turns.into_iter().filter(is_news).collect(), cause)
-                    });
+                for (namespace, (slices, unreadable)) in self.by_namespace(objects, unreadable) {
+                    let list = |state: &mut Namespace| state.readiness.replace(slices, &unreadable);
+                    self.turn(namespace, now, |state| (list(state).into_iter().filter(is_news).collect(), cause));
                 }
             }
             Change::Lost(_) => self.observes_slices = false,
@@ -130,10 +126,8 @@ impl Namespaces {
             }
             Change::Listed { objects, unreadable } => {
                 self.observes_pods = true;
-                for (namespace, candidates) in self.by_namespace(objects) {
-                    let is_unreadable =
-                        |name: &str| unreadable.contains(&Key { namespace: namespace.clone(), name: name.to_owned() });
-                    self.entry(namespace.clone()).replace_pods(candidates, is_unreadable);
+                for (namespace, (candidates, unreadable)) in self.by_namespace(objects, unreadable) {
+                    self.entry(namespace).replace_pods(candidates, &unreadable);
                 }
             }
             Change::Lost(_) => self.observes_pods = false,
@@ -228,12 +222,23 @@ impl Namespaces {
         }
     }
 
-    /// The objects of each namespace; also of those that had some before and have none now.
-    fn by_namespace<V>(&self, objects: HashMap<Key, V>) -> HashMap<String, HashMap<String, V>> {
-        let mut namespaces: HashMap<String, HashMap<String, V>> =
-            self.namespaces.keys().map(|namespace| (namespace.clone(), HashMap::new())).collect();
+    /// The objects of each namespace, and the names of those that could not be read; also of namespaces that had some before and
+    /// have none now.
+    fn by_namespace<V>(
+        &self,
+        objects: HashMap<Key, V>,
+        unreadable: HashSet<Key>,
+    ) -> HashMap<String, (HashMap<String, V>, HashSet<String>)> {
+        let known = self.namespaces.keys().map(|namespace| (namespace.clone(), Default::default()));
+        let mut namespaces: HashMap<String, (HashMap<String, V>, HashSet<String>)> = known.collect();
         for (key, object) in objects {
-            namespaces.entry(key.namespace).or_default().insert(key.name, object);
+            namespaces.entry(key.namespace).or_default().0.insert(key.name, object);
+        }
+        for key in unreadable {
+            // What was not known before need not be kept.
+            if let Some((_, unreadable)) = namespaces.get_mut(&key.namespace) {
+                unreadable.insert(key.name);
+            }
         }
         namespaces
     }

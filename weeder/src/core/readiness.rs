@@ -1,6 +1,6 @@
 //! Which Services of one namespace are ready (D-39, D-40).
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// What is kept of an EndpointSlice.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,9 +42,9 @@ impl Readiness {
 
     /// All slices are these; what happened since the last change was not seen. A Service that was ready and is ready may
     /// not have been meanwhile: it has recovered if other endpoints are ready now. Slices that cannot be read stay as they were.
-    pub fn replace(&mut self, mut slices: HashMap<String, Slice>, is_unreadable: impl Fn(&str) -> bool) -> Vec<Turn> {
+    pub fn replace(&mut self, mut slices: HashMap<String, Slice>, unreadable: &HashSet<String>) -> Vec<Turn> {
         let known = std::mem::take(&mut self.slices);
-        slices.extend(known.into_iter().filter(|(name, _)| is_unreadable(name)));
+        slices.extend(known.into_iter().filter(|(name, _)| unreadable.contains(name)));
         self.slices = slices;
         self.settle(|before, after| before != after)
     }

@@ -4,7 +4,6 @@ mod observing;
 mod reconfigure;
 mod windows;
 
-use std::collections::HashSet;
 use std::time::Duration;
 
 use super::super::news::{End, Event};
