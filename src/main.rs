@@ -1,4 +1,4 @@
-//! `dependency-watchdog prober | weeder | ...`: the first word of the command line says which agent to be, or what is asked.
+//! `dependency-watchdog prober | weeder | ...`: the first word of the command line says which agent to run, or which command of `cli`.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -9,7 +9,7 @@ fn main() -> ExitCode {
     // An error says that a provider is installed already, and there is only this one.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
-    if let Some(code) = inspect::run(&words) {
+    if let Some(code) = cli::run(&words) {
         return code;
     }
     common::process::run(words, |agent, args, shutdown| async move {

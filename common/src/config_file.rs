@@ -1,7 +1,7 @@
-//! The config file of a running agent: looked at every few seconds, taken up when it changed and is valid.
+//! The config file of a running agent: read every few seconds, reloaded when it changed and is valid.
 //!
 //! Kubernetes replaces the files of a ConfigMap by turning a symbolic link; reading the file through the link, again and
-//! again, sees that on every file system.
+//! again, notices that on every file system.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,13 +17,11 @@ use tokio::time::sleep;
 use crate::document::{ConfigError, Contents, Loaded};
 use crate::events::Events;
 
-/// How often the file is looked at. A kubelet takes up to a minute to bring a changed ConfigMap to the file.
-const LOOK: Duration = Duration::from_secs(5);
+/// How often the file is read. A kubelet takes up to a minute to bring a changed ConfigMap to the file.
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Reads a config from what the file holds.
 pub type Load<T> = fn(&Contents) -> Result<Loaded<T>, ConfigError>;
 
-/// Follows one config file.
 pub struct ConfigFile<T> {
     path: PathBuf,
     load: Load<T>,
@@ -31,7 +29,7 @@ pub struct ConfigFile<T> {
     read: Option<Contents>,
     reloads: Family<Labels, Counter>,
     refused: Gauge,
-    teller: Option<(Events, ObjectReference)>,
+    reporter: Option<(Events, ObjectReference)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -47,21 +45,21 @@ impl<T> ConfigFile<T> {
     pub fn open(path: &Path, load: Load<T>) -> Result<(T, Self), ConfigError> {
         let read = Contents::of(path)?;
         let Loaded { config, warnings } = load(&read)?;
-        let (reloads, refused, teller) = (Family::default(), Gauge::default(), None);
-        let file = Self { path: path.to_owned(), load, read: Some(read), reloads, refused, teller };
+        let (reloads, refused, reporter) = (Family::default(), Gauge::default(), None);
+        let file = Self { path: path.to_owned(), load, read: Some(read), reloads, refused, reporter };
         file.warn(warnings);
         Ok((config, file))
     }
 
-    /// Shows in a registry, and by Events about `home`, how changes of the file are met.
-    pub fn report_to(&mut self, registry: &mut Registry, events: Events, home: ObjectReference) {
+    /// Shows in a registry, and by Events about `self_reference`, how changes of the file are met.
+    pub fn report_to(&mut self, registry: &mut Registry, events: Events, self_reference: ObjectReference) {
         registry.register("dwd_config_reloads", "Changes of the config file by what became of them", self.reloads.clone());
         let help = "Whether the config file as it is now is refused (1), so that an older one is in force";
         registry.register("dwd_config_refused", help, self.refused.clone());
         for result in ["taken", "refused"] {
             drop(self.reloads.get_or_create(&Labels { result }));
         }
-        self.teller = Some((events, home));
+        self.reporter = Some((events, self_reference));
     }
 
     /// Says whether the file as it is now is refused, so that an older one is in force.
@@ -70,33 +68,36 @@ impl<T> ConfigFile<T> {
         move || refused.get() != 0
     }
 
-    /// Waits for the next valid change. What is not valid is refused, and told. Can be cancelled at any time.
+    /// Waits for the next valid change. What is not valid is refused and reported. Can be cancelled at any time.
     pub async fn next(&mut self) -> T {
         loop {
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
             let read = Contents::of(&self.path);
             if read.as_ref().ok() == self.read.as_ref() {
                 continue;
             }
             self.read = None;
-            let loaded = read.and_then(|read| (self.load)(self.read.insert(read)));
-            match loaded {
-                Ok(Loaded { config, warnings }) => {
-                    self.reloads.get_or_create(&Labels { result: "taken" }).inc();
-                    self.refused.set(0);
-                    tracing::info!(file = %self.path.display(), "config file changed and is taken up");
-                    self.warn(warnings);
-                    return config;
-                }
-                Err(error) => {
-                    self.reloads.get_or_create(&Labels { result: "refused" }).inc();
-                    self.refused.set(1);
-                    tracing::error!(error = %error, "config file changed and is refused, the one before stays in force");
-                    if let Some((events, home)) = &self.teller {
-                        events.warning(home, "ConfigRefused", error.to_string());
-                    }
-                }
+            match read.and_then(|read| (self.load)(self.read.insert(read))) {
+                Ok(loaded) => return self.accept(loaded),
+                Err(error) => self.refuse(&error),
             }
+        }
+    }
+
+    fn accept(&self, Loaded { config, warnings }: Loaded<T>) -> T {
+        self.reloads.get_or_create(&Labels { result: "taken" }).inc();
+        self.refused.set(0);
+        tracing::info!(file = %self.path.display(), "config file changed and is taken up");
+        self.warn(warnings);
+        config
+    }
+
+    fn refuse(&self, error: &ConfigError) {
+        self.reloads.get_or_create(&Labels { result: "refused" }).inc();
+        self.refused.set(1);
+        tracing::error!(error = %error, "config file changed and is refused, the one before stays in force");
+        if let Some((events, self_reference)) = &self.reporter {
+            events.warning(self_reference, "ConfigRefused", error.to_string());
         }
     }
 
@@ -156,15 +157,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_of_the_file_is_what_was_taken_up() {
+    fn what_is_remembered_of_the_file_is_what_was_applied() {
         let says_something_else_each_time = Path::new("/proc/sys/kernel/random/uuid");
         let text = |contents: &Contents| Ok(Loaded { config: contents.text()?.to_owned(), warnings: Vec::new() });
-        let (taken_up, file) = ConfigFile::open(says_something_else_each_time, text).unwrap();
-        assert_eq!(file.read.unwrap().text().unwrap(), taken_up);
+        let (applied, file) = ConfigFile::open(says_something_else_each_time, text).unwrap();
+        assert_eq!(file.read.unwrap().text().unwrap(), applied);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_valid_change_is_taken_up_and_an_invalid_one_refused() {
+    async fn a_valid_change_is_applied_and_an_invalid_one_refused() {
         let mut mounted = Mounted::new("number: 1");
         let (first, mut file) = ConfigFile::open(&mounted.file(), number).unwrap();
         assert_eq!(first, 1);
@@ -172,7 +173,7 @@ mod tests {
         file.report_to(&mut registry, Events::none(), ObjectReference::default());
 
         mounted.turn("number: one");
-        assert!(tokio::time::timeout(LOOK * 3, file.next()).await.is_err(), "refused");
+        assert!(tokio::time::timeout(POLL_INTERVAL * 3, file.next()).await.is_err(), "refused");
         assert!(metric(&registry, "dwd_config_refused 1"));
         assert!(
             metric(&registry, "dwd_config_reloads_total{result=\"refused\"} 1"),
@@ -186,11 +187,11 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_file_that_goes_away_changes_nothing_and_is_taken_up_again_when_it_is_back() {
+    async fn a_file_that_goes_away_changes_nothing_and_is_applied_again_when_it_is_back() {
         let mut mounted = Mounted::new("number: 1");
         let (_, mut file) = ConfigFile::open(&mounted.file(), number).unwrap();
         std::fs::remove_file(mounted.folder.path().join("..data")).unwrap();
-        assert!(tokio::time::timeout(LOOK * 3, file.next()).await.is_err());
+        assert!(tokio::time::timeout(POLL_INTERVAL * 3, file.next()).await.is_err());
         mounted.turn("number: 3");
         assert_eq!(file.next().await, 3);
     }

@@ -1,26 +1,28 @@
-//! Reads a config file the way the reference does (rules 15 to 21), and finds every error in it at once.
+//! Reads a config file the way the Go original does (rules 15 to 21), and finds every error in it at once.
 //!
 //! ```text
 //! text -> yaml::read -> Node -> Object::field -> Value::text | integer | duration | ... -> the agent's config
 //!                                                        \-> Problems -> ConfigError
 //! ```
 //!
-//! The reference turns YAML 1.1 into JSON and decodes that into Go structs: keys match in any case, unknown keys are
+//! The Go original turns YAML 1.1 into JSON and decodes that into Go structs: keys match in any case, unknown keys are
 //! ignored, a bare `123` may stand where a string is due. serde-saphyr gives the scalars of YAML 1.1 and refuses alias
 //! bombs; the rest is done here on a small tree, because serde's derived types stop at the first error and match keys exactly.
 
 mod error;
 mod key;
 mod value;
-mod yaml;
 
 use std::cell::RefCell;
 use std::io::Read;
 use std::path::Path;
 
-pub use error::{ConfigError, FieldError, Place};
+pub use error::{ConfigError, FieldError};
 pub use key::Key;
 pub use value::{Object, Value};
+
+use crate::go_compat::yaml;
+pub use crate::go_compat::yaml::Place;
 
 /// The largest config file read, in bytes: Kubernetes' limit for all data of a ConfigMap.
 pub const MAX_BYTES: u64 = 1024 * 1024;
@@ -47,7 +49,7 @@ impl Problems {
 /// A config and what its author should hear about it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loaded<T> {
-    /// The config, complete and in range.
+    /// Complete and in range.
     pub config: T,
     /// One sentence each on what loads but will surprise.
     pub warnings: Vec<String>,
@@ -61,8 +63,6 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// Reads the file at `path`.
-    ///
     /// # Errors
     /// [`ConfigError::Read`] when it cannot be read.
     pub fn of(path: &Path) -> Result<Self, ConfigError> {
@@ -74,8 +74,6 @@ impl Contents {
         }
     }
 
-    /// It as text.
-    ///
     /// # Errors
     /// [`ConfigError::Syntax`] when it is none.
     pub fn text(&self) -> Result<&str, ConfigError> {

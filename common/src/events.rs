@@ -5,7 +5,7 @@
 //! ```
 //!
 //! They are a courtesy: sending one never waits, never fails and never holds up anything; the [`Recorder`] works
-//! beside the agent and tries a few times. core/v1 and not events.k8s.io, because that is what Gardener's role grants.
+//! beside the agent and retries twice. core/v1 and not events.k8s.io, because that is what Gardener's role grants.
 
 mod recorder;
 
@@ -24,7 +24,6 @@ pub use self::recorder::Recorder;
 /// Events that may wait to be written: far more than a healthy API server ever lets pile up.
 const QUEUE: usize = 256;
 
-/// Whose Events they are.
 pub const COMPONENT: &str = "dependency-watchdog";
 
 /// Takes Events. Cheap to clone. Shows at `/metrics` how many were lost.
@@ -45,9 +44,7 @@ impl Collector for Events {
 /// How serious it is: the `type` of an Event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// All goes as it should.
     Normal,
-    /// Somebody should look.
     Warning,
 }
 
@@ -60,7 +57,6 @@ impl Severity {
     }
 }
 
-/// One Event that is to be written.
 #[derive(Clone, Debug)]
 struct Note {
     about: ObjectReference,
@@ -71,7 +67,6 @@ struct Note {
 }
 
 impl Events {
-    /// Takes Events and forgets them.
     pub fn none() -> Self {
         Self { queue: None, lost: Arc::default() }
     }
@@ -81,12 +76,12 @@ impl Events {
         (Self { queue: Some(queue), lost: Arc::default() }, notes)
     }
 
-    /// Tells of something that went as it should.
+    /// Reports something that went as it should.
     pub fn normal(&self, about: &ObjectReference, reason: &'static str, message: String) {
         self.send(about, Severity::Normal, reason, message);
     }
 
-    /// Tells of something that somebody should look at.
+    /// Reports something that somebody should look at.
     pub fn warning(&self, about: &ObjectReference, reason: &'static str, message: String) {
         self.send(about, Severity::Warning, reason, message);
     }

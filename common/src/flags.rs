@@ -5,24 +5,23 @@
 //! ```
 //!
 //! Operators' Deployments are written for Go's syntax: `-flag` is `--flag`, a boolean takes its value only after `=`, the first word that
-//! is no flag ends the flags and the rest is ignored, `0x10` is a number. clap cannot be told any of these; by the time its
-//! input were rewritten into its own syntax one would have parsed it. What is left is the table in [`table`].
+//! is no flag ends the flags and the rest is ignored, `0x10` is a number. clap cannot be taught any of these; by the time its
+//! input were rewritten into its own syntax one would have parsed it. What is left is the table in [`table`], and the syntax in
+//! [`crate::go_compat`].
 
 mod help;
 mod parse;
 mod table;
-mod value;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use help::QUESTIONS;
+pub use help::CLI_COMMANDS;
 pub use parse::parse;
 
-use crate::go_duration::GoDuration;
+use crate::go_compat::duration::GoDuration;
 use crate::logging::ZapOptions;
 
-/// Which agent to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Agent {
     /// Takes controllers down while a shoot's nodes cannot reach their API server.
@@ -35,12 +34,10 @@ impl Agent {
     /// Both, in the order the usage lists them.
     pub const ALL: [Self; 2] = [Self::Prober, Self::Weeder];
 
-    /// What it is for, in a line.
     pub const fn purpose(self) -> &'static str {
         help::purpose(self)
     }
 
-    /// The subcommand.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Prober => "prober",
@@ -56,24 +53,19 @@ pub struct Described {
     pub name: &'static str,
     /// What the help calls the value; empty for a switch.
     pub takes: &'static str,
-    /// One or two sentences.
     pub help: &'static str,
-    /// Another name for it.
     pub alias: Option<&'static str>,
-    /// What holds when it is not given.
     pub default: String,
 }
 
 /// All flags of an agent; both have the same.
 pub fn described() -> impl Iterator<Item = Described> {
-    let defaults = AgentArgs::default();
-    table::FLAGS.iter().map(move |&table::Flag { name, alias, takes, help, show, .. }| {
-        let default = show(&defaults);
-        Described { name, takes, help, alias, default }
+    table::FLAGS.iter().map(|flag| {
+        let &table::Flag { name, alias, takes, help, .. } = flag;
+        Described { name, takes, help, alias, default: flag.default() }
     })
 }
 
-/// What the command line asks for.
 #[expect(clippy::large_enum_variant, reason = "a process has one")]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
@@ -81,7 +73,6 @@ pub enum Command {
     Usage,
     /// Say on stdout what this command takes; exit 0.
     Help(Agent),
-    /// Run the agent.
     Run(Agent, AgentArgs),
 }
 
@@ -100,7 +91,7 @@ impl Command {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct UsageError {
-    /// What is wrong; one line for a flag.
+    /// One line for a flag.
     pub message: String,
 }
 
@@ -112,39 +103,24 @@ impl UsageError {
 /// Flags that could be read but make no sense; the process ends with exit code 1. Each message names the flags.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArgsError {
-    /// Without it there is nothing to do.
     #[error("--config-file is missing: the path of the config file")]
     NoConfigFile,
-    /// Not a rate.
     #[error("--kube-api-qps={0}: expected a number of at least 0 (0 = default, 5)")]
     Qps(String),
-    /// Not a number of requests.
     #[error("--kube-api-burst={0}: expected at least 0 (0 = default, 10)")]
     Burst(i64),
-    /// A span that must be positive.
     #[error("--{flag}={value}: expected a duration above 0")]
     NotPositive {
         /// Without its dashes.
         flag: &'static str,
-        /// As Go writes it.
         value: GoDuration,
     },
     /// A leader would lose the Lease before it gives up.
     #[error("--leader-elect-renew-deadline={renew} is longer than --leader-elect-lease-duration={lease}")]
-    RenewAfterLease {
-        /// The renew deadline.
-        renew: GoDuration,
-        /// The lease duration.
-        lease: GoDuration,
-    },
-    /// A leader would not get a second try.
+    RenewAfterLease { renew: GoDuration, lease: GoDuration },
+    /// A leader could not retry.
     #[error("--leader-elect-retry-period={retry} is not shorter than --leader-elect-renew-deadline={renew}")]
-    RetryAfterRenew {
-        /// The retry period.
-        retry: GoDuration,
-        /// The renew deadline.
-        renew: GoDuration,
-    },
+    RetryAfterRenew { retry: GoDuration, renew: GoDuration },
 }
 
 /// The flags of an agent; both have the same (rules 6 to 8).
@@ -160,26 +136,23 @@ pub struct AgentArgs {
     pub kube_api_burst: i64,
     /// `--metrics-bind-addr`, as Go writes addresses (`:9643`); "0" for none.
     pub metrics_bind_addr: String,
-    /// `--metrics-per-shoot`: whether metrics tell shoots apart.
+    /// `--metrics-per-shoot`: whether metrics have a series per shoot.
     pub metrics_per_shoot: bool,
     /// `--health-bind-addr`; "0" or empty for none.
     pub health_bind_addr: String,
     /// `--pprof-bind-addr`: accepted; nothing is served there.
     pub pprof_bind_addr: String,
-    /// The `--leader-elect...` flags.
     pub leader_election: LeaderElection,
     /// `--dry-run`: whether to say what would be written and write nothing.
     pub dry_run: bool,
     /// `--kubeconfig`, when given and not empty.
     pub kubeconfig: Option<PathBuf>,
-    /// The `--zap-...` flags.
     pub zap: ZapOptions,
 }
 
 /// How replicas agree on one that works. The numbers are client-go's (rule 6).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaderElection {
-    /// `--enable-leader-election`.
     pub enabled: bool,
     /// `--leader-election-namespace`: where the Lease is.
     pub namespace: String,
@@ -187,7 +160,7 @@ pub struct LeaderElection {
     pub lease_duration: Duration,
     /// `--leader-elect-renew-deadline`: after this long without renewal the leader stops.
     pub renew_deadline: Duration,
-    /// `--leader-elect-retry-period`: between two tries.
+    /// `--leader-elect-retry-period`: between two attempts.
     pub retry_period: Duration,
 }
 

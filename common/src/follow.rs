@@ -1,94 +1,127 @@
 //! Follows all objects of one kind that a selector matches, for as long as it takes.
 //!
 //! ```text
-//! API server --list, watch--> kube's watcher --events--> Follower::take
+//! API server --list, watch--> kube's watcher --events--> Changes --changes--> Follower::take
 //!      ^                            |
-//!      '----- anew, with a list <---'-- any error: Follower::broke, a wait of less than 2 s
+//!      '--- restart with a list <---'-- any error: Change::Lost, a wait of less than 2 s
 //! ```
 
 use std::fmt::Debug;
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
-use futures::{StreamExt, pin_mut};
+use futures::{Stream, StreamExt, pin_mut};
 use kube::core::DeserializeGuard;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// The longest wait before a broken watch starts anew (D-27).
+use crate::change::{Change, Changes, Key, Prune, Unreadable};
+
+/// The longest wait before a broken watch is restarted (D-27).
 const MAX_RELIST_WAIT: Duration = Duration::from_secs(2);
 /// After this time without an answer to a list the attempt is given up.
 const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 /// A watch ends by itself after this time, in seconds: below the 240 s after which common load balancers cut in silence.
 const WATCH_TIMEOUT: u32 = 225;
 
-/// Takes in what a watch shows.
-pub trait Follower<K>: Send {
-    /// Takes in one event; true when everything is known with it, which is so at the end of a list.
-    fn take(&mut self, event: Event<DeserializeGuard<K>>) -> impl Future<Output = bool> + Send;
+/// Applies what a watch shows.
+pub trait Follower<V>: Send {
+    /// A list begins; [`Change::Listed`] is its end.
+    fn begin(&mut self) -> impl Future<Output = ()> + Send;
 
-    /// Hears that the watch broke: what happens until the end of the next list is not seen.
-    fn broke(&mut self, error: &str);
+    fn take(&mut self, change: Change<V>) -> impl Future<Output = ()> + Send;
 
-    /// Waits until all objects are to be listed anew although the watch works; never so by default. Asked after each event.
-    fn anew(&mut self) -> impl Future<Output = ()> + Send {
+    /// An object could not be decoded: what is known of it stays.
+    fn unreadable(&mut self, key: &Key, error: &str);
+
+    /// Waits until a re-list is wanted although the watch works; never so by default. Asked after each event.
+    fn relist(&mut self) -> impl Future<Output = ()> + Send {
         std::future::pending()
     }
 }
 
-/// Lets `follower` see the objects until cancelled. After any error it starts anew with a list.
-pub async fn follow<K>(
+/// Lets `follower` observe the objects, pruned, until cancelled. After any error it restarts with a list.
+pub async fn follow<K, V>(
     api: Api<DeserializeGuard<K>>,
     config: watcher::Config,
-    mut follower: impl Follower<K>,
+    prune: impl Prune<K, V>,
+    mut follower: impl Follower<V>,
     cancelled: CancellationToken,
 ) where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     let config = config.timeout(WATCH_TIMEOUT);
+    let mut changes = Changes::new(prune);
     let mut wait = waits();
     let work = async {
-        'anew: loop {
-            let events = watcher(api.clone(), config.clone());
-            pin_mut!(events);
-            let mut complete: Option<Instant> = None;
-            let error = loop {
-                let next = async {
-                    match complete {
-                        Some(_) => Ok(events.next().await),
-                        None => tokio::time::timeout(LIST_TIMEOUT, events.next()).await,
-                    }
-                };
-                let next = tokio::select! {
-                    next = next => next,
-                    () = follower.anew() => continue 'anew,
-                };
-                match next {
-                    Ok(Some(Ok(event))) => {
-                        if follower.take(event).await {
-                            complete = Some(Instant::now());
-                        }
-                    }
-                    Ok(Some(Err(error))) => break error.to_string(),
-                    Ok(None) => break "the watch ended".to_owned(),
-                    Err(elapsed) => break elapsed.to_string(),
-                }
+        loop {
+            let Err(Broken { error, listed }) =
+                follow_once(watcher(api.clone(), config.clone()), &mut changes, &mut follower).await
+            else {
+                continue;
             };
-            follower.broke(&error);
+            follower.take(Change::Lost(error)).await;
             // A list that works and a watch that does not must not end in listing all the time.
-            if complete.is_some_and(|since| since.elapsed() > MAX_RELIST_WAIT) {
+            if listed.is_some_and(|since| since.elapsed() > MAX_RELIST_WAIT) {
                 wait = waits();
             }
-            tokio::time::sleep(wait.next().unwrap_or(MAX_RELIST_WAIT)).await;
+            sleep(wait.next().unwrap_or(MAX_RELIST_WAIT)).await;
         }
     };
     cancelled.run_until_cancelled(work).await;
 }
 
-/// The waits before a watch begins anew, each longer than the one before, up to the limit.
+struct Broken {
+    error: String,
+    /// When the list was complete.
+    listed: Option<Instant>,
+}
+
+/// Follows one watch until it breaks or a re-list is wanted.
+async fn follow_once<K: Resource, V>(
+    events: impl Stream<Item = Result<Event<DeserializeGuard<K>>, watcher::Error>>,
+    changes: &mut Changes<V, impl Prune<K, V>>,
+    follower: &mut impl Follower<V>,
+) -> Result<(), Broken> {
+    pin_mut!(events);
+    let mut listed = None;
+    let error = loop {
+        let next = async {
+            match listed {
+                Some(_) => Ok(events.next().await),
+                None => timeout(LIST_TIMEOUT, events.next()).await,
+            }
+        };
+        let next = tokio::select! {
+            next = next => next,
+            () = follower.relist() => return Ok(()),
+        };
+        let event = match next {
+            Ok(Some(Ok(event))) => event,
+            Ok(Some(Err(error))) => break error.to_string(),
+            Ok(None) => break "the watch ended".to_owned(),
+            Err(elapsed) => break elapsed.to_string(),
+        };
+        if matches!(event, Event::Init) {
+            follower.begin().await;
+        }
+        match changes.of(event).await {
+            Ok(None) => {}
+            Ok(Some(change)) => {
+                let is_list = matches!(change, Change::Listed { .. });
+                follower.take(change).await;
+                listed = is_list.then(Instant::now).or(listed);
+            }
+            Err(Unreadable { key, error }) => follower.unreadable(&key, &error),
+        }
+    };
+    Err(Broken { error, listed })
+}
+
+/// The waits before a watch is restarted, each longer than the one before, up to the limit.
 fn waits() -> ExponentialBackoff {
     // Jitter comes on top and at most doubles a wait.
     let waits = ExponentialBuilder::default().with_min_delay(Duration::from_millis(100)).with_max_delay(MAX_RELIST_WAIT / 2);

@@ -6,16 +6,13 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::get;
 
-/// One question and how to answer it: `Err` says what is wrong.
 pub struct Check {
-    /// What is asked, in one word.
     pub name: &'static str,
-    /// Answers at once, from memory.
+    /// Answers at once, from memory; `Err` says what is wrong.
     pub ask: Box<dyn Fn() -> Result<(), String> + Send + Sync>,
 }
 
 impl Check {
-    /// A check.
     pub fn new(name: &'static str, ask: impl Fn() -> Result<(), String> + Send + Sync + 'static) -> Self {
         Self { name, ask: Box::new(ask) }
     }

@@ -19,7 +19,6 @@ const REQUEST_WAIT: Duration = Duration::from_secs(90);
 /// The wait after a connection could not be taken, as when there are no files left.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 
-/// Why an address cannot be listened on.
 #[derive(Debug, thiserror::Error)]
 #[error("--{flag}={address}: {problem}")]
 pub struct BindError {
@@ -79,13 +78,12 @@ pub async fn serve(listener: TcpListener, router: Router, cancelled: Cancellatio
     while connections.join_next().await.is_some() {}
 }
 
-/// Serves one connection until either side ends it.
 async fn connection(stream: TcpStream, router: Router, cancelled: CancellationToken) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(REQUEST_WAIT);
     let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     let mut connection = std::pin::pin!(connection);
-    // Clients leave as they like: an error here is ordinary and has nobody to be told to.
+    // Clients leave as they like: an error here is ordinary, and nobody needs to know.
     tokio::select! {
         _ = &mut connection => {}
         () = cancelled.cancelled() => {
@@ -115,7 +113,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_occupied_port_is_told_with_flag_and_address() {
+    async fn an_occupied_port_is_named_with_flag_and_address() {
         let taken = listen("metrics-bind-addr", "127.0.0.1:0").await.unwrap().unwrap();
         let address = taken.local_addr().unwrap().to_string();
         let error = listen("metrics-bind-addr", &address).await.unwrap_err().to_string();
@@ -123,7 +121,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_senseless_address_is_told() {
+    async fn a_senseless_address_is_refused() {
         for address in ["", "nonsense", ":99999", ":x"] {
             assert!(listen("health-bind-addr", address).await.is_err(), "{address:?}");
         }

@@ -45,17 +45,14 @@ const MIN_REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
 /// Giving up the Lease may take so long: the process has 5 s for its whole end (rule 85), and an unreleased Lease expires.
 const RELEASE_LIMIT: Duration = Duration::from_secs(2);
 /// How often giving up the Lease is tried: a renewal that was under way may still change it, and an answer may get lost.
-const RELEASE_TRIES: usize = 3;
+const RELEASE_ATTEMPTS: usize = 3;
 /// The reason of the Events, which is client-go's.
 const REASON: &str = "LeaderElection";
 
-/// Why a leader is none any more.
 #[derive(Debug, thiserror::Error)]
 pub enum Lost {
-    /// No renewal for renewDeadline.
     #[error("leadership lost: the Lease could not be renewed for {0:?}")]
     Expired(Duration),
-    /// Someone else holds the Lease.
     #[error("leadership lost: the Lease is held by {0:?}")]
     Taken(String),
 }
@@ -91,7 +88,6 @@ pub async fn campaign(mut elector: Elector, work: impl Future<Output = ()>) -> R
     }
 }
 
-/// One candidate for leadership.
 pub struct Elector {
     api: Api<DynamicObject>,
     kind: ApiResource,
@@ -100,7 +96,7 @@ pub struct Elector {
     settings: LeaderElection,
     fence: FenceKeeper,
     events: Events,
-    /// Writes the Events; none once it is at work.
+    /// Writes the Events; none once it does.
     recorder: Option<Recorder>,
     observation: Observation,
     /// The Lease as last read or written; none when it may be another by now.
@@ -109,7 +105,6 @@ pub struct Elector {
     reference: ObjectReference,
     /// Whether anything was written, so that the Lease may be ours even if no answer said so.
     wrote: bool,
-    /// Shows who holds the Lease.
     holder: watch::Sender<String>,
 }
 
@@ -120,9 +115,8 @@ enum Tenure {
     Theirs(Instant),
 }
 
-/// Why a try to get or keep the Lease did not succeed.
 #[derive(Debug, thiserror::Error)]
-enum TryError {
+enum AttemptError {
     #[error("no answer in time")]
     Timeout,
     #[error("the watch ended")]
@@ -190,7 +184,7 @@ impl Elector {
             }
         }
         tracing::info!(lease = self.name, identity = self.identity, "leading");
-        self.tell("became leader");
+        self.report("became leader");
     }
 
     /// Leads until leadership is lost. Can be cancelled, and is then to be followed by [`Elector::release`].
@@ -211,7 +205,7 @@ impl Elector {
             }
         };
         self.fence.close();
-        self.tell("stopped leading");
+        self.report("stopped leading");
         lost
     }
 
@@ -219,12 +213,12 @@ impl Elector {
     pub async fn release(mut self) {
         if self.fence.until().is_some() {
             self.fence.close();
-            self.tell("stopped leading");
+            self.report("stopped leading");
         }
         if !self.wrote {
             return;
         }
-        match timeout(RELEASE_LIMIT, self.try_release()).await.unwrap_or(Err(TryError::Timeout)) {
+        match timeout(RELEASE_LIMIT, self.try_release()).await.unwrap_or(Err(AttemptError::Timeout)) {
             Ok(true) => tracing::info!(lease = self.name, "Lease given up"),
             Ok(false) => {}
             Err(error) => tracing::warn!(lease = self.name, error = %error, "Lease could not be given up, it will expire"),
@@ -232,8 +226,8 @@ impl Elector {
     }
 
     /// Whether the Lease was ours and no longer is.
-    async fn try_release(&mut self) -> Result<bool, TryError> {
-        let mut tries = 1;
+    async fn try_release(&mut self) -> Result<bool, AttemptError> {
+        let mut attempts = 1;
         loop {
             let lease = match self.lease.take() {
                 Some(lease) => Some(lease),
@@ -246,15 +240,14 @@ impl Elector {
             }
             match self.put(lease, record.released(Utc::now())).await {
                 Ok(_) => return Ok(true),
-                Err(error) if tries == RELEASE_TRIES => return Err(error),
-                Err(_) => tries += 1,
+                Err(error) if attempts == RELEASE_ATTEMPTS => return Err(error),
+                Err(_) => attempts += 1,
             }
         }
     }
 
-    /// Tries once to get or to renew the Lease.
-    async fn try_acquire(&mut self) -> Result<Tenure, TryError> {
-        // First on the assumption that it is as last seen. After a failure self.lease stays empty: it is read anew.
+    async fn try_acquire(&mut self) -> Result<Tenure, AttemptError> {
+        // First on the assumption that it is as last seen. After a failure self.lease stays empty: it is read again.
         if let Some(lease) = self.lease.take() {
             match self.attempt(Some(lease)).await {
                 Ok(standing) => return Ok(standing),
@@ -266,7 +259,7 @@ impl Elector {
     }
 
     /// Writes the Lease unless another one holds it; `known` is how it is, none when it does not exist.
-    async fn attempt(&mut self, known: Option<DynamicObject>) -> Result<Tenure, TryError> {
+    async fn attempt(&mut self, known: Option<DynamicObject>) -> Result<Tenure, AttemptError> {
         if let Some(lease) = &known {
             self.note(lease);
         }
@@ -291,18 +284,18 @@ impl Elector {
         Ok(Tenure::Ours)
     }
 
-    async fn put(&self, mut lease: DynamicObject, record: Record) -> Result<DynamicObject, TryError> {
+    async fn put(&self, mut lease: DynamicObject, record: Record) -> Result<DynamicObject, AttemptError> {
         lease.data["spec"] = record.into_spec();
         lease.metadata.managed_fields = None;
         self.request(self.api.replace(&self.name, &PostParams::default(), &lease)).await
     }
 
-    async fn request<T>(&self, request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, TryError> {
+    async fn request<T>(&self, request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, AttemptError> {
         let limit = MIN_REQUEST_TIMEOUT.max(self.settings.renew_deadline / 2);
-        Ok(timeout(limit, request).await.map_err(|_| TryError::Timeout)??)
+        Ok(timeout(limit, request).await.map_err(|_| AttemptError::Timeout)??)
     }
 
-    /// Waits until the Lease, which another one holds until `until` or longer, may be taken, or is to be read anew.
+    /// Waits until the Lease, which another one holds until `until` or longer, may be taken, or is to be read again.
     async fn await_change(&mut self, until: Instant) {
         let pause = Instant::now() + self.settings.retry_period;
         let error = match timeout_at(until, self.open_watch()).await {
@@ -323,24 +316,23 @@ impl Elector {
     /// Watches the Lease from where it was last seen; when it does not exist, from now on.
     async fn open_watch(
         &self,
-    ) -> Result<impl futures::Stream<Item = Result<WatchEvent<DynamicObject>, kube::Error>> + use<>, TryError> {
+    ) -> Result<impl futures::Stream<Item = Result<WatchEvent<DynamicObject>, kube::Error>> + use<>, AttemptError> {
         let version = self.lease.as_ref().and_then(|lease| lease.metadata.resource_version.as_deref()).unwrap_or_default();
         let named = WatchParams::default().fields(&format!("metadata.name={}", self.name)).timeout(WATCH_TIMEOUT);
         self.request(self.api.watch(&named, version)).await
     }
 
-    /// Follows the Lease until it may be taken.
     async fn follow(
         &mut self,
         events: impl futures::Stream<Item = Result<WatchEvent<DynamicObject>, kube::Error>>,
-    ) -> Result<(), TryError> {
+    ) -> Result<(), AttemptError> {
         pin_mut!(events);
         while let Step::WaitUntil(end) = self.observation.step(Instant::now()) {
             let event = tokio::select! {
                 () = sleep_until(end) => continue,
                 event = events.next() => event,
             };
-            match event.ok_or(TryError::WatchEnded)?? {
+            match event.ok_or(AttemptError::WatchEnded)?? {
                 WatchEvent::Added(lease) | WatchEvent::Modified(lease) => {
                     self.note(&lease);
                     self.lease = Some(lease);
@@ -354,7 +346,6 @@ impl Elector {
         Ok(())
     }
 
-    /// Notes what the Lease says now.
     fn note(&mut self, lease: &DynamicObject) {
         let record = record(lease);
         let holder = record.holder();
@@ -373,7 +364,7 @@ impl Elector {
         self.observation.note(&record, Instant::now());
     }
 
-    fn tell(&self, what: &str) {
+    fn report(&self, what: &str) {
         self.events.normal(&self.reference, REASON, format!("{} {what}", self.identity));
     }
 }
@@ -382,7 +373,6 @@ fn record(lease: &DynamicObject) -> Record {
     Record::of(&lease.data["spec"])
 }
 
-/// What Events about a Lease refer to.
 pub fn reference(namespace: &str, name: &str) -> ObjectReference {
     ObjectReference {
         api_version: Some("coordination.k8s.io/v1".to_owned()),

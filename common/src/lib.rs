@@ -1,31 +1,35 @@
-//! What both agents stand on: the command line, the config file, logging, the frame around their work.
+//! What both agents stand on: the command line, the config file, logging, the runtime around their work.
 //!
 //! ```text
 //! args -> flags::parse -> AgentArgs -> process::run --starts--> an agent
 //! file -> document::load -> Object -> (the agent's own config) | ConfigError with every error in it
 //! tracing -> logging -> zap's JSON lines on stderr
-//! frame: /metrics, /healthz, /readyz, /statusz, and
-//! seed_client -> Client -> follow, view: what is known of the seed
+//! agent_runtime: /metrics, /healthz, /readyz, /statusz, and
+//! seed_client -> Client -> follow (makes changes), view (applies them): what is known of the seed
 //!                      '-> leader_election -> Fence: whether this replica may write
 //!                      '-> events -> what people read in `kubectl describe`
 //! ```
 //!
 //! It knows neither agent.
 
+#![allow(missing_docs, reason = "only this binary uses the crate: a name that needs no words gets none")]
+
+pub mod agent_runtime;
+pub mod change;
 pub mod config_file;
 pub mod document;
 pub mod events;
 pub mod flags;
 pub mod follow;
-pub mod frame;
-pub mod go_duration;
+pub mod go_compat;
 pub mod health;
 pub mod http;
 pub mod leader_election;
 pub mod logging;
 pub mod metrics;
 pub mod process;
-pub mod said;
+pub mod pruned;
 pub mod seed_client;
 pub mod status;
+pub mod status_message;
 pub mod view;

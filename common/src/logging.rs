@@ -1,4 +1,4 @@
-//! Log lines as zap writes them for the reference (rules 8 and 9), from `tracing`'s events and spans.
+//! Log lines as zap writes them for the Go original (rules 8 and 9), from `tracing`'s events and spans.
 //!
 //! ```text
 //! event + its spans -> ZapLayer -> Sampler -> encode -> Sink -> (bounded queue -> a thread) -> stderr
@@ -9,11 +9,8 @@
 //! an event whose target begins with `dwd` names its logger itself. Of other crates only warnings and errors are
 //! written, at every level: their details are not ours to explain, and might hold what no log should.
 
-mod encode;
 mod fields;
-mod options;
 mod queue;
-mod sampler;
 
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
@@ -25,20 +22,18 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 
-use encode::Line;
-use fields::Fields;
+pub(crate) use fields::Fields;
 use queue::StderrQueue;
-use sampler::Sampler;
 
-pub use options::{Encoder, Level, StackLevel, TimeEncoding, ZapOptions};
+use crate::go_compat::zap::encode::Line;
+use crate::go_compat::zap::sampler::Sampler;
+pub use crate::go_compat::zap::{Encoder, Level, StackLevel, TimeEncoding, ZapOptions};
 
 /// Takes finished lines, newline included. It must not block.
 pub trait Sink: Send + Sync {
-    /// Takes one line over.
     fn write(&self, line: Vec<u8>);
 }
 
-/// What still has to be done when the process ends.
 #[must_use = "lines still queued are written by `flush`"]
 pub struct Logging(StderrQueue);
 

@@ -40,7 +40,6 @@ pub fn registry() -> Registry {
     registry
 }
 
-/// Serves `/metrics`.
 pub fn router(registry: Registry) -> Router {
     let registry = Arc::new(registry);
     Router::new().route(

@@ -22,10 +22,8 @@ use crate::logging::{self, Logging};
 /// From the first signal on the work has this long to end. Gardener's pods are killed 5 s after SIGTERM (rule 85).
 const STOP_LIMIT: Duration = Duration::from_millis(4500);
 
-/// How long the last log lines may take to be written.
 const FLUSH_LIMIT: Duration = Duration::from_millis(300);
 
-/// All went as asked.
 const SUCCESS: u8 = 0;
 /// It could not start or go on, or did not end in time.
 const FAILURE: u8 = 1;

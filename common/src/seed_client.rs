@@ -21,10 +21,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// or is a proxy that answers the kernel's probes for a server that is gone, costs a list every two minutes.
 const READ_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Why there is no client.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A kubeconfig file cannot be used.
     #[error("kubeconfig {0}")]
     Kubeconfig(String, #[source] Box<KubeconfigError>),
     /// A kubeconfig file is no YAML of a kubeconfig. The parser's message would quote its lines, credentials included.
@@ -33,7 +31,6 @@ pub enum Error {
     /// Neither a file nor a cluster around.
     #[error("no --kubeconfig, no KUBECONFIG, not in a cluster, no $HOME/.kube/config")]
     Nowhere,
-    /// The client cannot be made from the configuration.
     #[error("cannot make a client")]
     Client(#[source] Box<kube::Error>),
 }
@@ -100,13 +97,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_host_of_a_metric_tells_no_credentials() {
-        for (server, told) in [
+    fn the_host_of_a_metric_shows_no_credentials() {
+        for (server, shown) in [
             ("https://user:secret@seed.example:6443/path", "seed.example:6443"),
             ("https://10.0.0.1", "10.0.0.1"),
             ("https://[::1]:443", "[::1]:443"),
         ] {
-            assert_eq!(host(&server.parse().unwrap()), told);
+            assert_eq!(host(&server.parse().unwrap()), shown);
         }
     }
 }

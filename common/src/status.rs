@@ -35,7 +35,6 @@ pub trait Status: Serialize {
 /// What is shown of the process.
 #[derive(Clone, Debug)]
 pub struct About {
-    /// `prober` or `weeder`.
     pub agent: &'static str,
     /// What part it plays among its replicas.
     pub role: Role,
@@ -63,7 +62,6 @@ struct Whole<'a, S> {
 }
 
 impl About {
-    /// A process that starts now.
     pub fn new(agent: &'static str, role: Role) -> Self {
         Self { agent, role, started: Instant::now() }
     }

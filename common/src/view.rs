@@ -1,43 +1,35 @@
 //! A view: all objects of one kind that a selector matches, pruned and kept up to date by a watch.
 //!
 //! ```text
-//! API server --list, watch--> kube's watcher --prune--> objects by namespace and name --> get, all_in
-//!                                    |                                  '--> changed keys, for whoever must act on them
-//!                                    '--> known? live?
+//! API server --list, watch--> follow --changes--> objects by namespace and name --> get, all_in
+//!                                |                               '--> changed keys, for whoever must act on them
+//!                                '--> known? live?
 //! ```
 //!
 //! A view says how far it can be trusted. It is *known* once it was filled and until its watch has been broken for
-//! [`MAX_BLIND`] (D-27); it is *live* while the watch works. After any error the watch starts anew with a list, so that
-//! being live again means that everything has been read anew: by a list that began after the error, or after it was asked for.
+//! [`MAX_BLIND`] (D-27); it is *live* while the watch works. After any error the watch restarts with a list, so that
+//! being live again means that everything has been re-listed: by a list that began after the error, or after it was asked for.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use kube::core::DeserializeGuard;
-use kube::runtime::watcher::{self, Event};
-use kube::{Api, Resource, ResourceExt};
+use kube::runtime::watcher;
+use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::change::{Change, Prune};
+pub use crate::change::{Key, key_of};
 use crate::follow::{Follower, follow};
 
 /// How long a view stays known after its watch broke (D-27).
 pub const MAX_BLIND: Duration = Duration::from_secs(60);
 
-/// Names an object: its namespace ("" when it has none) and its name.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Key {
-    /// The namespace, empty for cluster-scoped objects.
-    pub namespace: String,
-    /// The name.
-    pub name: String,
-}
-
-/// All objects of one kind, as one watch shows them.
 #[derive(Debug)]
 pub struct View<V> {
     what: &'static str,
@@ -45,7 +37,7 @@ pub struct View<V> {
     state: watch::Sender<State>,
 }
 
-/// The objects of one namespace, by name.
+/// By name.
 pub type Namespaced<V> = HashMap<String, Arc<V>>;
 
 /// Whoever was handed a namespace keeps it as it was: it is copied before it changes.
@@ -54,7 +46,7 @@ type Objects<V> = HashMap<String, Arc<Namespaced<V>>>;
 #[derive(Clone, Copy, Debug)]
 struct State {
     health: Health,
-    /// How often everything was asked to be read anew. A list answers all that had been asked when it began, and nothing later.
+    /// How often a re-list was requested. A list answers all requests made before it began, and no later ones.
     rereads: u64,
 }
 
@@ -73,13 +65,12 @@ impl State {
 }
 
 impl<V> View<V> {
-    /// An empty view; `what` names it in logs.
+    /// `what` names it in logs.
     pub fn new(what: &'static str) -> Arc<Self> {
         let state = State { health: Health::Empty, rereads: 0 };
         Arc::new(Self { what, objects: RwLock::default(), state: watch::Sender::new(state) })
     }
 
-    /// One object, as last seen.
     pub fn get(&self, namespace: &str, name: &str) -> Option<Arc<V>> {
         self.read().get(namespace)?.get(name).cloned()
     }
@@ -89,7 +80,6 @@ impl<V> View<V> {
         self.read().get(namespace).cloned().unwrap_or_default()
     }
 
-    /// All objects with their keys, as last seen.
     pub fn all(&self) -> Vec<(Key, Arc<V>)> {
         let key = |namespace: &String, name: &String| Key { namespace: namespace.clone(), name: name.clone() };
         let objects = self.read();
@@ -99,12 +89,10 @@ impl<V> View<V> {
         inside.collect()
     }
 
-    /// How many objects there are.
     pub fn len(&self) -> usize {
         self.read().values().map(|inner| inner.len()).sum()
     }
 
-    /// Whether there are no objects.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -118,7 +106,6 @@ impl<V> View<V> {
         }
     }
 
-    /// Waits until the watch works.
     pub async fn live(&self) {
         // The sender is a field of self, so the channel cannot close while we wait.
         let _ = self.state.subscribe().wait_for(|state| state.is_live()).await;
@@ -143,7 +130,7 @@ impl<V> View<V> {
         }
     }
 
-    /// Reads everything anew; the view is live again when that is done. A list that is under way is not interrupted, nor does it
+    /// Requests a re-list; the view is live again when that is done. A list that is under way is not interrupted, nor does it
     /// count: however often this is asked, one list follows another.
     pub fn reread(&self) {
         self.state.send_modify(|state| {
@@ -193,21 +180,9 @@ impl<V> View<V> {
     }
 }
 
-/// Turns an object into what the view keeps of it; none keeps nothing.
-/// An object that cannot be decoded is never stored: what was known of it stays, and it is logged.
-pub trait Prune<K, V>: Send {
-    /// Prunes.
-    fn prune(&mut self, object: K) -> impl Future<Output = Option<V>> + Send;
-}
-
-impl<K: Send, V: Send, F: FnMut(K) -> Option<V> + Send> Prune<K, V> for F {
-    fn prune(&mut self, object: K) -> impl Future<Output = Option<V>> + Send {
-        std::future::ready(self(object))
-    }
-}
-
 impl<V: Send + Sync + 'static> View<V> {
-    /// Keeps the view up to date until cancelled. The keys of objects that may have changed go to `changes`.
+    /// Keeps the view up to date until cancelled. The keys of objects that may have changed go to `changes`. An object that cannot be
+    /// decoded is never stored: what was known of it stays, and it is logged.
     pub async fn run<K>(
         self: Arc<Self>,
         api: Api<DeserializeGuard<K>>,
@@ -218,12 +193,20 @@ impl<V: Send + Sync + 'static> View<V> {
     ) where
         K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
     {
-        let filler = Filler { view: &self, filling: Some(Filling::default()), answered: 0, prune, changes };
-        follow(api, config, filler, cancelled).await;
+        follow(api, config, prune, Filler::new(&self, changes), cancelled).await;
     }
 
-    /// Takes in a complete list, which answers what had been asked `rereads` times; the keys of what it may have changed.
-    fn replace(&self, Filling { objects, rereads }: Filling<V>) -> Vec<Key> {
+    /// Applies a complete list, which answers the first `rereads` requests; the keys of what it may have changed.
+    fn replace(&self, listed: HashMap<Key, V>, unreadable: &HashSet<Key>, rereads: u64) -> Vec<Key> {
+        let mut objects = Objects::new();
+        for (key, value) in listed {
+            insert(&mut objects, key, Arc::new(value));
+        }
+        for key in unreadable {
+            if let Some(known) = self.get(&key.namespace, &key.name) {
+                insert(&mut objects, key.clone(), known);
+            }
+        }
         let before = std::mem::replace(&mut *self.write(), objects);
         self.state.send_modify(|state| {
             let is_answered = state.rereads == rereads;
@@ -231,121 +214,75 @@ impl<V: Send + Sync + 'static> View<V> {
         });
         keys(&before).chain(keys(&self.read())).collect()
     }
-
-    async fn pruned<K: Resource>(&self, object: DeserializeGuard<K>, prune: &mut impl Prune<K, V>) -> (Key, Option<Arc<V>>) {
-        let key = key_of(&object);
-        match object.0 {
-            Ok(object) => {
-                let value = prune.prune(object).await.map(Arc::new);
-                (key, value)
-            }
-            Err(error) => {
-                tracing::warn!(what = self.what, namespace = key.namespace, name = key.name, error = %error, "object cannot be understood, what was known of it stays");
-                let known = self.get(&key.namespace, &key.name);
-                (key, known)
-            }
-        }
-    }
 }
 
-/// Fills a view from a watch.
-struct Filler<'a, V, P> {
+struct Filler<'a, V> {
     view: &'a View<V>,
-    /// The list that is under way, or is to begin; none while the watch works.
-    filling: Option<Filling<V>>,
+    /// The [`State::rereads`] when the list began that is under way, or is to begin; none while the watch works.
+    listing: Option<u64>,
     /// The [`State::rereads`] that the last complete list answered.
     answered: u64,
-    prune: P,
     changes: Option<mpsc::Sender<Key>>,
 }
 
-/// A list that is not complete yet.
-struct Filling<V> {
-    objects: Objects<V>,
-    /// The [`State::rereads`] when it began.
-    rereads: u64,
-}
-
-impl<V> Default for Filling<V> {
-    fn default() -> Self {
-        Self { objects: Objects::new(), rereads: 0 }
+impl<'a, V> Filler<'a, V> {
+    fn new(view: &'a View<V>, changes: Option<mpsc::Sender<Key>>) -> Self {
+        Self { view, listing: Some(0), answered: 0, changes }
     }
 }
 
-impl<K, V, P> Follower<K> for Filler<'_, V, P>
-where
-    K: Resource + Send,
-    V: Send + Sync + 'static,
-    P: Prune<K, V>,
-{
-    async fn take(&mut self, event: Event<DeserializeGuard<K>>) -> bool {
+impl<V: Send + Sync + 'static> Follower<V> for Filler<'_, V> {
+    async fn begin(&mut self) {
+        // Nothing has been sent yet.
+        self.listing = Some(self.view.state.borrow().rereads);
+    }
+
+    async fn take(&mut self, change: Change<V>) {
         let view = self.view;
-        let mut complete = false;
-        let changed = match event {
-            Event::Init => {
-                // Nothing has been sent yet.
-                let rereads = view.state.borrow().rereads;
-                self.filling = Some(Filling { rereads, ..Filling::default() });
-                vec![]
+        let changed = match change {
+            Change::Listed { objects, unreadable } => {
+                self.answered = self.listing.take().unwrap_or_default();
+                view.replace(objects, &unreadable, self.answered)
             }
-            Event::InitApply(object) => {
-                let (key, value) = view.pruned(object, &mut self.prune).await;
-                if let (Some(value), Some(filling)) = (value, self.filling.as_mut()) {
-                    insert(&mut filling.objects, &key, value);
-                }
-                vec![]
-            }
-            Event::InitDone => {
-                let filled = self.filling.take().unwrap_or_default();
-                self.answered = filled.rereads;
-                complete = true;
-                view.replace(filled)
-            }
-            Event::Apply(object) => {
-                let (key, value) = view.pruned(object, &mut self.prune).await;
-                match value {
-                    Some(value) => insert(&mut view.write(), &key, value),
-                    None => view.remove(&key),
-                }
+            Change::Applied(key, value) => {
+                insert(&mut view.write(), key.clone(), Arc::new(value));
                 vec![key]
             }
-            Event::Delete(object) => {
-                let key = key_of(&object);
+            Change::Gone(key) => {
                 view.remove(&key);
                 vec![key]
+            }
+            Change::Lost(error) => {
+                self.listing = Some(0);
+                view.broke(&error);
+                vec![]
             }
         };
         if let Some(changes) = &self.changes {
             for key in changed {
-                // Fails only when whoever acts on changes has ended, and then nothing is left to tell.
+                // Fails only when whoever acts on changes has ended.
                 let _ = changes.send(key).await;
             }
         }
-        complete
     }
 
-    fn broke(&mut self, error: &str) {
-        self.filling = Some(Filling::default());
-        self.view.broke(error);
+    fn unreadable(&mut self, key: &Key, error: &str) {
+        let Key { namespace, name } = key;
+        tracing::warn!(what = self.view.what, namespace, name, error, "object cannot be understood, what was known of it stays");
     }
 
-    async fn anew(&mut self) {
-        if self.filling.is_some() {
+    async fn relist(&mut self) {
+        if self.listing.is_some() {
             std::future::pending::<()>().await;
         }
         // The sender is a field of the view, so the channel cannot close while we wait.
         let _ = self.view.state.subscribe().wait_for(|state| state.rereads != self.answered).await;
-        self.filling = Some(Filling::default());
+        self.listing = Some(0);
     }
 }
 
-/// The key of an object.
-pub fn key_of(object: &impl Resource) -> Key {
-    Key { namespace: object.namespace().unwrap_or_default(), name: object.name_any() }
-}
-
-fn insert<V>(objects: &mut Objects<V>, key: &Key, value: Arc<V>) {
-    Arc::make_mut(objects.entry(key.namespace.clone()).or_default()).insert(key.name.clone(), value);
+fn insert<V>(objects: &mut Objects<V>, key: Key, value: Arc<V>) {
+    Arc::make_mut(objects.entry(key.namespace).or_default()).insert(key.name, value);
 }
 
 fn keys<V>(objects: &Objects<V>) -> impl Iterator<Item = Key> {
@@ -357,66 +294,56 @@ fn keys<V>(objects: &Objects<V>) -> impl Iterator<Item = Key> {
 #[cfg(test)]
 mod tests {
     use futures::FutureExt;
-    use k8s_openapi::api::core::v1::Secret;
 
     use super::*;
 
-    type Fill<'a> = Filler<'a, (), fn(Secret) -> Option<()>>;
-
-    fn filler(view: &View<()>) -> Fill<'_> {
-        Filler { view, filling: Some(Filling::default()), answered: 0, prune: |_| Some(()), changes: None }
-    }
-
-    async fn take(filler: &mut Fill<'_>, event: Event<DeserializeGuard<Secret>>) {
-        filler.take(event).await;
+    async fn lists(filler: &mut Filler<'_, ()>) {
+        filler.begin().await;
+        filler.take(Change::Listed { objects: HashMap::new(), unreadable: HashSet::new() }).await;
     }
 
     fn is_live(view: &View<()>) -> bool {
         view.live().now_or_never().is_some()
     }
 
-    fn begins_anew(filler: &mut Fill<'_>) -> bool {
-        Follower::<Secret>::anew(filler).now_or_never().is_some()
+    fn restarts(filler: &mut Filler<'_, ()>) -> bool {
+        filler.relist().now_or_never().is_some()
     }
 
     #[tokio::test]
     async fn only_a_list_that_began_later_answers_the_wish_for_one() {
-        let view = View::new("secrets");
-        let mut filler = filler(&view);
-        take(&mut filler, Event::Init).await;
+        let view = View::<()>::new("secrets");
+        let mut filler = Filler::new(&view, None);
+        filler.begin().await;
         view.reread();
-        assert!(!begins_anew(&mut filler), "the list that is under way goes on");
-        take(&mut filler, Event::InitDone).await;
+        assert!(!restarts(&mut filler), "the list that is under way goes on");
+        filler.take(Change::Listed { objects: HashMap::new(), unreadable: HashSet::new() }).await;
         assert!(!is_live(&view) && view.is_known(), "older, but all there is");
-        assert!(begins_anew(&mut filler));
-        take(&mut filler, Event::Init).await;
-        take(&mut filler, Event::InitDone).await;
-        assert!(is_live(&view) && !begins_anew(&mut filler));
+        assert!(restarts(&mut filler));
+        lists(&mut filler).await;
+        assert!(is_live(&view) && !restarts(&mut filler));
     }
 
     #[tokio::test]
     async fn wishes_for_a_list_are_answered_together() {
-        let view = View::new("secrets");
-        let mut filler = filler(&view);
-        take(&mut filler, Event::Init).await;
-        take(&mut filler, Event::InitDone).await;
+        let view = View::<()>::new("secrets");
+        let mut filler = Filler::new(&view, None);
+        lists(&mut filler).await;
         (0..3).for_each(|_| view.reread());
-        assert!(!is_live(&view) && begins_anew(&mut filler));
-        take(&mut filler, Event::Init).await;
-        take(&mut filler, Event::InitDone).await;
-        assert!(is_live(&view) && !begins_anew(&mut filler));
+        assert!(!is_live(&view) && restarts(&mut filler));
+        lists(&mut filler).await;
+        assert!(is_live(&view) && !restarts(&mut filler));
     }
 
     #[tokio::test]
     async fn a_list_that_broke_off_answers_nothing() {
-        let view = View::new("secrets");
-        let mut filler = filler(&view);
-        take(&mut filler, Event::Init).await;
+        let view = View::<()>::new("secrets");
+        let mut filler = Filler::new(&view, None);
+        filler.begin().await;
         view.reread();
-        Follower::<Secret>::broke(&mut filler, "cut");
-        assert!(!begins_anew(&mut filler), "the next one is to begin anyway");
-        take(&mut filler, Event::Init).await;
-        take(&mut filler, Event::InitDone).await;
-        assert!(is_live(&view) && !begins_anew(&mut filler));
+        filler.take(Change::Lost("cut".to_owned())).await;
+        assert!(!restarts(&mut filler), "the next one is to begin anyway");
+        lists(&mut filler).await;
+        assert!(is_live(&view) && !restarts(&mut filler));
     }
 }

@@ -1,6 +1,6 @@
 //! Durations in Go's spelling.
 
-use common::go_duration::GoDuration;
+use common::go_compat::duration::GoDuration;
 
 /// What is read is what plain arithmetic says, and is read again as it is written.
 pub fn check(text: &str) {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
+use common::agent_runtime::{AgentRuntime, Endpoints};
 use common::config_file::ConfigFile;
 use common::flags::{Agent, AgentArgs};
-use common::frame::{Frame, Shown};
 use common::health::Check;
 use common::leader_election::Fence;
 use common::metrics::SeedKnown;
@@ -44,8 +44,8 @@ const STALLED: Duration = Duration::from_secs(60);
 pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result<()> {
     let clock = Clock::start();
     let (config, mut file) = ConfigFile::open(&args.config_file, Config::read)?;
-    let mut frame = Frame::open(Agent::Prober, &args, LEASE).await?;
-    file.report_to(&mut frame.registry, frame.events.clone(), frame.home.clone());
+    let mut frame = AgentRuntime::open(Agent::Prober, &args, LEASE).await?;
+    file.report_to(&mut frame.registry, frame.events.clone(), frame.self_reference.clone());
     let burst = NonZeroU32::new(u32::try_from(args.kube_api_burst).unwrap_or(u32::MAX)).unwrap_or(NonZeroU32::MIN);
     let metrics = Metrics::register(&mut frame.registry);
     let board = Board::new(clock, args.metrics_per_shoot);
@@ -83,7 +83,7 @@ fn tell_dropped(dropped: &DependentView, metrics: &Metrics) {
 }
 
 /// Live: no shoot's look is long overdue. Ready: the seed's objects are known.
-fn shown<R>(shared: &Shared, refused: R) -> Shown<impl Fn() -> ProberStatus + Send + Sync + use<R>>
+fn shown<R>(shared: &Shared, refused: R) -> Endpoints<impl Fn() -> ProberStatus + Send + Sync + use<R>>
 where
     R: Fn() -> bool + Send + Sync + 'static,
 {
@@ -102,7 +102,7 @@ where
         let config = config.borrow().to_json();
         ProberStatus::new(&board, clock, seed.unknown(), config, refused())
     };
-    Shown { live: vec![probes], ready: vec![views], status }
+    Endpoints { live: vec![probes], ready: vec![views], status }
 }
 
 /// Follows the seed and probes, leading or not, until `shutdown`.

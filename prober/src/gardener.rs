@@ -2,12 +2,10 @@
 
 pub(crate) mod object;
 
-use std::borrow::Cow;
-
 use chrono::TimeDelta;
-use common::go_duration::{GoDuration, GoDurationError};
+use common::go_compat::duration::{GoDuration, GoDurationError};
+use common::pruned::null_as_default;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Resource;
 use serde::{Deserialize, Deserializer};
 
 pub(crate) use self::object::Object;
@@ -226,10 +224,6 @@ impl Machine {
     }
 }
 
-fn null_as_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
-    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
-}
-
 fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     Ok(Option::deserialize(deserializer)?.map(|Object(object)| object))
 }
@@ -260,36 +254,8 @@ fn positive_go_duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Op
     Ok(Some(TimeDelta::nanoseconds(duration.as_nanos())))
 }
 
-/// Lets kube list and watch a pruned type.
-macro_rules! resource {
-    ($type:ty, $scope:ident, $group:literal, $version:literal, $kind:literal, $plural:literal) => {
-        impl Resource for $type {
-            type DynamicType = ();
-            type Scope = kube::core::$scope;
-            fn kind((): &()) -> Cow<'_, str> {
-                $kind.into()
-            }
-            fn group((): &()) -> Cow<'_, str> {
-                $group.into()
-            }
-            fn version((): &()) -> Cow<'_, str> {
-                $version.into()
-            }
-            fn plural((): &()) -> Cow<'_, str> {
-                $plural.into()
-            }
-            fn meta(&self) -> &ObjectMeta {
-                &self.metadata
-            }
-            fn meta_mut(&mut self) -> &mut ObjectMeta {
-                &mut self.metadata
-            }
-        }
-    };
-}
-
-resource!(Cluster, ClusterResourceScope, "extensions.gardener.cloud", "v1alpha1", "Cluster", "clusters");
-resource!(Machine, NamespaceResourceScope, "machine.sapcloud.io", "v1alpha1", "Machine", "machines");
+common::resource!(Cluster, ClusterResourceScope, "extensions.gardener.cloud", "v1alpha1", "Cluster", "clusters");
+common::resource!(Machine, NamespaceResourceScope, "machine.sapcloud.io", "v1alpha1", "Machine", "machines");
 
 #[cfg(test)]
 mod tests;

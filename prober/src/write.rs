@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::leader_election::Fence;
-use common::said::Said;
+use common::status_message::StatusMessage;
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::{Api, Client};
@@ -60,7 +60,7 @@ pub enum WriteError {
         /// The HTTP status.
         code: u16,
         /// Why, as the API server says.
-        said: Said,
+        said: StatusMessage,
     },
     /// Any other answer than success.
     #[error("the seed's API server answered {code}: {said}")]
@@ -68,7 +68,7 @@ pub enum WriteError {
         /// The HTTP status.
         code: u16,
         /// Why, as the API server says.
-        said: Said,
+        said: StatusMessage,
     },
     /// The dependent's own timeout is over.
     #[error("not done within its timeout: deadline exceeded")]
@@ -121,8 +121,8 @@ impl From<kube::Error> for WriteError {
                 let seconds = status.details.as_ref().map(|details| u64::from(details.retry_after_seconds));
                 Self::Throttled(seconds.filter(|&seconds| seconds > 0).map(Duration::from_secs))
             }
-            code @ (401 | 403) => Self::Denied { code, said: Said::of(&status) },
-            code => Self::Status { code, said: Said::of(&status) },
+            code @ (401 | 403) => Self::Denied { code, said: StatusMessage::of(&status) },
+            code => Self::Status { code, said: StatusMessage::of(&status) },
         }
     }
 }

@@ -1,16 +1,16 @@
-//! The weeder as a process: config, frame, work.
+//! The weeder as a process: config, runtime, work.
 
 use std::sync::Arc;
 
+use common::agent_runtime::{AgentRuntime, Endpoints};
 use common::config_file::ConfigFile;
 use common::flags::{Agent, AgentArgs};
-use common::frame::{Frame, Shown};
 use common::metrics::SeedKnown;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
-use crate::weeding::{Instruments, weed};
+use crate::controller::{self, Instruments};
 
 /// The Lease that replicas of the weeder elect their leader by (rule 79).
 const LEASE: &str = "dwd-weeder-leader-election";
@@ -22,26 +22,27 @@ const LEASE: &str = "dwd-weeder-leader-election";
 /// When it cannot start (config file, kubeconfig, ports), or when leadership is lost.
 pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result<()> {
     let (config, mut file) = ConfigFile::open(&args.config_file, Config::read)?;
-    let mut frame = Frame::open(Agent::Weeder, &args, LEASE).await?;
-    file.report_to(&mut frame.registry, frame.events.clone(), frame.home.clone());
+    let mut runtime = AgentRuntime::open(Agent::Weeder, &args, LEASE).await?;
+    file.report_to(&mut runtime.registry, runtime.events.clone(), runtime.self_reference.clone());
     let instruments = Instruments::default();
-    instruments.metrics.register(&mut frame.registry);
+    instruments.metrics.register(&mut runtime.registry);
     let known = instruments.pulse.ready();
-    frame.registry.register_collector(Box::new(SeedKnown::new(move || (known.ask)().is_ok())));
+    runtime.registry.register_collector(Box::new(SeedKnown::new(move || (known.ask)().is_ok())));
     let (changed, configs) = watch::channel(Arc::new(config));
     let status = {
-        let (board, configs, refused) = (instruments.board.clone(), configs.clone(), file.refused());
-        move || board.status(configs.borrow().to_json(), refused())
+        let (activity, configs, refused) = (instruments.activity.clone(), configs.clone(), file.refused());
+        move || activity.status(configs.borrow().to_json(), refused())
     };
-    let shown = Shown { live: vec![instruments.pulse.live()], ready: vec![instruments.pulse.ready()], status };
-    let weeding = weed(frame.client.clone(), configs, frame.fence.clone(), frame.dry_run, instruments, shutdown.clone());
+    let endpoints = Endpoints { live: vec![instruments.pulse.live()], ready: vec![instruments.pulse.ready()], status };
+    let controller =
+        controller::run(runtime.client.clone(), configs, runtime.fence.clone(), runtime.dry_run, instruments, shutdown.clone());
     let work = async {
         let follow = async {
             loop {
                 changed.send_replace(Arc::new(file.next().await));
             }
         };
-        tokio::join!(weeding, shutdown.run_until_cancelled(follow));
+        tokio::join!(controller, shutdown.run_until_cancelled(follow));
     };
-    frame.run(shown, work).await
+    runtime.run(endpoints, work).await
 }

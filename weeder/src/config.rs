@@ -8,7 +8,7 @@ use std::time::Duration;
 
 pub use common::document::ConfigError;
 use common::document::{self, Contents, Object, Problems};
-use common::go_duration::GoDuration;
+use common::go_compat::duration::GoDuration;
 
 use crate::core::selector::Selector;
 
@@ -26,7 +26,6 @@ pub struct Config {
 /// A Service that pods wait for, in each namespace that has it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Service {
-    /// Its name.
     pub name: String,
     /// The pods that wait for it are those that any of these selects; at least one.
     pub selectors: Vec<Selector>,

@@ -3,20 +3,19 @@
 use std::time::Duration;
 
 use common::leader_election::Fence;
-use common::said::Said;
+use common::status_message::StatusMessage;
 use kube::api::{DeleteParams, Preconditions};
 use kube::{Api, Client};
 
 use crate::core::deletion::{Deletion, Outcome};
 use crate::pod::Pod;
 
-/// After this time without an answer a DELETE is given up and tried again: it does no harm twice.
+/// After this time without an answer a DELETE is given up and retried: it does no harm twice.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How a DELETE went, in one word from a fixed set, for logs and metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The pod ends.
     Deleted,
     /// 404.
     NotFound,
@@ -39,7 +38,6 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// All words.
     pub const WORDS: [&str; 13] = [
         "deleted",
         "not_found",
@@ -56,7 +54,6 @@ impl Answer {
         "not_leading",
     ];
 
-    /// The word.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Deleted => "deleted",
@@ -75,7 +72,6 @@ impl Answer {
         }
     }
 
-    /// What it means for the pod.
     pub const fn outcome(self) -> Outcome {
         match self {
             Self::Deleted | Self::Rehearsed => Outcome::Deleted,
@@ -104,7 +100,7 @@ pub async fn delete(client: Client, fence: &Fence, deletion: &Deletion) -> Answe
         Some(Ok(Err(error))) => {
             let answer = Answer::from(&error);
             match &error {
-                kube::Error::Api(status) => log(deletion, answer, &Said::of(status)),
+                kube::Error::Api(status) => log(deletion, answer, &StatusMessage::of(status)),
                 _ => log(deletion, answer, &error),
             }
             return answer;

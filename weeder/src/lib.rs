@@ -11,8 +11,11 @@
 //!
 //! [`core`] decides and does nothing else; all other modules do and decide nothing.
 
+#![allow(missing_docs, reason = "only this binary uses the crate: a name that needs no words gets none")]
+
 pub mod agent;
 pub mod config;
+pub mod controller;
 pub mod core;
 pub mod delete;
 pub mod metrics;
@@ -20,8 +23,6 @@ pub mod pod;
 pub mod pulse;
 pub mod slice;
 pub mod status;
-pub mod watch;
 pub mod watches;
-pub mod weeding;
 
 pub use agent::run;

@@ -37,7 +37,6 @@ struct What {
 }
 
 impl Metrics {
-    /// Shows them in a registry.
     pub fn register(&self, registry: &mut Registry) {
         let mut add = |name: &str, help: &str, metric: &Family<Why, Counter>| registry.register(name, help, metric.clone());
         add("dwd_weeder_windows_opened", "Times in which crash-looping dependants are deleted: begun, by reason", &self.opened);
@@ -69,7 +68,6 @@ impl Metrics {
         }
     }
 
-    /// Something happened to a window.
     pub fn window(&self, event: Event) {
         match event {
             Event::Opened(cause) => self.opened.get_or_create(&Why { reason: cause.as_str() }).inc(),
@@ -77,27 +75,22 @@ impl Metrics {
         };
     }
 
-    /// So many windows are open.
     pub fn windows_open(&self, count: usize) {
         self.open.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
-    /// A DELETE ended.
     pub fn deletion(&self, answer: Answer) {
         self.deletions.get_or_create(&Result { result: answer.as_str() }).inc();
     }
 
-    /// In so many namespaces something is remembered.
     pub fn namespaces(&self, count: usize) {
         self.namespaces.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
-    /// A watch broke.
     pub fn restart(&self, resource: &'static str) {
         self.restarts.get_or_create(&What { resource }).inc();
     }
 
-    /// An object could not be understood.
     pub fn unreadable(&self, resource: &'static str) {
         self.unreadable.get_or_create(&What { resource }).inc();
     }

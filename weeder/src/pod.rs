@@ -1,18 +1,13 @@
 //! Pods, pruned to what is read here. Unknown fields are skipped.
 
-use std::borrow::Cow;
-
+use common::pruned::null_as_default;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Resource;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
-/// `v1` Pod.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Pod {
-    /// Standard metadata.
     #[serde(default)]
     pub metadata: ObjectMeta,
-    /// How it is.
     #[serde(default, deserialize_with = "null_as_default")]
     pub status: PodStatus,
 }
@@ -54,36 +49,4 @@ impl PodStatus {
     }
 }
 
-/// Go writes an empty list as null here and there.
-pub(crate) fn null_as_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
-    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
-}
-
-impl Resource for Pod {
-    type DynamicType = ();
-    type Scope = kube::core::NamespaceResourceScope;
-
-    fn kind((): &()) -> Cow<'_, str> {
-        "Pod".into()
-    }
-
-    fn group((): &()) -> Cow<'_, str> {
-        "".into()
-    }
-
-    fn version((): &()) -> Cow<'_, str> {
-        "v1".into()
-    }
-
-    fn plural((): &()) -> Cow<'_, str> {
-        "pods".into()
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
-}
+common::resource!(Pod, NamespaceResourceScope, "", "v1", "Pod", "pods");

@@ -12,13 +12,12 @@ pub const BEAT: Duration = Duration::from_secs(5);
 /// After so long without a turn it hangs: six beats, and less than a liveness probe's usual three failures in 30 s.
 const STALLED: Duration = Duration::from_secs(30);
 
-/// The pulse of the work. Clones share it.
+/// Clones share it.
 #[derive(Clone, Debug)]
 pub struct Pulse(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 struct State {
-    /// The last turn.
     turn: Instant,
     /// The last turn at which everything was seen.
     seen: Option<Instant>,
@@ -31,12 +30,12 @@ impl Default for Pulse {
 }
 
 impl Pulse {
-    /// The work takes a turn; `sees` says whether what is known is true now.
-    pub fn beat(&self, sees: bool) {
+    /// The work takes a turn; `observes` says whether what is known is true now.
+    pub fn beat(&self, observes: bool) {
         let now = Instant::now();
         let mut state = self.lock();
         state.turn = now;
-        if sees {
+        if observes {
             state.seen = Some(now);
         }
     }

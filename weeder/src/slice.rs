@@ -1,30 +1,22 @@
 //! EndpointSlices, pruned to what is read here. Unknown fields are skipped.
 
-use std::borrow::Cow;
-
+use common::pruned::null_as_default;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Resource;
 use serde::Deserialize;
 
 use crate::config::Service;
 use crate::core::readiness::Slice;
-use crate::pod::null_as_default;
 
-/// The label of an EndpointSlice that names its Service.
 pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
-/// `discovery.k8s.io/v1` EndpointSlice.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct EndpointSlice {
-    /// Standard metadata.
     #[serde(default)]
     pub metadata: ObjectMeta,
-    /// What stands behind the Service.
     #[serde(default, deserialize_with = "null_as_default")]
     pub endpoints: Vec<Endpoint>,
 }
 
-/// Of an endpoint, what matters.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Endpoint {
@@ -69,34 +61,7 @@ impl Endpoint {
     }
 }
 
-impl Resource for EndpointSlice {
-    type DynamicType = ();
-    type Scope = kube::core::NamespaceResourceScope;
-
-    fn kind((): &()) -> Cow<'_, str> {
-        "EndpointSlice".into()
-    }
-
-    fn group((): &()) -> Cow<'_, str> {
-        "discovery.k8s.io".into()
-    }
-
-    fn version((): &()) -> Cow<'_, str> {
-        "v1".into()
-    }
-
-    fn plural((): &()) -> Cow<'_, str> {
-        "endpointslices".into()
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
-}
+common::resource!(EndpointSlice, NamespaceResourceScope, "discovery.k8s.io", "v1", "EndpointSlice", "endpointslices");
 
 #[cfg(test)]
 mod tests;

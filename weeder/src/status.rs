@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chrono::{DateTime, SubsecRound, Utc};
+use common::change::Key;
 use common::status::{Status, ago, table};
-use common::view::Key;
 use maud::{Markup, html};
 use serde::Serialize;
 use serde_json::Value;
@@ -16,43 +16,34 @@ use crate::delete::Answer;
 /// So many deletions are remembered: enough for what a recovery of one shoot deletes.
 const REMEMBERED: usize = 50;
 
-/// What is to be shown, as the work last told. Clones share it.
+/// What the controller did lately. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub struct Board(Arc<Mutex<Lines>>);
+pub struct Activity(Arc<Mutex<Recent>>);
 
 #[derive(Debug, Default)]
-struct Lines {
+struct Recent {
     /// By namespace and Service.
     windows: BTreeMap<(String, String), (Cause, DateTime<Utc>)>,
     /// The newest first.
     deletions: VecDeque<Deletion>,
 }
 
-/// A window that is open.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Window {
-    /// Where.
     pub namespace: String,
     /// Whose dependants are deleted when they crash-loop.
     pub service: String,
-    /// Why it opened.
     pub cause: &'static str,
-    /// Since when it is open.
     pub since: DateTime<Utc>,
 }
 
-/// A DELETE that ended.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Deletion {
-    /// When it ended.
     pub at: DateTime<Utc>,
-    /// The pod's namespace.
     pub namespace: String,
-    /// The pod's name.
     pub pod: String,
-    /// How it was answered, in one word.
     pub result: &'static str,
 }
 
@@ -60,7 +51,6 @@ pub struct Deletion {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WeederStatus {
-    /// The windows that are open.
     pub windows: Vec<Window>,
     /// What was deleted last, the newest first.
     pub deletions: Vec<Deletion>,
@@ -70,8 +60,7 @@ pub struct WeederStatus {
     pub config_refused: bool,
 }
 
-impl Board {
-    /// Something happened to the window of a Service.
+impl Activity {
     pub fn window(&self, namespace: &str, service: &str, event: Event) {
         let place = (namespace.to_owned(), service.to_owned());
         let windows = &mut self.lock().windows;
@@ -81,7 +70,6 @@ impl Board {
         }
     }
 
-    /// A DELETE ended.
     pub fn deletion(&self, pod: &Key, answer: Answer) {
         let (namespace, pod, result) = (pod.namespace.clone(), pod.name.clone(), answer.as_str());
         let deletions = &mut self.lock().deletions;
@@ -89,19 +77,18 @@ impl Board {
         deletions.push_front(Deletion { at: Utc::now().trunc_subsecs(0), namespace, pod, result });
     }
 
-    /// What is shown now.
     pub fn status(&self, config: Value, config_refused: bool) -> WeederStatus {
-        let lines = self.lock();
-        let windows = lines.windows.iter().map(|((namespace, service), (cause, since))| Window {
+        let recent = self.lock();
+        let windows = recent.windows.iter().map(|((namespace, service), (cause, since))| Window {
             namespace: namespace.clone(),
             service: service.clone(),
             cause: cause.as_str(),
             since: *since,
         });
-        WeederStatus { windows: windows.collect(), deletions: lines.deletions.iter().cloned().collect(), config, config_refused }
+        WeederStatus { windows: windows.collect(), deletions: recent.deletions.iter().cloned().collect(), config, config_refused }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Lines> {
+    fn lock(&self) -> MutexGuard<'_, Recent> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -145,22 +132,22 @@ mod tests {
 
     #[test]
     fn windows_are_shown_while_they_are_open() {
-        let board = Board::default();
-        board.window("shoot--a--b", "etcd-main-client", Event::Opened(Cause::Recovery));
-        let shown = board.status(Value::Null, false);
+        let activity = Activity::default();
+        activity.window("shoot--a--b", "etcd-main-client", Event::Opened(Cause::Recovery));
+        let shown = activity.status(Value::Null, false);
         assert_eq!((shown.windows.len(), shown.windows[0].cause), (1, "recovery"));
         assert!(shown.body().into_string().contains("etcd-main-client"));
-        board.window("shoot--a--b", "etcd-main-client", Event::Closed(End::Over));
-        assert!(board.status(Value::Null, false).windows.is_empty());
+        activity.window("shoot--a--b", "etcd-main-client", Event::Closed(End::Over));
+        assert!(activity.status(Value::Null, false).windows.is_empty());
     }
 
     #[test]
     fn the_newest_deletions_are_remembered_and_no_more_than_so_many() {
-        let board = Board::default();
+        let activity = Activity::default();
         for name in 0..REMEMBERED + 5 {
-            board.deletion(&key(name), Answer::Deleted);
+            activity.deletion(&key(name), Answer::Deleted);
         }
-        let shown = board.status(Value::Null, false).deletions;
+        let shown = activity.status(Value::Null, false).deletions;
         assert_eq!((shown.len(), shown[0].pod.as_str()), (REMEMBERED, (REMEMBERED + 4).to_string().as_str()));
     }
 }

@@ -1,8 +1,11 @@
 //! The two watches, of EndpointSlices and of pods, each in a task of its own.
 
+mod change_forwarder;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use common::change::Change;
 use common::follow::follow;
 use kube::core::DeserializeGuard;
 use kube::runtime::watcher;
@@ -11,31 +14,28 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use self::change_forwarder::ChangeForwarder;
 use crate::config::Config;
-use crate::core::news::Change;
 use crate::core::readiness::Slice;
-use crate::core::verdict::{Weed, judge};
+use crate::core::verdict::{DeletionCandidate, judge};
 use crate::metrics::Metrics;
 use crate::pod::Pod;
 use crate::slice::{EndpointSlice, SERVICE_NAME};
-use crate::watch::Courier;
 
 /// Changes that may wait to be followed; more of them hold up the watch.
 const CHANGES: usize = 256;
 
 /// Both watches, for as long as one config asks for the same Services and pods.
 pub struct Watches {
-    /// What becomes of the EndpointSlices of the config's Services.
     pub slices: mpsc::Receiver<Change<Slice>>,
-    /// What becomes of the pods that may be deleted.
-    pub pods: mpsc::Receiver<Change<Weed>>,
+    /// Deletion candidates.
+    pub pods: mpsc::Receiver<Change<DeletionCandidate>>,
     /// One for each; both run until [`Watches::end`].
     pub tasks: JoinSet<()>,
     ended: CancellationToken,
 }
 
 impl Watches {
-    /// Begins to watch what `config` asks for.
     pub fn start(client: &Client, config: &Arc<Config>, metrics: &Metrics) -> Self {
         let (slices_in, slices) = mpsc::channel(CHANGES);
         let (pods_in, pods) = mpsc::channel(CHANGES);
@@ -47,14 +47,12 @@ impl Watches {
         Self { slices, pods, tasks, ended }
     }
 
-    /// Ends both.
     pub async fn end(mut self) {
         self.ended.cancel();
         while self.tasks.join_next().await.is_some() {}
     }
 }
 
-/// What both watches need.
 #[derive(Clone)]
 struct Watch {
     client: Client,
@@ -70,10 +68,10 @@ impl Watch {
         let selected = watcher::Config::default().labels(&format!("{SERVICE_NAME} in ({})", names.join(",")));
         let api: Api<DeserializeGuard<EndpointSlice>> = Api::all(client);
         let prune = move |slice: EndpointSlice| slice.pruned(&config.services);
-        follow(api, selected, Courier::new("endpointslices", prune, changes, metrics), ended).await;
+        follow(api, selected, prune, ChangeForwarder::new("endpointslices", changes, metrics), ended).await;
     }
 
-    async fn pods(self, changes: mpsc::Sender<Change<Weed>>) {
+    async fn pods(self, changes: mpsc::Sender<Change<DeletionCandidate>>) {
         let Self { client, config, metrics, ended } = self;
         let selector = config.common_selector();
         if selector.is_nothing() {
@@ -84,6 +82,6 @@ impl Watch {
         let selected = watcher::Config::default().labels(&selector.to_string());
         let api: Api<DeserializeGuard<Pod>> = Api::all(client);
         let prune = move |pod: Pod| judge(&pod, &config.services).ok();
-        follow(api, selected, Courier::new("pods", prune, changes, metrics), ended).await;
+        follow(api, selected, prune, ChangeForwarder::new("pods", changes, metrics), ended).await;
     }
 }

@@ -2,29 +2,14 @@
 
 use std::fmt;
 
-/// A place in a file; both count from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The line.
-    pub line: u64,
-    /// The column, in characters.
-    pub column: u64,
-}
+use super::Place;
 
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}, column {}", self.line, self.column)
-    }
-}
-
-/// One wrong field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
     /// Where it stands: `dependentResourceInfos[1].scaleUp.level`; empty for the file as a whole.
     pub field: String,
     /// What stands there, as written (shortened when long); `None` when nothing does.
     pub value: Option<String>,
-    /// What should stand there.
     pub expected: String,
     /// Where in the file the value is; none when nothing stands there, or for the file as a whole.
     pub place: Option<Place>,
@@ -43,18 +28,11 @@ impl fmt::Display for FieldError {
 /// Why a config file was refused. The text names the file in its first line and then has one line per error.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The file could not be read.
     #[error("{file}: {source}")]
-    Read {
-        /// The path as it was given.
-        file: String,
-        /// What the system said.
-        source: std::io::Error,
-    },
+    Read { file: String, source: std::io::Error },
     /// The text is no YAML document that could be read at all.
     #[error("{file}: 1 error\n  {problem}")]
     Syntax {
-        /// The path as it was given.
         file: String,
         /// What is wrong, with line and column where they are known.
         problem: String,
@@ -62,9 +40,7 @@ pub enum ConfigError {
     /// Fields are wrong or missing: all of them, in the order of the file's documentation.
     #[error("{}", FieldList { file, errors })]
     Fields {
-        /// The path as it was given.
         file: String,
-        /// All that was found.
         errors: Vec<FieldError>,
         /// What loads but will surprise, as far as it was found; not part of the text.
         warnings: Vec<String>,

@@ -2,10 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::error::Place;
-use super::yaml::{Located, Node};
-use super::{FieldError, Key, Problems};
-use crate::go_duration::GoDuration;
+use super::{FieldError, Key, Place, Problems};
+use crate::go_compat::duration::GoDuration;
+use crate::go_compat::yaml::{Located, Node, same_field};
 
 /// What stands at a field: a value, or nothing (absent and `null` are the same, rule 20).
 #[derive(Clone, Debug)]
@@ -27,12 +26,11 @@ impl<'d> Value<'d> {
         Self { path, node: located.map(|located| &located.node), place: located.map(|located| located.place), problems }
     }
 
-    /// The path of the field, as errors name it.
+    /// As errors name it.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// Whether nothing stands here.
     pub fn is_absent(&self) -> bool {
         self.node.is_none()
     }
@@ -60,7 +58,6 @@ impl<'d> Value<'d> {
         self.read(Node::as_text, "a string")
     }
 
-    /// The boolean here.
     pub fn boolean(&self) -> Option<bool> {
         self.read(
             |node| {
@@ -113,7 +110,6 @@ impl<'d> Value<'d> {
         }
     }
 
-    /// The object here.
     pub fn object(&self) -> Option<Object<'d>> {
         let entries = self.read(
             |node| {
@@ -132,7 +128,6 @@ impl<'d> Value<'d> {
         self.object()
     }
 
-    /// The items of the list here.
     pub fn items(&self) -> Option<Vec<Value<'d>>> {
         let list = self.read(
             |node| {
@@ -163,7 +158,7 @@ pub struct Object<'d> {
 
 impl<'d> Object<'d> {
     /// What stands at the field `name`, in any case (rule 16). Where several keys differ only in case, the last of them in the order
-    /// of their bytes counts, wherever it stands: the reference sorts the keys on the way through JSON, and what comes
+    /// of their bytes counts, wherever it stands: the Go original sorts the keys on the way through JSON, and what comes
     /// later replaces what came before, the exact name too.
     pub fn field(&self, name: &str) -> Value<'d> {
         let found = self.entries.iter().filter(|(key, _)| same_field(key, name)).max_by_key(|(key, _)| key);
@@ -201,10 +196,4 @@ fn shown(key: &str) -> Cow<'_, str> {
         shown.push_str("...");
     }
     Cow::Owned(shown)
-}
-
-/// Whether Go's decoder takes `key` for the field `name`. Field names are ASCII; Go's folding would also take two
-/// exotic letters (the long s and the Kelvin sign) for s and k, which nobody writes.
-fn same_field(key: &str, name: &str) -> bool {
-    key.eq_ignore_ascii_case(name)
 }

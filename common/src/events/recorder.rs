@@ -16,12 +16,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Events, Note, host};
 
-/// Events of which repetitions are known as such.
 const KNOWN: usize = 512;
-/// After this time without an answer a try is given up.
+/// After this time without an answer an attempt is given up.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
-/// Tries to write an Event, and the pause between them.
-const TRIES: usize = 3;
+/// Attempts to write an Event, and the pause between them.
+const ATTEMPTS: usize = 3;
 const PAUSE: Duration = Duration::from_secs(1);
 /// How long the end of the process may wait for Events that are still to be written; Gardener grants 5 s for all (rule 85).
 const DRAIN_LIMIT: Duration = Duration::from_millis(500);
@@ -34,23 +33,23 @@ pub struct Recorder {
     client: Client,
     component: &'static str,
     host: String,
-    home: ObjectReference,
+    self_reference: ObjectReference,
     notes: mpsc::Receiver<Note>,
     events: Events,
     known: Known,
-    /// Whether Events may be written in other namespaces than home's; none while that is not known.
+    /// Whether Events may be written in other namespaces than self_reference's; none while that is not known.
     everywhere: Option<bool>,
 }
 
 impl Recorder {
     /// A recorder, and what it takes Events from. `component` is the agent. Events about objects in namespaces where this
-    /// process may not write any are written about `home`, and name the object.
-    pub fn new(client: Client, component: &'static str, home: ObjectReference) -> (Events, Self) {
+    /// process may not write any are written about `self_reference`, and name the object.
+    pub fn new(client: Client, component: &'static str, self_reference: ObjectReference) -> (Events, Self) {
         let (events, notes) = Events::queue();
         let known = Known::default();
         // It keeps no sender, so that it ends when the last one outside does.
         let counter = Events { queue: None, lost: events.lost.clone() };
-        (events, Self { client, component, host: host(), home, notes, events: counter, known, everywhere: None })
+        (events, Self { client, component, host: host(), self_reference, notes, events: counter, known, everywhere: None })
     }
 
     /// Writes Events beside some work and ends with it, up to [`DRAIN_LIMIT`] later for those that still wait.
@@ -84,22 +83,21 @@ impl Recorder {
         result
     }
 
-    /// Writes one Event, or counts it as lost.
     async fn record(&mut self, mut note: Note) {
-        if note.about.namespace != self.home.namespace && !self.may_write_everywhere().await {
+        if note.about.namespace != self.self_reference.namespace && !self.may_write_everywhere().await {
             note.message = format!("{}: {}", named(&note.about), note.message);
-            note.about = self.home.clone();
+            note.about = self.self_reference.clone();
         }
         shorten(&mut note.message, MAX_MESSAGE);
         for attempt in 1.. {
             let error = match timeout(REQUEST_TIMEOUT, self.write(&note)).await {
                 Ok(Ok(())) => return,
                 Ok(Err(error)) => error,
-                Err(_) if attempt < TRIES => continue,
+                Err(_) if attempt < ATTEMPTS => continue,
                 Err(elapsed) => return self.lose(&note, &elapsed),
             };
             let refused = matches!(&error, kube::Error::Api(status) if status.code < 500 && status.code != 429);
-            if refused || attempt >= TRIES {
+            if refused || attempt >= ATTEMPTS {
                 return self.lose(&note, &error);
             }
             sleep(PAUSE).await;
@@ -146,7 +144,7 @@ impl Recorder {
         }));
         match api.create(&PostParams::default(), &event).await {
             Ok(_) => {}
-            // An earlier try succeeded, and its answer got lost.
+            // An earlier attempt succeeded, and its answer got lost.
             Err(kube::Error::Api(status)) if status.code == 409 => {}
             Err(error) => return Err(error),
         }
@@ -164,13 +162,12 @@ impl Recorder {
         let api: Api<SelfSubjectAccessReview> = Api::all(self.client.clone());
         match timeout(REQUEST_TIMEOUT, api.create(&PostParams::default(), &review)).await {
             Ok(Ok(review)) => *self.everywhere.insert(review.status.is_some_and(|status| status.allowed)),
-            // Not known: home is always right.
+            // Not known: self_reference is always right.
             Ok(Err(_)) | Err(_) => false,
         }
     }
 }
 
-/// An Event that was written.
 struct Written {
     note: Note,
     name: String,

@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
+use super::Agent;
 use super::table::FLAGS;
-use super::{Agent, AgentArgs};
 
-/// The commands that answer operators' questions, and what they say. They are read elsewhere; here they are only listed.
-pub const QUESTIONS: [(&str, &str); 6] = [
+/// The commands for operators, and their purpose. They are defined in the crate `cli`; here they are only listed.
+pub const CLI_COMMANDS: [(&str, &str); 6] = [
     ("status", "Show every shoot of the seed: what its Cluster says, what is held down, who leads"),
     ("explain", "Explain one shoot: why it is probed or not, why each controller is as it is, what its leases say"),
     ("probe", "Probe one shoot, say the verdict and what would be written, and write nothing"),
@@ -15,14 +15,12 @@ pub const QUESTIONS: [(&str, &str); 6] = [
     ("man", "Print the manual page, or write all pages into a folder"),
 ];
 
-/// The commands there are, in one sentence.
 pub(super) fn commands() -> String {
-    let names: Vec<_> = Agent::ALL.map(Agent::name).into_iter().chain(QUESTIONS.map(|(name, _)| name)).collect();
+    let names: Vec<_> = Agent::ALL.map(Agent::name).into_iter().chain(CLI_COMMANDS.map(|(name, _)| name)).collect();
     let names = names.join(", ");
     format!("The commands are {names}; \"dependency-watchdog help COMMAND\" says more.")
 }
 
-/// What the program is and which commands it has.
 pub(super) fn usage() -> String {
     let mut text = String::from(
         "Watches over dependencies between the parts of Gardener shoot clusters.\n\n\
@@ -32,7 +30,7 @@ pub(super) fn usage() -> String {
         let _ = writeln!(text, "  {:<12}  {}", agent.name(), purpose(agent));
     }
     text.push_str("\nFor operators:\n");
-    for (name, purpose) in QUESTIONS {
+    for (name, purpose) in CLI_COMMANDS {
         let _ = writeln!(text, "  {name:<12}  {purpose}");
     }
     text.push_str("\n\"dependency-watchdog help COMMAND\" shows a command's flags.\n");
@@ -56,25 +54,23 @@ fn description(agent: Agent) -> &'static str {
         }
         Agent::Weeder => {
             "Watches the configured Services in every namespace of this seed. When one becomes ready, pods that depend on it\n\
-             and are in CrashLoopBackOff are deleted for a while, so that they start anew at once instead of waiting\n\
+             and are in CrashLoopBackOff are deleted for a while, so that they start again at once instead of waiting\n\
              minutes for their next try."
         }
     }
 }
 
-/// What one command does, and all its flags with their defaults.
 pub(super) fn of(agent: Agent) -> String {
     let mut text = format!(
         "{}\n\nUsage:\n  dependency-watchdog {} --config-file=PATH [flags]\n\nFlags:\n",
         description(agent),
         agent.name(),
     );
-    let defaults = AgentArgs::default();
     for flag in FLAGS {
         let takes = if flag.is_switch() { String::new() } else { format!("={}", flag.takes.to_uppercase()) };
         let _ = writeln!(text, "  --{}{takes}", flag.name);
         let _ = write!(text, "      {}", flag.help);
-        let default = (flag.show)(&defaults);
+        let default = flag.default();
         if !default.is_empty() {
             let _ = write!(text, " (default {default})");
         }

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use super::table::Flag;
 use super::{Agent, AgentArgs, Command, UsageError, help};
+use crate::go_compat::flag;
 
 /// Reads the words after the program's name.
 ///
@@ -40,16 +41,11 @@ fn agent(name: &str) -> Result<Agent, UsageError> {
 fn run(agent: Agent, words: &[String]) -> Result<Command, UsageError> {
     let mut args = AgentArgs::default();
     let mut words = words.iter().map(String::as_str);
-    // The flags end at `--` or at the first word that is none; what follows is ignored (rule 5).
-    while let Some(word) = words.next().filter(|word| word.len() > 1 && word.starts_with('-') && *word != "--") {
-        let flag = word.strip_prefix("--").or_else(|| word.strip_prefix('-')).unwrap_or(word);
-        if flag.starts_with(['-', '=']) {
+    // What follows the flags is ignored (rule 5).
+    while let Some((word, (name, value))) = words.next().and_then(|word| Some((word, flag::split(word)?))) {
+        if name.is_empty() || name.starts_with('-') {
             return Err(error(format!("{}: this is no flag", shown(word))));
         }
-        let (name, value) = match flag.split_once('=') {
-            Some((name, value)) => (name, Some(value)),
-            None => (flag, None),
-        };
         let Some(flag) = Flag::find(name) else {
             if matches!(name, "h" | "help") {
                 return Ok(Command::Help(agent));
@@ -61,7 +57,7 @@ fn run(agent: Agent, words: &[String]) -> Result<Command, UsageError> {
             None if flag.is_switch() => "true",
             None => words.next().ok_or_else(|| error(format!("--{name} needs a value: a {}", flag.takes)))?,
         };
-        (flag.set)(&mut args, value).map_err(|expected| error(format!("--{name}=\"{}\": {expected}", shown(value))))?;
+        (flag.value)(&mut args).set(value).map_err(|expected| error(format!("--{name}=\"{}\": {expected}", shown(value))))?;
     }
     Ok(Command::Run(agent, args))
 }

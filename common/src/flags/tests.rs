@@ -1,6 +1,7 @@
 use std::os::unix::ffi::OsStringExt;
 
 use super::*;
+use crate::go_compat::flag;
 use crate::logging::Level;
 use proptest::prelude::*;
 
@@ -230,7 +231,7 @@ proptest! {
     fn a_whole_number_is_read_in_every_base(number in any::<i64>()) {
         let (sign, size) = (if number < 0 { "-" } else { "" }, number.unsigned_abs());
         for text in [format!("{number}"), format!("{sign}{size:#x}"), format!("{sign}{size:#o}"), format!("{sign}{size:#b}")] {
-            prop_assert_eq!(value::integer(&text), Ok(number));
+            prop_assert_eq!(flag::integer(&text), Ok(number));
         }
     }
 }

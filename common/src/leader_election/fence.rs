@@ -9,7 +9,6 @@ use tokio::time::{Instant, sleep_until};
 #[derive(Clone, Debug)]
 pub struct Fence(watch::Receiver<Option<Instant>>);
 
-/// Moves a [`Fence`].
 #[derive(Debug)]
 pub struct FenceKeeper(watch::Sender<Option<Instant>>);
 
@@ -53,7 +52,6 @@ impl Fence {
         }
     }
 
-    /// Waits until it is closed.
     async fn shut(&self) {
         let mut end = self.0.clone();
         loop {

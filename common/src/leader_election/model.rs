@@ -1,6 +1,6 @@
 //! The election as a model whose every state is visited: two candidates, each deciding by the election's own [`Observation`], a
 //! Lease that only ever changes from a known version, requests and answers that take any time or get lost, processes that end,
-//! start anew or are suspended at every step. What must hold: no two fences are open at once.
+//! restart or are suspended at every step. What must hold: no two fences are open at once.
 //!
 //! Time goes in ticks. Ages beyond what any rule asks for are not told apart, so that the states are finite.
 

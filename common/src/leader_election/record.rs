@@ -16,7 +16,6 @@ impl Record {
         Self(spec.as_object().cloned().unwrap_or_default())
     }
 
-    /// The spec, for writing.
     pub fn into_spec(self) -> Value {
         Value::Object(self.0)
     }
@@ -67,7 +66,6 @@ fn stamp(now: DateTime<Utc>) -> String {
     now.to_rfc3339_opts(SecondsFormat::Micros, true)
 }
 
-/// What a candidate does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// It leads: renew.
@@ -87,7 +85,6 @@ pub struct Observation {
 }
 
 impl Observation {
-    /// Nothing seen yet.
     pub fn new(identity: String) -> Self {
         Self { identity, seen: None }
     }
@@ -97,7 +94,6 @@ impl Observation {
         self.seen.as_ref().map_or("", |(record, _)| record.holder())
     }
 
-    /// Notes what the Lease says at `now`.
     pub fn note(&mut self, record: &Record, now: Instant) {
         if self.seen.as_ref().is_none_or(|(known, _)| known != record) {
             self.seen = Some((record.clone(), now));

@@ -23,7 +23,6 @@ pub enum Role {
     DryRun,
 }
 
-/// A [`Role`] at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Standing {
@@ -38,7 +37,6 @@ pub struct Standing {
 }
 
 impl Role {
-    /// How it is now.
     pub fn standing(&self) -> Standing {
         match self {
             Self::Candidate { identity, holder, fence } => Standing {

@@ -11,30 +11,27 @@ const RESERVED: [&str; 5] = ["level", "ts", "logger", "caller", "stacktrace"];
 
 /// Key and value, in the order they were recorded; a key recorded again keeps its place and takes the new value.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Fields {
+pub(crate) struct Fields {
     message: String,
     error: Option<String>,
     others: Vec<(String, Value)>,
 }
 
 impl Fields {
-    /// The text of the event.
-    pub(super) fn message(&self) -> &str {
+    pub(crate) fn message(&self) -> &str {
         &self.message
     }
 
-    /// What went wrong, with its causes.
-    pub(super) fn error(&self) -> Option<&str> {
+    /// With its causes.
+    pub(crate) fn error(&self) -> Option<&str> {
         self.error.as_deref()
     }
 
-    /// All but message and error.
-    pub(super) fn others(&self) -> &[(String, Value)] {
+    pub(crate) fn others(&self) -> &[(String, Value)] {
         &self.others
     }
 
-    /// Takes over the fields of a span.
-    pub(super) fn extend(&mut self, span: &Self) {
+    pub(crate) fn extend(&mut self, span: &Self) {
         if span.error.is_some() {
             self.error.clone_from(&span.error);
         }

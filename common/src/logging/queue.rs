@@ -45,7 +45,6 @@ impl Shared {
 }
 
 impl StderrQueue {
-    /// Starts the thread.
     pub(super) fn start() -> io::Result<Self> {
         Self::start_with(io::stderr())
     }

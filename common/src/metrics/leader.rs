@@ -7,10 +7,8 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 use crate::leader_election::Fence;
 
-/// Shows 1 while this process leads, else 0.
 #[derive(Debug)]
 pub struct LeaderStatus {
-    /// The Lease's name.
     pub name: &'static str,
     /// Open while this process leads.
     pub fence: Fence,

@@ -8,7 +8,6 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use rustix::param;
 
-/// Shows the process.
 #[derive(Debug)]
 pub struct ProcessCollector {
     started: f64,
@@ -20,7 +19,6 @@ struct Units {
     ticks_per_second: u64,
 }
 
-/// What `/proc/self` says.
 #[derive(Debug, PartialEq)]
 struct Reading {
     cpu_seconds: f64,
@@ -31,7 +29,7 @@ struct Reading {
 }
 
 impl ProcessCollector {
-    /// To be made at the process's start.
+    /// Made at the process's start.
     pub fn new() -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self { started: now.as_secs_f64() }
@@ -71,7 +69,7 @@ impl Reading {
 impl Collector for ProcessCollector {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), std::fmt::Error> {
         let Some(reading) = Reading::take() else { return Ok(()) };
-        let mut show = |name: &str, help: &str, metric: &dyn Shown| metric.show(&mut encoder, name, help);
+        let mut show = |name: &str, help: &str, metric: &dyn AnyMetric| metric.show(&mut encoder, name, help);
         show("process_cpu_seconds", "Processor time used, in seconds.", &ConstCounter::new(reading.cpu_seconds))?;
         show("process_start_time_seconds", "When the process began, in seconds since 1970.", &ConstGauge::new(self.started))?;
         show("process_virtual_memory_bytes", "Virtual memory.", &ConstGauge::new(reading.virtual_bytes))?;
@@ -84,11 +82,11 @@ impl Collector for ProcessCollector {
     }
 }
 
-trait Shown {
+trait AnyMetric {
     fn show(&self, encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str) -> std::fmt::Result;
 }
 
-impl<M: EncodeMetric> Shown for M {
+impl<M: EncodeMetric> AnyMetric for M {
     fn show(&self, encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str) -> std::fmt::Result {
         self.encode(encoder.encode_descriptor(name, help, None, self.metric_type())?)
     }

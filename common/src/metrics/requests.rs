@@ -15,7 +15,6 @@ use tower::{Layer, Service};
 #[derive(Clone, Debug, Default)]
 pub struct RequestCounter(Family<Labels, Counter>);
 
-/// Counts the requests of the clients of one API server.
 #[derive(Clone, Debug)]
 pub struct HostCounter {
     counter: RequestCounter,
@@ -31,7 +30,6 @@ struct Labels {
 }
 
 impl RequestCounter {
-    /// Makes and registers the counter.
     pub fn register(registry: &mut Registry) -> Self {
         let counter = Self::default();
         registry.register("rest_client_requests", "Requests to the seed's API server", counter.0.clone());
@@ -52,7 +50,6 @@ impl<S> Layer<S> for HostCounter {
     }
 }
 
-/// A client whose requests are counted.
 #[derive(Clone, Debug)]
 pub struct Counting<S> {
     inner: S,

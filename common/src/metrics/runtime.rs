@@ -6,7 +6,6 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 use tokio::runtime::Handle;
 
-/// Shows the runtime in which it is asked.
 #[derive(Debug)]
 pub struct RuntimeCollector;
 

@@ -1,4 +1,4 @@
-//! The connections to the seed, all of them made anew once a request had to be given up.
+//! The connections to the seed, all of them replaced once a request had to be given up.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -39,7 +39,6 @@ pub(super) struct Connections {
     given_up: CancellationToken,
 }
 
-/// A request without an answer yet.
 struct Waiting {
     since: Instant,
     given_up: CancellationToken,
@@ -47,7 +46,6 @@ struct Waiting {
 }
 
 impl Connections {
-    /// None is open yet; every request is counted.
     pub(super) fn new(config: Config, counter: HostCounter) -> Result<Self, kube::Error> {
         let client = client(&config, &counter).map_err(discreet)?;
         Ok(Self { config, counter, client, given_up: CancellationToken::new() })

@@ -1,10 +1,10 @@
-//! The frame of the page: head, style, and what is said of the process.
+//! The page around the status: head, style, and what is said of the process.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::{Process, Status};
 
-/// How often the page loads itself anew, in seconds.
+/// How often the page reloads itself, in seconds.
 const REFRESH: u32 = 10;
 
 /// Readable on a phone and at night; colours keep a contrast of at least 4.5 : 1.

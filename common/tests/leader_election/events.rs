@@ -39,7 +39,7 @@ async fn answered(bed: &Bed, count: usize) {
 }
 
 #[tokio::test]
-async fn the_beginning_and_the_end_of_leadership_are_told_on_the_lease() {
+async fn the_beginning_and_the_end_of_leadership_are_reported_on_the_lease() {
     let bed = Bed::start().await;
     let replica = bed.replica("one", quick());
     replica.leads().await;
@@ -60,7 +60,7 @@ async fn the_beginning_and_the_end_of_leadership_are_told_on_the_lease() {
 }
 
 #[tokio::test]
-async fn repetitions_are_counted_in_one_event_and_one_that_was_forgotten_is_written_anew() {
+async fn repetitions_are_counted_in_one_event_and_one_that_was_forgotten_is_written_again() {
     let bed = Bed::start().await;
     let (events, recorder) = recorder(&bed);
     let lease = reference(GARDEN, LEASE);

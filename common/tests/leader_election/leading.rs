@@ -106,7 +106,7 @@ async fn somebody_elses_change_of_the_lease_costs_neither_the_lead_nor_the_chang
 }
 
 #[tokio::test]
-async fn a_leader_whose_lease_is_deleted_makes_it_anew_and_leads_on() {
+async fn a_leader_whose_lease_is_deleted_makes_it_again_and_leads_on() {
     let bed = Bed::start().await;
     let replica = bed.replica("one", quick());
     replica.leads().await;

@@ -105,7 +105,7 @@ async fn a_holder_whose_clock_is_wrong_is_left_alone_for_its_lease_duration_as_s
 }
 
 #[tokio::test]
-async fn a_lease_that_vanishes_while_another_holds_it_is_made_anew_only_after_his_time() {
+async fn a_lease_that_vanishes_while_another_holds_it_is_made_again_only_after_his_time() {
     let bed = Bed::start().await;
     bed.hold("other", 2, "2026-01-01T00:00:00.000000Z");
     let begin = Instant::now();
@@ -120,7 +120,7 @@ async fn a_lease_that_vanishes_while_another_holds_it_is_made_anew_only_after_hi
 }
 
 #[tokio::test]
-async fn a_holder_that_makes_a_vanished_lease_anew_is_respected() {
+async fn a_holder_that_makes_a_vanished_lease_again_is_respected() {
     let bed = Bed::start().await;
     bed.hold("other", 2, "2026-01-01T00:00:00.000000Z");
     let replica = bed.replica("one", quick());

@@ -186,7 +186,7 @@ fn with_plugin(script: &str) -> String {
 }
 
 #[tokio::test]
-async fn an_exec_plugin_that_fails_says_why_and_tells_no_secret() {
+async fn an_exec_plugin_that_fails_says_why_and_shows_no_secret() {
     rustls::crypto::ring::default_provider().install_default().ok();
     let folder = TempDir::new().unwrap();
     let (file, ran) = (folder.path().join("kubeconfig"), folder.path().join("ran"));

@@ -1,4 +1,4 @@
-//! Watches that are told odd things, or nothing at all.
+//! Watches that receive odd things, or nothing at all.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -97,12 +97,12 @@ async fn what_a_view_has_handed_out_stays_as_it_was_and_is_the_same_until_someth
 
 #[tokio::test]
 async fn a_bookmark_changes_nothing() {
-    // Fault 8. What else happens on the server is soon more than it remembers; only bookmarks tell a quiet watch to go on from there.
+    // Fault 8. What else happens on the server is soon more than it remembers; only bookmarks let a quiet watch go on from there.
     let options = Options { history: 8, bookmark_interval: Duration::from_millis(20), ..Options::default() };
     let server = server(options).await;
     let url = server.url();
     let mut bed = Bed::start(server, &url).await;
-    // A watch of our own that begins now is told no sooner than the view's.
+    // A watch of our own that begins now is notified no sooner than the view's.
     let own: Api<Secret> = Api::all(client(&bed.server.kubeconfig(TOKEN)).await);
     let version = bed.server.store().revision().to_string();
     let mut events = own.watch(&WatchParams::default(), &version).await.unwrap().boxed();
@@ -130,7 +130,7 @@ async fn a_bookmark_changes_nothing() {
 }
 
 #[tokio::test]
-async fn an_error_inside_of_a_watch_begins_it_anew() {
+async fn an_error_inside_of_a_watch_restarts_it() {
     // Fault 9: an ERROR event that says 410, and bytes that are no event.
     let server = server(Options::default()).await;
     let url = server.url();
@@ -182,7 +182,7 @@ async fn relay(listener: TcpListener, target: std::net::SocketAddr, frozen: Arc<
 }
 
 #[tokio::test]
-async fn a_watch_that_is_silent_for_two_minutes_is_begun_anew() {
+async fn a_watch_that_is_silent_for_two_minutes_is_restarted() {
     // Fault 10
     let server = server(Options::default()).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -201,7 +201,7 @@ async fn a_watch_that_is_silent_for_two_minutes_is_begun_anew() {
 
     // The relay's kernel answers for it. The client gives a watch up after 120 s without a byte.
     pass(Duration::from_secs(110)).await;
-    assert!(bed.view.live().now_or_never().is_some() && bed.view.get("a", "one").is_some(), "nothing can have been told");
+    assert!(bed.view.live().now_or_never().is_some() && bed.view.get("a", "one").is_some(), "nothing can have been noticed");
     pass(Duration::from_secs(11)).await;
     bed.asked("list", 2).await;
     bed.change().await;

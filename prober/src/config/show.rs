@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use common::go_duration::GoDuration;
+use common::go_compat::duration::GoDuration;
 use serde_json::{Value, json};
 
 use super::{Config, Dependent, ScaleInfo};

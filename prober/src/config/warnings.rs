@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use common::document::Problems;
-use common::go_duration::GoDuration;
+use common::go_compat::duration::GoDuration;
 
 use super::{Config, Dependent};
 

@@ -7,7 +7,7 @@ use common::document::{Object, Value};
 use super::{Config, Service, keys};
 use crate::core::selector::{Operator, Requirement, RequirementError, Selector, is_label_value};
 
-/// The reference's default (rule 26).
+/// The Go original's default (rule 26).
 const WATCH_DURATION: Duration = Duration::from_secs(5 * 60);
 
 const SERVICES: &str = "an object with at least one Service, as {kube-apiserver: {podSelectors: [...]}}";

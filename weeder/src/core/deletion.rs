@@ -2,12 +2,10 @@
 
 use std::time::Duration;
 
-use common::view::Key;
+use common::change::Key;
 
-/// A pod to delete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deletion {
-    /// The pod's namespace and name.
     pub pod: Key,
     /// Which of all pods of that name: the DELETE holds for no other (D-43).
     pub uid: String,
@@ -19,18 +17,16 @@ pub struct Deletion {
     pub charged: Vec<u64>,
 }
 
-/// How a DELETE ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The pod ends.
     Deleted,
     /// There was no such pod any more, or another one under its name. That is as good.
     Gone,
     /// The pod is not as it was when it was judged: the watch shows how it is.
     Changed,
-    /// It did not happen and can be tried again, not before this time if one is given.
+    /// It did not happen and can be retried, not before this time if one is given.
     Later(Option<Duration>),
-    /// It may have happened, and can be tried again.
+    /// It may have happened, and can be retried.
     Unknown,
     /// It would be refused again.
     Refused,
@@ -43,7 +39,7 @@ const MAX_WAIT: Duration = Duration::from_secs(10);
 /// The longest wait that the API server may ask for, as the prober's.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
-/// The wait before the next try, after so many failures in a row.
+/// The wait before the next retry, after so many failures in a row.
 pub fn wait(failures: u32, retry_after: Option<Duration>) -> Duration {
     match retry_after {
         Some(asked) => asked.min(MAX_RETRY_AFTER),

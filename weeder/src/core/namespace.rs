@@ -1,36 +1,37 @@
 //! One namespace: its Services, their windows, and the pods that may be deleted.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
-use common::view::Key;
+use common::change::Key;
 use tokio::time::Instant;
 
 use super::deletion::{Deletion, Outcome, wait};
 use super::news::{Cause, End, Event};
 use super::readiness::{Readiness, Turn};
-use super::verdict::Weed;
+use super::verdict::DeletionCandidate;
 use super::window::{Opening, Phase, Window, spread};
 
-/// What happened to the window of a Service.
-pub type Told = (usize, Event);
+#[derive(Debug)]
+pub struct WindowEvent {
+    /// The Service's place in the config.
+    pub service: usize,
+    pub event: Event,
+}
 
-/// One namespace.
 #[derive(Debug, Default)]
 pub struct Namespace {
-    /// Its Services.
     pub readiness: Readiness,
     windows: BTreeMap<usize, Window>,
     pods: BTreeMap<String, Tracked>,
 }
 
-/// A pod that may be deleted.
 #[derive(Debug)]
 struct Tracked {
-    weed: Weed,
+    candidate: DeletionCandidate,
     attempt: Attempt,
     failures: u32,
-    /// The serial numbers of the windows that count it already, since an earlier try may have deleted it.
+    /// The serial numbers of the windows that count it already, since an earlier attempt may have deleted it.
     counted: Vec<u64>,
 }
 
@@ -38,20 +39,19 @@ struct Tracked {
 enum Attempt {
     /// To be deleted as soon as a window is open.
     Due,
-    /// A DELETE is on its way.
     InFlight,
-    /// Failed: to be tried again then.
+    /// Failed: to be retried then.
     NotBefore(Instant),
-    /// Deleted; the watch will tell when it is gone.
+    /// Deleted; the watch will show when it is gone.
     Done,
-    /// Refused: tried again only after a change of the pod, or in another window.
+    /// Refused: retried only after a change of the pod, or in another window.
     Refused,
-    /// It is not as it was when it was judged: the watch will tell how it is.
+    /// It is not as it was when it was judged: the watch will show how it is.
     Outdated,
 }
 
 impl Tracked {
-    /// When to try again after one more failure.
+    /// When to retry after one more failure.
     fn failed(&mut self, retry_after: Option<Duration>, now: Instant) -> Attempt {
         self.failures = self.failures.saturating_add(1);
         Attempt::NotBefore(now + wait(self.failures, retry_after))
@@ -60,18 +60,18 @@ impl Tracked {
 
 impl Namespace {
     /// Opens and closes windows as the Services turned; `serial` is the last one given to a window.
-    pub fn follow(&mut self, turns: Vec<Turn>, namespace: &str, opening: Opening, serial: &mut u64) -> Vec<Told> {
-        let mut told = Vec::new();
+    pub fn follow(&mut self, turns: Vec<Turn>, namespace: &str, opening: Opening, serial: &mut u64) -> Vec<WindowEvent> {
+        let mut events = Vec::new();
         for turn in turns {
             match turn {
                 Turn::Ready(service) => {
-                    told.extend(self.close(service, End::Renewed));
+                    events.extend(self.close(service, End::Renewed));
                     self.open(service, namespace, opening, serial);
                 }
-                Turn::NotReady(service) => told.extend(self.close(service, End::NotReady)),
+                Turn::NotReady(service) => events.extend(self.close(service, End::NotReady)),
             }
         }
-        told
+        events
     }
 
     /// Opens the first window of each ready Service.
@@ -82,9 +82,9 @@ impl Namespace {
         }
     }
 
-    fn close(&mut self, service: usize, end: End) -> Option<Told> {
+    fn close(&mut self, service: usize, end: End) -> Option<WindowEvent> {
         let window = self.windows.remove(&service)?;
-        window.is_open().then_some((service, Event::Closed(end)))
+        window.is_open().then_some(WindowEvent { service, event: Event::Closed(end) })
     }
 
     fn open(&mut self, service: usize, namespace: &str, opening: Opening, serial: &mut u64) {
@@ -96,7 +96,7 @@ impl Namespace {
         *serial += 1;
         self.windows.insert(service, Window::new(*serial, cause, now + delay, duration));
         // Whatever held a pod back has to do with an earlier window.
-        for tracked in self.pods.values_mut().filter(|tracked| tracked.weed.services.contains(&service)) {
+        for tracked in self.pods.values_mut().filter(|tracked| tracked.candidate.services.contains(&service)) {
             if matches!(tracked.attempt, Attempt::NotBefore(_) | Attempt::Refused) {
                 tracked.attempt = Attempt::Due;
                 tracked.failures = 0;
@@ -105,32 +105,32 @@ impl Namespace {
     }
 
     /// Services have other places in the config now, or none any more; what happened to the windows of those.
-    pub fn relocate(&mut self, place: impl Fn(usize) -> Option<usize>) -> Vec<Told> {
-        let mut told = Vec::new();
+    pub fn relocate(&mut self, place: impl Fn(usize) -> Option<usize>) -> Vec<WindowEvent> {
+        let mut events = Vec::new();
         self.readiness.relocate(&place);
         for (service, window) in std::mem::take(&mut self.windows) {
             match place(service) {
                 Some(place) => drop(self.windows.insert(place, window)),
-                None if window.is_open() => told.push((service, Event::Closed(End::Dropped))),
+                None if window.is_open() => events.push(WindowEvent { service, event: Event::Closed(End::Dropped) }),
                 None => {}
             }
         }
         for tracked in self.pods.values_mut() {
-            tracked.weed.services = tracked.weed.services.iter().filter_map(|&service| place(service)).collect();
+            tracked.candidate.services = tracked.candidate.services.iter().filter_map(|&service| place(service)).collect();
         }
-        told
+        events
     }
 
     /// A pod may be deleted, as far as it goes by itself.
-    pub fn apply_pod(&mut self, name: String, weed: Weed) {
+    pub fn apply_pod(&mut self, name: String, candidate: DeletionCandidate) {
         match self.pods.get_mut(&name) {
-            Some(tracked) if tracked.weed.uid == weed.uid => {
-                tracked.weed = weed;
+            Some(tracked) if tracked.candidate.uid == candidate.uid => {
+                tracked.candidate = candidate;
                 if matches!(tracked.attempt, Attempt::Refused | Attempt::Outdated) {
                     tracked.attempt = Attempt::Due;
                 }
             }
-            _ => drop(self.pods.insert(name, Tracked { weed, attempt: Attempt::Due, failures: 0, counted: vec![] })),
+            _ => drop(self.pods.insert(name, Tracked { candidate, attempt: Attempt::Due, failures: 0, counted: vec![] })),
         }
     }
 
@@ -140,27 +140,28 @@ impl Namespace {
     }
 
     /// Only these pods are left: those listed, and those that could not be read.
-    pub fn replace_pods(&mut self, weeds: HashMap<String, Weed>, is_unreadable: impl Fn(&str) -> bool) {
-        self.pods.retain(|name, _| weeds.contains_key(name) || is_unreadable(name));
-        for (name, weed) in weeds {
-            self.apply_pod(name, weed);
+    pub fn replace_pods(&mut self, candidates: HashMap<String, DeletionCandidate>, unreadable: &HashSet<String>) {
+        self.pods.retain(|name, _| candidates.contains_key(name) || unreadable.contains(name));
+        for (name, candidate) in candidates {
+            self.apply_pod(name, candidate);
         }
     }
 
     /// Lets time go on for the windows; what happened to them.
-    pub fn advance(&mut self, now: Instant) -> Vec<Told> {
-        let mut told = Vec::new();
+    pub fn advance(&mut self, now: Instant) -> Vec<WindowEvent> {
+        let mut events = Vec::new();
         self.windows.retain(|&service, window| {
             let was_open = window.is_open();
             let phase = window.advance(now);
-            match phase {
-                Phase::Opened => told.push((service, Event::Opened(window.cause))),
-                Phase::Over if was_open => told.push((service, Event::Closed(End::Over))),
-                Phase::Ahead | Phase::Open | Phase::Over => {}
-            }
+            let event = match phase {
+                Phase::Opened => Some(Event::Opened(window.cause)),
+                Phase::Over if was_open => Some(Event::Closed(End::Over)),
+                Phase::Ahead | Phase::Open | Phase::Over => None,
+            };
+            events.extend(event.map(|event| WindowEvent { service, event }));
             phase != Phase::Over
         });
-        told
+        events
     }
 
     /// Up to `room` deletions that are due because of windows with this cause, each marked as sent.
@@ -173,7 +174,7 @@ impl Namespace {
             if matches!(tracked.attempt, Attempt::NotBefore(then) if then <= now) {
                 tracked.attempt = Attempt::Due;
             }
-            let Weed { uid, resource_version, owner, services } = &tracked.weed;
+            let DeletionCandidate { uid, resource_version, owner, services } = &tracked.candidate;
             let is_counted = |window: &Window| tracked.counted.contains(&window.serial);
             let has_room = |window: &Window| {
                 window.cause == cause && window.is_open() && (is_counted(window) || window.has_room(owner, limit))
@@ -198,9 +199,8 @@ impl Namespace {
         deletions
     }
 
-    /// A deletion ended.
     pub fn ended(&mut self, deletion: &Deletion, outcome: Outcome, now: Instant) {
-        let tracked = self.pods.get_mut(&deletion.pod.name).filter(|tracked| tracked.weed.uid == deletion.uid);
+        let tracked = self.pods.get_mut(&deletion.pod.name).filter(|tracked| tracked.candidate.uid == deletion.uid);
         if !matches!(outcome, Outcome::Deleted | Outcome::Unknown) {
             let charged = self.windows.values_mut().filter(|window| deletion.charged.contains(&window.serial));
             charged.for_each(|window| window.refund(&deletion.owner));
@@ -210,7 +210,7 @@ impl Namespace {
             Outcome::Deleted | Outcome::Gone => Attempt::Done,
             Outcome::Refused => Attempt::Refused,
             // The watch may have been faster than the answer.
-            Outcome::Changed if tracked.weed.resource_version != deletion.resource_version => Attempt::Due,
+            Outcome::Changed if tracked.candidate.resource_version != deletion.resource_version => Attempt::Due,
             Outcome::Changed => Attempt::Outdated,
             Outcome::Later(retry_after) => tracked.failed(retry_after, now),
             Outcome::Unknown => {
@@ -224,7 +224,7 @@ impl Namespace {
     /// When time changes something next; asked after [`Namespace::advance`] and [`Namespace::due`].
     pub fn next(&self) -> Option<Instant> {
         let retries = self.pods.values().filter_map(|tracked| match tracked.attempt {
-            Attempt::NotBefore(then) if tracked.weed.services.iter().any(|service| self.windows.contains_key(service)) => {
+            Attempt::NotBefore(then) if tracked.candidate.services.iter().any(|service| self.windows.contains_key(service)) => {
                 Some(then)
             }
             _ => None,
@@ -237,7 +237,6 @@ impl Namespace {
         self.windows.values().map(Window::next).min()
     }
 
-    /// How many windows are open.
     pub fn open_windows(&self) -> usize {
         self.windows.values().filter(|window| window.is_open()).count()
     }

@@ -1,16 +1,16 @@
 //! All namespaces together.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use common::view::Key;
+use common::change::{Change, Key};
 use tokio::time::Instant;
 
 use super::deletion::{Deletion, Outcome};
-use super::namespace::{Namespace, Told};
-use super::news::{Cause, Change, Report};
+use super::namespace::{Namespace, WindowEvent};
+use super::news::{Cause, Report};
 use super::readiness::{Slice, Turn};
-use super::verdict::Weed;
+use super::verdict::DeletionCandidate;
 use super::window::Opening;
 use crate::config::Config;
 
@@ -19,8 +19,8 @@ pub const MAX_IN_FLIGHT: usize = 32;
 
 /// What is known, and what is to be done.
 ///
-/// Pods are deleted only while both EndpointSlices and pods are seen: what was true before a watch broke may not be any more.
-/// After each thing that it is told, and whenever [`Namespaces::next`] says so, it is asked what is [`Namespaces::due`].
+/// Pods are deleted only while both EndpointSlices and pods are observed: what was true before a watch broke may not be any more.
+/// After each change that is applied, and whenever [`Namespaces::next`] says so, it is asked what is [`Namespaces::due`].
 #[derive(Debug)]
 pub struct Namespaces {
     config: Arc<Config>,
@@ -33,9 +33,8 @@ pub struct Namespaces {
     /// Whether EndpointSlices have been listed once.
     slices_listed: bool,
     /// Whether EndpointSlices have been listed, and watched since.
-    sees_slices: bool,
-    /// The same of pods.
-    sees_pods: bool,
+    observes_slices: bool,
+    observes_pods: bool,
     /// Services that a change of the config has added, until they have been listed: those that are ready then may always have
     /// been.
     added: BTreeSet<usize>,
@@ -45,7 +44,6 @@ pub struct Namespaces {
 }
 
 impl Namespaces {
-    /// Nothing is known yet.
     pub fn new(config: Arc<Config>) -> Self {
         Self {
             config,
@@ -54,8 +52,8 @@ impl Namespaces {
             in_flight: 0,
             leads: false,
             slices_listed: false,
-            sees_slices: false,
-            sees_pods: false,
+            observes_slices: false,
+            observes_pods: false,
             added: BTreeSet::new(),
             serial: 0,
             reports: Vec::new(),
@@ -73,28 +71,27 @@ impl Namespaces {
     }
 
     /// From now on this config holds. Windows that are open keep their time. If the Services or their selectors are others, both
-    /// kinds of objects are to be listed anew under the new config; no Service counts as recovered because of that.
+    /// kinds of objects are to be re-listed under the new config; no Service counts as recovered because of that.
     pub fn reconfigure(&mut self, config: Arc<Config>) {
         if config.services != self.config.services {
             let new_place = |name: &str| config.services.iter().position(|service| service.name == name);
             let place = |place: usize| self.config.services.get(place).and_then(|service| new_place(&service.name));
             for (namespace, state) in &mut self.namespaces {
-                let told = state.relocate(place);
-                self.reports.extend(told.into_iter().map(|told| report(namespace, told)));
+                self.reports.extend(reports(namespace, state.relocate(place)));
             }
             if self.slices_listed {
                 let kept: BTreeSet<usize> =
                     (0..self.config.services.len()).filter(|old| !self.added.contains(old)).filter_map(place).collect();
                 self.added = (0..config.services.len()).filter(|place| !kept.contains(place)).collect();
             }
-            self.sees_slices = false;
-            self.sees_pods = false;
+            self.observes_slices = false;
+            self.observes_pods = false;
         }
         self.config = config;
         self.touched.extend(self.namespaces.keys().cloned());
     }
 
-    /// Takes in what the watch of EndpointSlices shows.
+    /// Applies what the watch of EndpointSlices shows.
     pub fn slices(&mut self, change: Change<Slice>, now: Instant) {
         match change {
             Change::Applied(key, slice) => {
@@ -105,26 +102,22 @@ impl Namespaces {
             Change::Listed { objects, unreadable } => {
                 let cause = if self.slices_listed { Cause::Recovery } else { Cause::Start };
                 self.slices_listed = true;
-                self.sees_slices = true;
+                self.observes_slices = true;
                 let added = std::mem::take(&mut self.added);
                 let is_news = |turn: &Turn| !matches!(turn, Turn::Ready(service) if added.contains(service));
-                for (namespace, slices) in self.by_namespace(objects) {
-                    let is_unreadable =
-                        |name: &str| unreadable.contains(&Key { namespace: namespace.clone(), name: name.to_owned() });
-                    self.turn(namespace.clone(), now, |state| {
-                        let turns = state.readiness.replace(slices, is_unreadable);
-                        (turns.into_iter().filter(is_news).collect(), cause)
-                    });
+                for (namespace, (slices, unreadable)) in self.by_namespace(objects, unreadable) {
+                    let list = |state: &mut Namespace| state.readiness.replace(slices, &unreadable);
+                    self.turn(namespace, now, |state| (list(state).into_iter().filter(is_news).collect(), cause));
                 }
             }
-            Change::Lost => self.sees_slices = false,
+            Change::Lost(_) => self.observes_slices = false,
         }
     }
 
-    /// Takes in what the watch of pods shows.
-    pub fn pods(&mut self, change: Change<Weed>) {
+    /// Applies what the watch of pods shows.
+    pub fn pods(&mut self, change: Change<DeletionCandidate>) {
         match change {
-            Change::Applied(key, weed) => self.entry(key.namespace).apply_pod(key.name, weed),
+            Change::Applied(key, candidate) => self.entry(key.namespace).apply_pod(key.name, candidate),
             Change::Gone(key) => {
                 if let Some(state) = self.namespaces.get_mut(&key.namespace) {
                     state.remove_pod(&key.name);
@@ -132,18 +125,15 @@ impl Namespaces {
                 }
             }
             Change::Listed { objects, unreadable } => {
-                self.sees_pods = true;
-                for (namespace, weeds) in self.by_namespace(objects) {
-                    let is_unreadable =
-                        |name: &str| unreadable.contains(&Key { namespace: namespace.clone(), name: name.to_owned() });
-                    self.entry(namespace.clone()).replace_pods(weeds, is_unreadable);
+                self.observes_pods = true;
+                for (namespace, (candidates, unreadable)) in self.by_namespace(objects, unreadable) {
+                    self.entry(namespace).replace_pods(candidates, &unreadable);
                 }
             }
-            Change::Lost => self.sees_pods = false,
+            Change::Lost(_) => self.observes_pods = false,
         }
     }
 
-    /// A deletion ended.
     pub fn ended(&mut self, deletion: &Deletion, outcome: Outcome, now: Instant) {
         self.in_flight = self.in_flight.saturating_sub(1);
         if let Some(state) = self.namespaces.get_mut(&deletion.pod.namespace) {
@@ -159,13 +149,13 @@ impl Namespaces {
         let touched = std::mem::take(&mut self.touched);
         for namespace in &touched {
             if let Some(state) = self.namespaces.get_mut(namespace) {
-                self.reports.extend(state.advance(now).into_iter().map(|told| report(namespace, told)));
+                self.reports.extend(reports(namespace, state.advance(now)));
             }
         }
         let mut deletions = Vec::new();
         // When there is not room for all: first windows are no emergency, recoveries are. While something is not seen, nothing is
         // due; the list that ends that touches every namespace.
-        let causes: &[Cause] = if self.sees() { &[Cause::Recovery, Cause::Start] } else { &[] };
+        let causes: &[Cause] = if self.observes() { &[Cause::Recovery, Cause::Start] } else { &[] };
         for &cause in causes {
             for namespace in &touched {
                 let Some(state) = self.namespaces.get_mut(namespace) else { continue };
@@ -188,7 +178,7 @@ impl Namespaces {
 
     /// When to ask again for what is due, if nothing happens before; none: never, or not before a deletion has ended.
     pub fn next(&self) -> Option<Instant> {
-        let next = if self.sees() { Namespace::next } else { Namespace::next_phase };
+        let next = if self.observes() { Namespace::next } else { Namespace::next_phase };
         (self.in_flight < MAX_IN_FLIGHT).then(|| self.namespaces.values().filter_map(next).min()).flatten()
     }
 
@@ -198,11 +188,10 @@ impl Namespaces {
     }
 
     /// Whether what is known is true now: everything has been listed, and watched since.
-    pub const fn sees(&self) -> bool {
-        self.sees_slices && self.sees_pods
+    pub const fn observes(&self) -> bool {
+        self.observes_slices && self.observes_pods
     }
 
-    /// How many windows are open.
     pub fn open_windows(&self) -> usize {
         self.namespaces.values().map(Namespace::open_windows).sum()
     }
@@ -212,7 +201,6 @@ impl Namespaces {
         self.namespaces.len()
     }
 
-    /// Whether nothing is remembered.
     pub fn is_empty(&self) -> bool {
         self.namespaces.is_empty()
     }
@@ -229,24 +217,35 @@ impl Namespaces {
         let (turns, cause) = change(state);
         if self.leads {
             let opening = Opening { cause, now, duration: self.config.watch_duration };
-            let told = state.follow(turns, &namespace, opening, &mut self.serial);
-            self.reports.extend(told.into_iter().map(|told| report(&namespace, told)));
+            let events = state.follow(turns, &namespace, opening, &mut self.serial);
+            self.reports.extend(reports(&namespace, events));
         }
     }
 
-    /// The objects of each namespace; also of those that had some before and have none now.
-    fn by_namespace<V>(&self, objects: HashMap<Key, V>) -> HashMap<String, HashMap<String, V>> {
-        let mut namespaces: HashMap<String, HashMap<String, V>> =
-            self.namespaces.keys().map(|namespace| (namespace.clone(), HashMap::new())).collect();
+    /// The objects of each namespace, and the names of those that could not be read; also of namespaces that had some before and
+    /// have none now.
+    fn by_namespace<V>(
+        &self,
+        objects: HashMap<Key, V>,
+        unreadable: HashSet<Key>,
+    ) -> HashMap<String, (HashMap<String, V>, HashSet<String>)> {
+        let known = self.namespaces.keys().map(|namespace| (namespace.clone(), Default::default()));
+        let mut namespaces: HashMap<String, (HashMap<String, V>, HashSet<String>)> = known.collect();
         for (key, object) in objects {
-            namespaces.entry(key.namespace).or_default().insert(key.name, object);
+            namespaces.entry(key.namespace).or_default().0.insert(key.name, object);
+        }
+        for key in unreadable {
+            // What was not known before need not be kept.
+            if let Some((_, unreadable)) = namespaces.get_mut(&key.namespace) {
+                unreadable.insert(key.name);
+            }
         }
         namespaces
     }
 }
 
-fn report(namespace: &str, (service, event): Told) -> Report {
-    Report { namespace: namespace.to_owned(), service, event }
+fn reports(namespace: &str, events: Vec<WindowEvent>) -> impl Iterator<Item = Report> {
+    events.into_iter().map(move |WindowEvent { service, event }| Report { namespace: namespace.to_owned(), service, event })
 }
 
 #[cfg(test)]

@@ -1,28 +1,5 @@
-//! What comes in from the watches, and what there is to tell.
+//! What happens to windows and is reported: that one opened, for what cause; that one closed, and what ended it.
 
-use std::collections::{HashMap, HashSet};
-
-use common::view::Key;
-
-/// What a watch shows of the objects of one kind, pruned.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change<V> {
-    /// A list, at the start and after each time in which nothing was seen.
-    Listed {
-        /// All there is.
-        objects: HashMap<Key, V>,
-        /// What is there but could not be understood: what was known of it holds.
-        unreadable: HashSet<Key>,
-    },
-    /// An object is new or changed.
-    Applied(Key, V),
-    /// An object is gone, or not of interest any more.
-    Gone(Key),
-    /// The watch broke: what happens until the next list is not seen.
-    Lost,
-}
-
-/// Why a window opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The Service was ready when this process began to work.
@@ -31,12 +8,9 @@ pub enum Cause {
     Recovery,
 }
 
-/// Why a window closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Its time was over.
     Over,
-    /// The Service is not ready any more.
     NotReady,
     /// A new one takes its place.
     Renewed,
@@ -44,23 +18,17 @@ pub enum End {
     Dropped,
 }
 
-/// What happened to a window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// Where.
     pub namespace: String,
     /// The Service's place in the config.
     pub service: usize,
-    /// What.
     pub event: Event,
 }
 
-/// What happens to windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// It opened.
     Opened(Cause),
-    /// It closed.
     Closed(End),
 }
 

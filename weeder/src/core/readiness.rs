@@ -1,13 +1,13 @@
 //! Which Services of one namespace are ready (D-39, D-40).
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// What is kept of an EndpointSlice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slice {
     /// The place in the config of the Service it belongs to.
     pub service: usize,
-    /// What tells the ready endpoints apart: the UIDs of what they lead to, or their addresses.
+    /// What distinguishes the ready endpoints: the UIDs of what they lead to, or their addresses.
     pub ready: BTreeSet<String>,
 }
 
@@ -24,18 +24,15 @@ pub struct Readiness {
 pub enum Turn {
     /// It is ready and was not, or nobody can say whether it was all the time.
     Ready(usize),
-    /// It is not ready any more.
     NotReady(usize),
 }
 
 impl Readiness {
-    /// A slice is new or changed.
     pub fn apply(&mut self, name: String, slice: Slice) -> Vec<Turn> {
         self.slices.insert(name, slice);
         self.settle(|_, _| false)
     }
 
-    /// A slice is gone.
     pub fn remove(&mut self, name: &str) -> Vec<Turn> {
         match self.slices.remove(name) {
             Some(_) => self.settle(|_, _| false),
@@ -45,9 +42,9 @@ impl Readiness {
 
     /// All slices are these; what happened since the last change was not seen. A Service that was ready and is ready may
     /// not have been meanwhile: it has recovered if other endpoints are ready now. Slices that cannot be read stay as they were.
-    pub fn replace(&mut self, mut slices: HashMap<String, Slice>, is_unreadable: impl Fn(&str) -> bool) -> Vec<Turn> {
+    pub fn replace(&mut self, mut slices: HashMap<String, Slice>, unreadable: &HashSet<String>) -> Vec<Turn> {
         let known = std::mem::take(&mut self.slices);
-        slices.extend(known.into_iter().filter(|(name, _)| is_unreadable(name)));
+        slices.extend(known.into_iter().filter(|(name, _)| unreadable.contains(name)));
         self.slices = slices;
         self.settle(|before, after| before != after)
     }
@@ -63,12 +60,10 @@ impl Readiness {
         self.ready = ready.into_iter().filter_map(|(service, endpoints)| Some((place(service)?, endpoints))).collect();
     }
 
-    /// The Services that are ready.
     pub fn ready(&self) -> impl Iterator<Item = usize> {
         self.ready.keys().copied()
     }
 
-    /// Whether nothing is known.
     pub fn is_empty(&self) -> bool {
         self.slices.is_empty()
     }

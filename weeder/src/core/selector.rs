@@ -1,45 +1,37 @@
-//! Label selectors: what they match, and what several of them have in common.
+//! Label selectors: what they match, and what several of them have in common. kube's [`Expression`]s do the matching.
 //!
-//! A selector is kept as what it allows per label key. That form is closed under "both" (one selector's requirements)
-//! and, per key, under "either" (what several selectors have in common), so one type serves matching and narrowing.
+//! What expressions on one key allow together is found by trying each value that they mention, one that none mentions, and no label.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// The labels of an object.
+use kube::core::{Expression, SelectorExt};
+
 pub type Labels = BTreeMap<String, String>;
 
-/// Which objects are meant, by their labels.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Selector {
-    /// What each key must be; none: nothing is selected. A key that is not here may be anything.
-    keys: Option<BTreeMap<String, Allowed>>,
-}
+/// No label has this value, so no expression mentions it.
+const UNMENTIONED: &str = "?";
 
-/// One requirement, in Kubernetes' words.
+/// Which objects are meant, by their labels: with at most two expressions per key, ordered by key; none: nothing is selected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Requirement {
-    key: String,
-    allowed: Allowed,
-}
+pub struct Selector(Option<kube::core::Selector>);
 
-/// How a requirement relates a key to values.
+/// One requirement under the rules of the API server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Requirement(Expression);
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
     /// The label has one of the values.
     In,
     /// The label has none of the values, or is absent.
     NotIn,
-    /// The label is there.
     Exists,
-    /// The label is absent.
     DoesNotExist,
 }
 
-/// Why a requirement makes no sense.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequirementError {
-    /// The key.
     #[error("a label key, as app or example.org/app")]
     Key,
     /// In and NotIn compare with values.
@@ -48,23 +40,8 @@ pub enum RequirementError {
     /// Exists and DoesNotExist do not.
     #[error("no values with the operators Exists and DoesNotExist")]
     Values,
-    /// The value with this index.
     #[error("a label value: at most 63 letters, digits, '-', '_' and '.', the first and last a letter or digit")]
     Value(usize),
-}
-
-/// What one label may be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Allowed {
-    /// Whether the label may be absent.
-    absent: bool,
-    values: Values,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Values {
-    Only(BTreeSet<String>),
-    AllBut(BTreeSet<String>),
 }
 
 impl Operator {
@@ -81,10 +58,8 @@ impl Operator {
 }
 
 impl Requirement {
-    /// A requirement under the rules of the API server.
-    ///
     /// # Errors
-    /// When it breaks one of them (rule 26).
+    /// When it breaks one of the API server's rules (rule 26).
     pub fn try_new(key: &str, operator: Operator, values: Vec<String>) -> Result<Self, RequirementError> {
         if !is_label_key(key) {
             return Err(RequirementError::Key);
@@ -97,121 +72,87 @@ impl Requirement {
         if let Some(index) = values.iter().position(|value| !is_label_value(value)) {
             return Err(RequirementError::Value(index));
         }
-        let values = values.into_iter().collect();
-        let allowed = match operator {
-            Operator::In => Allowed { absent: false, values: Values::Only(values) },
-            Operator::NotIn => Allowed { absent: true, values: Values::AllBut(values) },
-            Operator::Exists => Allowed { absent: false, values: Values::AllBut(values) },
-            Operator::DoesNotExist => Allowed { absent: true, values: Values::Only(values) },
-        };
-        Ok(Self { key: key.to_owned(), allowed })
+        let (key, values) = (key.to_owned(), values.into_iter().collect());
+        Ok(Self(match operator {
+            Operator::In => Expression::In(key, values),
+            Operator::NotIn => Expression::NotIn(key, values),
+            Operator::Exists => Expression::Exists(key),
+            Operator::DoesNotExist => Expression::DoesNotExist(key),
+        }))
     }
 }
 
 impl Selector {
     /// Selects what fulfils all requirements; with none of them, everything.
     pub fn all_of(requirements: impl IntoIterator<Item = Requirement>) -> Self {
-        let mut keys: BTreeMap<String, Allowed> = BTreeMap::new();
-        for Requirement { key, allowed } in requirements {
-            let both = match keys.remove(&key) {
-                Some(other) => other.and(allowed),
-                None => allowed,
-            };
-            keys.insert(key, both);
-        }
-        let possible = keys.values().all(Allowed::is_possible);
-        Self { keys: possible.then_some(keys) }
+        Self(either(&[requirements.into_iter().map(|Requirement(expression)| expression).collect()]))
     }
 
-    /// Selects nothing.
     pub const fn nothing() -> Self {
-        Self { keys: None }
+        Self(None)
     }
 
     /// Whether no labels at all could match.
     pub const fn is_nothing(&self) -> bool {
-        self.keys.is_none()
+        self.0.is_none()
     }
 
-    /// Whether an object with these labels is selected.
     pub fn matches(&self, labels: &Labels) -> bool {
-        let fulfilled = |(key, allowed): (&String, &Allowed)| allowed.allows(labels.get(key).map(String::as_str));
-        self.keys.as_ref().is_some_and(|keys| keys.iter().all(fulfilled))
+        self.0.as_ref().is_some_and(|selector| selector.matches(labels))
     }
 
-    /// A selector that matches whatever one of `selectors` does, and as little else as can be said key by key.
+    /// A selector that matches whatever one of `selectors` does, and as little else as can be asked of the API server key by key.
     pub fn common<'a>(selectors: impl IntoIterator<Item = &'a Self>) -> Self {
-        let common = selectors.into_iter().filter_map(|selector| selector.keys.as_ref()).cloned().reduce(|common, mut keys| {
-            // A key that one of them does not mention may be anything.
-            let either = |(key, allowed): (String, Allowed)| Some((keys.remove(&key)?.or(allowed), key));
-            common.into_iter().filter_map(either).map(|(allowed, key)| (key, allowed)).collect()
-        });
-        Self { keys: common }
+        let alternatives = selectors.into_iter().filter_map(|selector| selector.0.clone());
+        let alternatives: Vec<Vec<Expression>> = alternatives.map(|selector| selector.into_iter().collect()).collect();
+        Self(either(&alternatives))
     }
 }
 
 impl fmt::Display for Selector {
-    /// Writes what the API server takes as `labelSelector`: exactly this selector, but for keys that may be absent or have one of
-    /// a few values, which cannot be said there and are left out. A selector of nothing cannot be said either.
+    /// Writes what the API server takes as `labelSelector`. A selector of nothing cannot be said there.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut separator = "";
-        for (key, Allowed { absent, values }) in self.keys.iter().flatten() {
-            let requirement = match (absent, values) {
-                (false, Values::Only(values)) => format!("{key} in ({})", listed(values)),
-                (false, Values::AllBut(values)) if values.is_empty() => key.clone(),
-                (false, Values::AllBut(values)) => format!("{key},{key} notin ({})", listed(values)),
-                (true, Values::AllBut(values)) if values.is_empty() => continue,
-                (true, Values::AllBut(values)) => format!("{key} notin ({})", listed(values)),
-                (true, Values::Only(values)) if values.is_empty() => format!("!{key}"),
-                (true, Values::Only(_)) => continue,
-            };
-            write!(f, "{separator}{requirement}")?;
-            separator = ",";
-        }
-        Ok(())
+        self.0.iter().try_for_each(|selector| selector.fmt(f))
     }
 }
 
-fn listed(values: &BTreeSet<String>) -> String {
-    values.iter().map(String::as_str).collect::<Vec<_>>().join(",")
+/// What one of the alternatives allows, of which each is a list of expressions that must all hold; none when nothing can.
+fn either(alternatives: &[Vec<Expression>]) -> Option<kube::core::Selector> {
+    if alternatives.is_empty() {
+        return None;
+    }
+    let keys: BTreeSet<&str> = alternatives.iter().flatten().map(|expression| parts(expression).0).collect();
+    let per_key: Option<Vec<_>> = keys.into_iter().map(|key| either_on(key, alternatives)).collect();
+    Some(per_key?.into_iter().flatten().collect())
 }
 
-impl Allowed {
-    fn allows(&self, label: Option<&str>) -> bool {
-        match (label, &self.values) {
-            (None, _) => self.absent,
-            (Some(value), Values::Only(values)) => values.contains(value),
-            (Some(value), Values::AllBut(values)) => !values.contains(value),
-        }
-    }
-
-    fn is_possible(&self) -> bool {
-        self.absent || !matches!(&self.values, Values::Only(values) if values.is_empty())
-    }
-
-    fn and(self, other: Self) -> Self {
-        Self { absent: self.absent && other.absent, values: self.values.and(other.values) }
-    }
-
-    fn or(self, other: Self) -> Self {
-        Self { absent: self.absent || other.absent, values: self.values.or(other.values) }
+/// What one of the alternatives allows on this key. That a label may be absent or have one of a few values cannot be said to the API
+/// server: then nothing is said of the key.
+fn either_on(key: &str, alternatives: &[Vec<Expression>]) -> Option<Vec<Expression>> {
+    let allows = |label: Option<&str>| {
+        let labels: Labels = label.map(|label| (key.to_owned(), label.to_owned())).into_iter().collect();
+        let holds = |expression: &Expression| parts(expression).0 != key || expression.matches(&labels);
+        alternatives.iter().any(|expressions| expressions.iter().all(holds))
+    };
+    let of_key = alternatives.iter().flatten().map(parts).filter(|(of, _)| *of == key);
+    let mentioned: BTreeSet<&String> = of_key.filter_map(|(_, values)| values).flatten().collect();
+    let (allowed, refused): (BTreeSet<_>, BTreeSet<_>) = mentioned.into_iter().cloned().partition(|value| allows(Some(value)));
+    let not_in = (!refused.is_empty()).then(|| Expression::NotIn(key.to_owned(), refused));
+    match (allows(None), allows(Some(UNMENTIONED))) {
+        (true, true) => Some(not_in.into_iter().collect()),
+        (false, true) => Some(std::iter::once(Expression::Exists(key.to_owned())).chain(not_in).collect()),
+        (false, false) => (!allowed.is_empty()).then(|| vec![Expression::In(key.to_owned(), allowed)]),
+        (true, false) if allowed.is_empty() => Some(vec![Expression::DoesNotExist(key.to_owned())]),
+        (true, false) => Some(Vec::new()),
     }
 }
 
-impl Values {
-    fn and(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::Only(a), Self::Only(b)) => Self::Only(&a & &b),
-            (Self::Only(only), Self::AllBut(but)) | (Self::AllBut(but), Self::Only(only)) => Self::Only(&only - &but),
-            (Self::AllBut(a), Self::AllBut(b)) => Self::AllBut(&a | &b),
-        }
-    }
-
-    fn or(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::Only(a), Self::Only(b)) => Self::Only(&a | &b),
-            (Self::Only(only), Self::AllBut(but)) | (Self::AllBut(but), Self::Only(only)) => Self::AllBut(&but - &only),
-            (Self::AllBut(a), Self::AllBut(b)) => Self::AllBut(&a & &b),
+/// The key and, of the two operators of ours that have any, the values.
+fn parts(expression: &Expression) -> (&str, Option<&BTreeSet<String>>) {
+    match expression {
+        Expression::In(key, values) | Expression::NotIn(key, values) => (key, Some(values)),
+        Expression::Exists(key) | Expression::DoesNotExist(key) | Expression::Equal(key, _) | Expression::NotEqual(key, _) => {
+            (key, None)
         }
     }
 }

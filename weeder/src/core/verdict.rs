@@ -11,8 +11,7 @@ const MIRROR: &str = "kubernetes.io/config.mirror";
 
 /// A pod that may be deleted: all that is kept of pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Weed {
-    /// The pod's UID.
+pub struct DeletionCandidate {
     pub uid: String,
     /// The state of the pod that was judged.
     pub resource_version: String,
@@ -22,18 +21,15 @@ pub struct Weed {
     pub services: Vec<usize>,
 }
 
-/// Why a pod is left alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spared {
-    /// It is being deleted.
+pub enum SkipReason {
     Ending,
     /// No container of it waits in CrashLoopBackOff.
     NotCrashing,
     /// It is a mirror pod: its kubelet runs it, whatever the API server holds.
     Mirror,
-    /// It has no controller: nobody would make it anew.
+    /// It has no controller: nobody would make it again.
     NoController,
-    /// No selector matches it.
     NotSelected,
 }
 
@@ -41,29 +37,29 @@ pub enum Spared {
 ///
 /// # Errors
 /// Why it is left alone.
-pub fn judge(pod: &Pod, services: &[Service]) -> Result<Weed, Spared> {
+pub fn judge(pod: &Pod, services: &[Service]) -> Result<DeletionCandidate, SkipReason> {
     let metadata = &pod.metadata;
     if metadata.deletion_timestamp.is_some() {
-        return Err(Spared::Ending);
+        return Err(SkipReason::Ending);
     }
     if !pod.status.waiting_reasons().any(|reason| reason == CRASH_LOOP) {
-        return Err(Spared::NotCrashing);
+        return Err(SkipReason::NotCrashing);
     }
     if metadata.annotations.as_ref().is_some_and(|annotations| annotations.contains_key(MIRROR)) {
-        return Err(Spared::Mirror);
+        return Err(SkipReason::Mirror);
     }
     let owners = metadata.owner_references.as_deref().unwrap_or_default();
-    let owner = owners.iter().find(|owner| owner.controller == Some(true)).ok_or(Spared::NoController)?;
+    let owner = owners.iter().find(|owner| owner.controller == Some(true)).ok_or(SkipReason::NoController)?;
     let none = Labels::new();
     let labels = metadata.labels.as_ref().unwrap_or(&none);
     let selects = |service: &Service| service.selectors.iter().any(|selector| selector.matches(labels));
     let services: Vec<usize> =
         services.iter().enumerate().filter(|(_, service)| selects(service)).map(|(place, _)| place).collect();
     if services.is_empty() {
-        return Err(Spared::NotSelected);
+        return Err(SkipReason::NotSelected);
     }
     let [uid, resource_version] = [&metadata.uid, &metadata.resource_version].map(|text| text.clone().unwrap_or_default());
-    Ok(Weed { uid, resource_version, owner: owner.uid.clone(), services })
+    Ok(DeletionCandidate { uid, resource_version, owner: owner.uid.clone(), services })
 }
 
 #[cfg(test)]

@@ -16,20 +16,16 @@ const SPREAD_PART: u32 = 10;
 /// How windows are made at one instant.
 #[derive(Clone, Copy, Debug)]
 pub struct Opening {
-    /// Why they open.
     pub cause: Cause,
     /// When they are made; those at the start open a little later.
     pub now: Instant,
-    /// How long they stay open.
     pub duration: Duration,
 }
 
-/// A window of one Service.
 #[derive(Debug)]
 pub struct Window {
     /// Its number, which no other window has or had.
     pub serial: u64,
-    /// Why it opens.
     pub cause: Cause,
     opens: Instant,
     closes: Instant,
@@ -38,16 +34,12 @@ pub struct Window {
     deletions: HashMap<String, u32>,
 }
 
-/// What time has done to a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// It is to open later.
     Ahead,
     /// It has opened just now.
     Opened,
-    /// It is open.
     Open,
-    /// Its time is over.
     Over,
 }
 
@@ -86,7 +78,6 @@ impl Window {
         limit.is_none_or(|limit| self.deletions.get(owner).is_none_or(|&count| count < limit))
     }
 
-    /// Counts a pod of this owner as deleted.
     pub fn charge(&mut self, owner: &str) {
         *self.deletions.entry(owner.to_owned()).or_default() += 1;
     }

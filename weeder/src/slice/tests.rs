@@ -48,7 +48,7 @@ fn no_endpoints_are_none_in_any_spelling() {
 }
 
 #[test]
-fn an_endpoint_is_told_apart_by_what_it_leads_to() {
+fn an_endpoint_is_distinguished_by_what_it_leads_to() {
     let endpoint = |address: &str, uid: Value| json!({"addresses": [address], "targetRef": {"kind": "Pod", "uid": uid}});
     let families = json!([endpoint("10.0.0.1", json!("pod")), endpoint("fd00::1", json!("pod"))]);
     assert_eq!(ready(families), ["pod"], "both addresses of a pod are one endpoint");

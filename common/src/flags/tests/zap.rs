@@ -41,7 +41,7 @@ fn the_other_zap_flags_take_their_words() {
 }
 
 #[test]
-fn development_implies_console_lines_unless_told_otherwise() {
+fn development_implies_console_lines_unless_set_otherwise() {
     let encoder = |words: &[&str]| args(words).map(|args| args.zap.effective_encoder());
     assert_eq!(encoder(&[]), Ok(Encoder::Json));
     assert_eq!(encoder(&["--zap-devel"]), Ok(Encoder::Console));

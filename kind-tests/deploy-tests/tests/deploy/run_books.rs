@@ -91,7 +91,7 @@ fn the_prober_is_asked_in_its_pod_with_the_program_and_the_config_that_are_there
         words.find_map(|word| word.strip_prefix(begin)).with_context(|| format!("no {begin} in {command}"))
     };
     let (program, config) = (word("/")?, word("--config-file=")?);
-    let asked = commands("docs/ask.md", "Without the binary at hand")?;
+    let asked = commands("docs/cli.md", "Without the binary at hand")?;
     for question in ["status", "explain NAMESPACE"] {
         let call = format!(
             "kubectl -n garden exec deployment/dependency-watchdog-prober -- /{program} {question} \\\n  --config-file {config}"

@@ -1,7 +1,7 @@
 //! `time.ParseDuration` and `Duration.String` (rule 21).
 
 use anyhow::{Result, ensure};
-use common::go_duration::GoDuration;
+use common::go_compat::duration::GoDuration;
 use proptest::prelude::*;
 use reference_answers::campaign;
 use serde_json::json;

@@ -1,10 +1,9 @@
 mod deletions;
 mod model;
+mod observing;
 mod reconfigure;
-mod sight;
 mod windows;
 
-use std::collections::HashSet;
 use std::time::Duration;
 
 use super::super::news::{End, Event};
@@ -50,14 +49,14 @@ impl Seed {
         self.namespaces.slices(Change::Listed { objects, unreadable: HashSet::new() }, self.now);
     }
 
-    fn list_pods(&mut self, pods: &[(&str, Weed)]) {
-        let objects = pods.iter().map(|(name, weed)| (key(name), weed.clone())).collect();
+    fn list_pods(&mut self, pods: &[(&str, DeletionCandidate)]) {
+        let objects = pods.iter().map(|(name, candidate)| (key(name), candidate.clone())).collect();
         self.namespaces.pods(Change::Listed { objects, unreadable: HashSet::new() });
     }
 
     /// A pod crash-loops that waits for these Services.
     fn pod(&mut self, name: &str, uid: &str, services: &[usize]) {
-        self.namespaces.pods(Change::Applied(key(name), weed(uid, "owner", services)));
+        self.namespaces.pods(Change::Applied(key(name), candidate(uid, "owner", services)));
     }
 
     fn pod_is_fine(&mut self, name: &str) {
@@ -112,14 +111,14 @@ fn slice(service: usize, ready: &[&str]) -> Slice {
     Slice { service, ready: ready.iter().map(|endpoint| (*endpoint).to_owned()).collect() }
 }
 
-fn weed(uid: &str, owner: &str, services: &[usize]) -> Weed {
-    weed_at("1", uid, owner, services)
+fn candidate(uid: &str, owner: &str, services: &[usize]) -> DeletionCandidate {
+    candidate_at("1", uid, owner, services)
 }
 
 /// A pod in this state.
-fn weed_at(resource_version: &str, uid: &str, owner: &str, services: &[usize]) -> Weed {
+fn candidate_at(resource_version: &str, uid: &str, owner: &str, services: &[usize]) -> DeletionCandidate {
     let [uid, resource_version, owner] = [uid, resource_version, owner].map(str::to_owned);
-    Weed { uid, resource_version, owner, services: services.to_vec() }
+    DeletionCandidate { uid, resource_version, owner, services: services.to_vec() }
 }
 
 const OPENED: Event = Event::Opened(Cause::Recovery);

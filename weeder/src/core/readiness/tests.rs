@@ -13,7 +13,7 @@ fn turns(readiness: &mut Readiness, slices: &[(&str, Slice)]) -> Vec<Vec<Turn>> 
 }
 
 fn relisted(readiness: &mut Readiness, slices: &[(&str, Slice)]) -> Vec<Turn> {
-    readiness.replace(slices.iter().map(|(name, slice)| ((*name).to_owned(), slice.clone())).collect(), |_| false)
+    readiness.replace(slices.iter().map(|(name, slice)| ((*name).to_owned(), slice.clone())).collect(), &HashSet::new())
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn after_blindness_readiness_turns_as_ever() {
 fn a_slice_that_cannot_be_read_stays_as_it_was() {
     let mut readiness = Readiness::default();
     turns(&mut readiness, &[("a", slice(ETCD, &["1"])), ("b", slice(API, &["2"]))]);
-    let turns = readiness.replace(HashMap::new(), |name| name == "a");
+    let turns = readiness.replace(HashMap::new(), &HashSet::from(["a".to_owned()]));
     assert_eq!(turns, [Turn::NotReady(API)]);
     assert_eq!(readiness.ready().collect::<Vec<_>>(), [ETCD]);
 }

@@ -87,7 +87,7 @@ fn each_owner_loses_at_most_so_many_pods_in_one_window() {
     seed.slice("s", ETCD, &["e"]);
     for uid in ["1", "2", "3"] {
         seed.pod("a", uid, &[ETCD]);
-        seed.namespaces.pods(Change::Applied(key(&format!("other-{uid}")), weed(&format!("other-{uid}"), uid, &[ETCD])));
+        seed.namespaces.pods(Change::Applied(key(&format!("other-{uid}")), candidate(&format!("other-{uid}"), uid, &[ETCD])));
         let expected: &[&str] = if uid == "3" { &["other-3"] } else { &[uid, &format!("other-{uid}")] };
         assert_eq!(seed.deleted(), expected);
     }
@@ -148,7 +148,7 @@ fn a_pod_that_has_changed_is_deleted_only_as_the_watch_shows_it_then() {
     let mut seed = Seed::leading("maxDeletionsPerOwner: 1");
     seed.slice("s", ETCD, &["e"]);
     let show = |seed: &mut Seed, version| {
-        seed.namespaces.pods(Change::Applied(key("a"), weed_at(version, "1", "owner", &[ETCD])));
+        seed.namespaces.pods(Change::Applied(key("a"), candidate_at(version, "1", "owner", &[ETCD])));
     };
     show(&mut seed, "1");
     assert_eq!(seed.deletes(Outcome::Changed), ["1"]);
@@ -227,12 +227,12 @@ fn an_outage_longer_than_the_window_ends_in_nothing() {
 }
 
 #[test]
-fn pods_are_known_anew_after_a_list_and_those_that_cannot_be_read_stay() {
+fn pods_are_known_again_after_a_list_and_those_that_cannot_be_read_stay() {
     let mut seed = Seed::leading("");
     seed.pod("a", "1", &[ETCD]);
     seed.pod("b", "2", &[ETCD]);
     seed.pod("c", "3", &[ETCD]);
-    let objects = HashMap::from([(key("a"), weed("1", "owner", &[ETCD])), (key("d"), weed("4", "owner", &[ETCD]))]);
+    let objects = HashMap::from([(key("a"), candidate("1", "owner", &[ETCD])), (key("d"), candidate("4", "owner", &[ETCD]))]);
     seed.namespaces.pods(Change::Listed { objects, unreadable: HashSet::from([key("b")]) });
     seed.slice("s", ETCD, &["e"]);
     assert_eq!(seed.deleted(), ["1", "2", "4"]);

@@ -45,12 +45,12 @@ fn services_that_remain_keep_their_windows_and_get_no_others() {
     // The Services change places, and another one comes first.
     seed.namespaces.reconfigure(config(&["other", "api", "etcd"], "maxDeletionsPerOwner: 1"));
     let (api, etcd) = (1, 2);
-    assert!(!seed.namespaces.sees(), "until all is listed under the new config");
+    assert!(!seed.namespaces.observes(), "until all is listed under the new config");
     seed.list_slices(&[("old/s", slice(etcd, &["e"])), ("new/t", slice(api, &["f"]))]);
     seed.list_pods(&[
-        ("new/b", weed("2", "owner", &[api])),
-        ("new/c", weed("3", "another", &[api])),
-        ("old/d", weed("4", "d", &[etcd])),
+        ("new/b", candidate("2", "owner", &[api])),
+        ("new/c", candidate("3", "another", &[api])),
+        ("old/d", candidate("4", "d", &[etcd])),
     ]);
     assert_eq!(seed.deleted(), ["3"], "in the window that was open, with what it had counted");
     assert_eq!(seed.skip(), WATCH_DURATION / 2);
@@ -108,7 +108,7 @@ fn nothing_is_deleted_under_a_new_config_before_all_was_listed_under_it() {
     assert!(seed.due().is_empty());
     seed.list_slices(&[("s", slice(ETCD, &["e"]))]);
     assert!(seed.due().is_empty());
-    seed.list_pods(&[("a", weed("1", "owner", &[ETCD]))]);
+    seed.list_pods(&[("a", candidate("1", "owner", &[ETCD]))]);
     assert_eq!(seed.deleted(), ["1"]);
 }
 

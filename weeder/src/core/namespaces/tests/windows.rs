@@ -153,15 +153,15 @@ fn a_changed_service_found_after_blindness_gets_a_full_window_in_place_of_the_ol
 #[test]
 fn all_is_seen_from_the_lists_of_both_kinds_until_a_watch_breaks() {
     let mut seed = Seed::waiting("");
-    assert!(!seed.namespaces.sees());
+    assert!(!seed.namespaces.observes());
     seed.list_slices(&[]);
-    assert!(!seed.namespaces.sees());
+    assert!(!seed.namespaces.observes());
     seed.namespaces.pods(Change::Listed { objects: HashMap::new(), unreadable: HashSet::new() });
-    assert!(seed.namespaces.sees());
-    seed.namespaces.slices(Change::Lost, seed.now);
-    assert!(!seed.namespaces.sees());
+    assert!(seed.namespaces.observes());
+    seed.namespaces.slices(Change::Lost(String::new()), seed.now);
+    assert!(!seed.namespaces.observes());
     seed.list_slices(&[]);
-    assert!(seed.namespaces.sees());
+    assert!(seed.namespaces.observes());
 }
 
 #[test]

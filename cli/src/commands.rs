@@ -1,0 +1,125 @@
+//! The commands and their options.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use common::go_compat::duration::GoDuration;
+
+/// Watches over dependencies between the parts of Gardener shoot clusters
+#[derive(Debug, Parser)]
+#[command(name = "dependency-watchdog", version, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show every shoot of the seed: what its Cluster says, what is held down, who leads
+    Status(Status),
+    /// Explain one shoot: why it is probed or not, why each controller is as it is, what its leases say
+    Explain(Explain),
+    /// Probe one shoot, say the verdict and what would be written, and write nothing
+    Probe(Probe),
+    /// Check a config file: every error and warning with line and column
+    CheckConfig(CheckConfig),
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page, or write all pages into a folder
+    Man {
+        /// Where to write them; made if it is not there
+        folder: Option<PathBuf>,
+    },
+}
+
+/// How to reach the seed, and what the prober is configured to do there.
+#[derive(Debug, Args)]
+pub(crate) struct Access {
+    /// How to reach the seed; without it $KUBECONFIG, the pod's service account, ~/.kube/config
+    #[arg(long, value_name = "PATH")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// The prober's config file; without it the ConfigMap that the prober on the seed has mounted, else Gardener's config
+    #[arg(long, value_name = "PATH")]
+    pub(crate) config_file: Option<PathBuf>,
+    /// The namespace of the watchdog's Deployments and Leases
+    #[arg(long, value_name = "NAME", default_value = "garden")]
+    pub(crate) garden_namespace: String,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    Table,
+    Json,
+    Yaml,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Status {
+    #[command(flatten)]
+    pub(crate) access: Access,
+    /// The format of the answer
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub(crate) output: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    /// The shoot's namespace on the seed, as shoot--project--name
+    pub(crate) namespace: String,
+    #[command(flatten)]
+    pub(crate) access: Access,
+    /// The format of the answer
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub(crate) output: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Probe {
+    /// The shoot's namespace on the seed, as shoot--project--name
+    pub(crate) namespace: String,
+    #[command(flatten)]
+    pub(crate) access: Access,
+    /// The format of the answer
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub(crate) output: Format,
+    /// How long to look at most; leases whose stamps cannot be believed must be watched for a quarter of the grace
+    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration)]
+    pub(crate) timeout: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Agent {
+    Prober,
+    Weeder,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckConfig {
+    /// The config file
+    pub(crate) file: PathBuf,
+    /// Whose config it is; without it what the file's keys say
+    #[arg(long, value_name = "AGENT")]
+    pub(crate) agent: Option<Agent>,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let duration: GoDuration = text.parse().map_err(|error| format!("{error}"))?;
+    duration.to_std().filter(|duration| !duration.is_zero()).ok_or_else(|| "expected a duration above 0".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_options_do_not_contradict_each_other() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,63 @@
+//! Which config the prober of the seed works by.
+
+use std::path::Path;
+
+use anyhow::Context;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{Api, Client};
+use prober::config::Config;
+
+use crate::commands::Access;
+use crate::output::with_causes;
+
+/// The prober's Deployment, by Gardener's name (rule 85).
+const DEPLOYMENT: &str = "dependency-watchdog-prober";
+/// What Gardener renders: what a prober that cannot be asked most likely works by.
+const GARDENERS: &str = include_str!("../../config/prober.yaml");
+
+/// The config, and where it is from.
+pub(crate) async fn find(client: &Client, access: &Access) -> anyhow::Result<(Config, String)> {
+    if let Some(path) = &access.config_file {
+        return Ok((load(path)?, path.display().to_string()));
+    }
+    match mounted(client, &access.garden_namespace).await {
+        Ok(Some((text, from))) => {
+            let config = Config::parse(&text).with_context(|| from.clone())?.config;
+            Ok((config, from))
+        }
+        Ok(None) => gardeners(&format!("there is no Deployment {DEPLOYMENT} in {}", access.garden_namespace)),
+        Err(error) => gardeners(&format!(
+            "the Deployment {DEPLOYMENT} in {} cannot be read: {}",
+            access.garden_namespace,
+            with_causes(error.as_ref())
+        )),
+    }
+}
+
+fn load(path: &Path) -> anyhow::Result<Config> {
+    Ok(Config::load(path)?.config)
+}
+
+fn gardeners(reason: &str) -> anyhow::Result<(Config, String)> {
+    anstream::eprintln!("note: {reason}; taking Gardener's config");
+    Ok((Config::parse(GARDENERS)?.config, "Gardener's config".to_owned()))
+}
+
+/// The text of the ConfigMap that the prober has mounted.
+async fn mounted(client: &Client, namespace: &str) -> anyhow::Result<Option<(String, String)>> {
+    let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
+    let Some(deployment) = deployments.get_opt(DEPLOYMENT).await? else { return Ok(None) };
+    let pod = deployment.spec.template.spec;
+    let volumes = pod.and_then(|pod| pod.volumes).unwrap_or_default();
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
+    for name in volumes.into_iter().filter_map(|volume| Some(volume.config_map?.name)) {
+        let map = maps.get(&name).await.with_context(|| format!("ConfigMap {name}"))?;
+        // The one that holds a prober's config: other volumes hold certificates and the like.
+        let text = map.data.into_iter().flatten().find(|(_, text)| text.contains("dependentResourceInfos"));
+        if let Some((key, text)) = text {
+            return Ok(Some((text, format!("ConfigMap {namespace}/{name}, key {key}"))));
+        }
+    }
+    anyhow::bail!("it has no ConfigMap with a prober's config mounted")
+}

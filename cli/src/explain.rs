@@ -1,0 +1,143 @@
+//! `explain`: one shoot, as it is and why.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use kube::Api;
+use kube::api::DynamicObject;
+use prober::config::ResourceRef;
+use prober::core::memory::MELTDOWN_PROTECTION_ACTIVE;
+use prober::seed::reach::Reach;
+use prober::status::ProbeStatus;
+use serde::Serialize;
+
+use crate::output::{Progress, bad, good, table, warn};
+use crate::probe::report;
+use crate::{commands, output, seed, why};
+
+/// One look is enough to show the leases' ages; `probe` looks for as long as a verdict needs.
+const LOOK: Duration = Duration::from_secs(15);
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer {
+    namespace: String,
+    state: &'static str,
+    because: String,
+    /// None when the namespaces cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paused: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    machines: Option<usize>,
+    dependents: Vec<Dependent>,
+    /// What one look at the shoot shows; none when it is not probed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    probe: Option<ProbeStatus>,
+    config_from: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Dependent {
+    kind: String,
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replicas: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ready: Option<i32>,
+    held_down: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remembered: Option<String>,
+    /// When the marker was set, as the API server remembers it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since: Option<DateTime<Utc>>,
+    because: String,
+}
+
+pub(crate) async fn run(args: commands::Explain) -> anyhow::Result<()> {
+    let seed = seed::read(&args.access, Reach::Shoot(args.namespace.clone())).await?;
+    let spectator = &seed.spectator;
+    let cluster = seed.cluster(&args.namespace)?;
+    let (state, because) = why::state(&cluster);
+    let mut dependents = Vec::new();
+    for (dependent, observed) in spectator.dependents(&args.namespace) {
+        let because = why::dependent(dependent, &observed, seed.config.restore_only_held_down);
+        let observed = observed.ok().flatten();
+        let held_down = observed.as_ref().is_some_and(|observed| observed.marks.held_down);
+        let since = if held_down { marked_since(&seed.client, &args.namespace, &dependent.resource).await } else { None };
+        dependents.push(Dependent {
+            kind: dependent.resource.kind.clone(),
+            name: dependent.resource.name.clone(),
+            replicas: observed.as_ref().map(|observed| observed.replicas),
+            ready: observed.as_ref().map(|observed| observed.ready),
+            held_down,
+            remembered: observed.and_then(|observed| observed.marks.replicas.clone()),
+            since,
+            because,
+        });
+    }
+    let (machines, paused) = (spectator.machines(&args.namespace), spectator.paused(&args.namespace));
+    let progress = Progress::saying("looking at the shoot ...");
+    let looked = |probe: &ProbeStatus| probe.found.is_some() || probe.failure.is_some();
+    let probe = seed.spectator.probe(&args.namespace, LOOK, looked, |_| {}).await;
+    drop(progress);
+    let config_from = seed.config_from;
+    let answer = Answer { namespace: args.namespace, state, because, paused, machines, dependents, probe, config_from };
+    output::write(&answer, args.output, || text(&answer))
+}
+
+/// When the marker was set, if the API server's record of who manages which field says so.
+async fn marked_since(client: &kube::Client, namespace: &str, resource: &ResourceRef) -> Option<DateTime<Utc>> {
+    let (group, version) = resource.api_version.split_once('/').unwrap_or(("", &resource.api_version));
+    let gvk = kube::core::GroupVersionKind::gvk(group, version, &resource.kind);
+    let (kind, _) = kube::discovery::pinned_kind(client, &gvk).await.ok()?;
+    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &kind);
+    let fields = api.get(&resource.name).await.ok()?.metadata.managed_fields?;
+    let key = format!("f:{MELTDOWN_PROTECTION_ACTIVE}");
+    let entry = fields
+        .into_iter()
+        .find(|entry| entry.fields_v1.as_ref().is_some_and(|fields| !fields.0["f:metadata"]["f:annotations"][&key].is_null()))?;
+    DateTime::from_timestamp_micros(entry.time?.0.as_microsecond())
+}
+
+fn text(answer: &Answer) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, value: &str| {
+        let _ = writeln!(text, "{:<11}{value}", format!("{name}:"));
+    };
+    line("Namespace", &answer.namespace);
+    line("State", &format!("{}: {}", answer.state, answer.because));
+    match answer.paused {
+        Some(true) => line("Paused", &warn("yes: its operators want nothing written, in either direction")),
+        Some(false) => {}
+        None => line("Paused", &warn("could not be read: may namespaces be listed and watched?")),
+    }
+    line("Machines", &answer.machines.map_or("could not be read".to_owned(), |count| format!("{count} that back nodes")));
+    line("Config", &answer.config_from);
+    text.push('\n');
+    let count = |count: Option<i32>| count.map_or_else(|| "-".to_owned(), |count| count.to_string());
+    let rows: Vec<_> = answer
+        .dependents
+        .iter()
+        .map(|dependent| {
+            let since =
+                dependent.since.map(|since| format!(" (since {})", since.format("%Y-%m-%d %H:%M:%S UTC"))).unwrap_or_default();
+            let because = format!("{}{since}", dependent.because);
+            let because = match dependent.replicas {
+                _ if dependent.held_down => bad(&because),
+                Some(1..) => good(&because),
+                _ => warn(&because),
+            };
+            vec![format!("{}/{}", dependent.kind, dependent.name), count(dependent.replicas), count(dependent.ready), because]
+        })
+        .collect();
+    text.push_str(&table(&["RESOURCE", "REPLICAS", "READY", "WHY"], &rows));
+    text.push('\n');
+    match &answer.probe {
+        Some(probe) => text.push_str(&report(probe)),
+        None if answer.state == "probed" => text.push_str("The shoot could not be looked at.\n"),
+        None => text.push_str("Its leases are not looked at, since it is not probed.\n"),
+    }
+    text
+}

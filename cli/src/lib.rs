@@ -1,0 +1,99 @@
+//! The commands for operators, with their own kubeconfig. They work also where no watchdog runs, and never write anything to a
+//! cluster.
+//!
+//! ```text
+//! words --commands--> status | explain | probe --seed--> the prober's own views and probe, read only --> report --output--> stdout
+//!                 '-> check-config --> every error with its place
+//!                 '-> completions, man
+//! ```
+//!
+//! Answers go to stdout, everything else to stderr. Exit codes: 0 answered, 1 no answer or a config that is refused, 2 a wrong
+//! command line.
+
+#![allow(missing_docs, reason = "only this binary uses the crate: a name that needs no words gets none")]
+
+mod check_config;
+mod commands;
+mod config;
+mod explain;
+mod output;
+mod probe;
+mod seed;
+mod shell;
+mod status;
+mod why;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser;
+use common::flags::CLI_COMMANDS;
+
+use self::commands::{Cli, Command};
+use self::output::with_causes;
+
+/// Runs the command that the first word names; none when it names none of these.
+pub fn run(words: &[OsString]) -> Option<ExitCode> {
+    let first = words.first()?.to_str()?;
+    let named = if first == "help" { words.get(1)?.to_str()? } else { first };
+    let is_ours = CLI_COMMANDS.iter().any(|(name, _)| *name == named) || matches!(first, "--version" | "-V");
+    if !is_ours {
+        return None;
+    }
+    let program = OsString::from("dependency-watchdog");
+    // `help COMMAND` as `COMMAND --help`, since `help` is the agents' word already.
+    let words: Vec<OsString> = if first == "help" { vec![named.into(), "--help".into()] } else { words.to_vec() };
+    Some(match Cli::try_parse_from(std::iter::once(program).chain(words)) {
+        Ok(Cli { command }) => execute(command),
+        Err(error) => {
+            let _ = error.print();
+            ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+        }
+    })
+}
+
+fn execute(command: Command) -> ExitCode {
+    let result = match command {
+        Command::CheckConfig(args) => return check_config::run(&args),
+        Command::Completions { shell } => shell::completions(shell),
+        Command::Man { folder } => shell::man(folder.as_deref()),
+        Command::Status(args) => wait(status::run(args)),
+        Command::Explain(args) => wait(explain::run(args)),
+        Command::Probe(args) => wait(probe::run(args)),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            anstream::eprintln!("error: {}", with_causes(error.as_ref()));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn wait(command: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let result = runtime.block_on(async {
+        tokio::select! {
+            result = command => result,
+            _ = tokio::signal::ctrl_c() => Err(anyhow::anyhow!("interrupted")),
+        }
+    });
+    runtime.shutdown_background();
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_program_lists_exactly_the_commands_that_there_are() {
+        let about = |command: &clap::Command| command.get_about().map(ToString::to_string).unwrap_or_default();
+        let defined: Vec<_> =
+            Cli::command().get_subcommands().map(|command| (command.get_name().to_owned(), about(command))).collect();
+        let listed: Vec<_> = CLI_COMMANDS.iter().map(|(name, purpose)| ((*name).to_owned(), (*purpose).to_owned())).collect();
+        assert_eq!(defined, listed);
+    }
+}

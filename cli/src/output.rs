@@ -1,0 +1,134 @@
+//! How answers are written: tables as kubectl's, JSON, YAML; progress on stderr of a terminal.
+
+use std::error::Error;
+use std::io::{IsTerminal, Write};
+
+use serde::Serialize;
+
+use crate::commands::Format;
+
+/// Writes an answer; `table` says it for people.
+pub(crate) fn write(answer: &impl Serialize, format: Format, table: impl FnOnce() -> String) -> anyhow::Result<()> {
+    let text = match format {
+        Format::Table => table(),
+        Format::Json => serde_json::to_string_pretty(answer)? + "\n",
+        Format::Yaml => serde_saphyr::to_string(answer)?,
+    };
+    print(text.as_bytes())
+}
+
+/// Writes to stdout. A reader that has seen enough, as `head`, is no failure.
+pub(crate) fn print(bytes: &[u8]) -> anyhow::Result<()> {
+    let mut stdout = anstream::stdout();
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// An error with its causes, in one line; a cause that the text has already, as some errors put it there themselves, is not repeated.
+pub(crate) fn with_causes(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    for cause in std::iter::successors(error.source(), |&cause| cause.source()).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    plain(&text)
+}
+
+/// Text from elsewhere, without what could steer a terminal.
+pub(crate) fn plain(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() && letter != '\n' { '\u{fffd}' } else { letter }).collect()
+}
+
+/// Columns under capital headings, two blanks apart, as kubectl's. Colours do not count as width.
+pub(crate) fn table(headings: &[&str], rows: &[Vec<String>]) -> String {
+    let width = |text: &str| anstream::adapter::strip_str(text).to_string().chars().count();
+    let mut widths: Vec<usize> = headings.iter().map(|heading| width(heading)).collect();
+    for row in rows {
+        for (widest, cell) in widths.iter_mut().zip(row) {
+            *widest = (*widest).max(width(cell));
+        }
+    }
+    let line = |cells: &[String]| {
+        let mut line = String::new();
+        for (cell, widest) in cells.iter().zip(&widths) {
+            line.push_str(cell);
+            line.push_str(&" ".repeat(widest - width(cell) + 2));
+        }
+        line.trim_end().to_owned() + "\n"
+    };
+    let headings: Vec<String> = headings.iter().map(|heading| (*heading).to_owned()).collect();
+    std::iter::once(&headings).chain(rows).map(|row| line(row)).collect()
+}
+
+/// Text in a colour that says how it is; [`write`] removes colours where nothing shows them.
+pub(crate) fn good(text: &str) -> String {
+    format!("\x1b[32m{text}\x1b[0m")
+}
+
+pub(crate) fn bad(text: &str) -> String {
+    format!("\x1b[31m{text}\x1b[0m")
+}
+
+pub(crate) fn warn(text: &str) -> String {
+    format!("\x1b[33m{text}\x1b[0m")
+}
+
+/// A line on stderr that says what is being waited for; only on a terminal, and gone when it is over.
+pub(crate) struct Progress {
+    shown: String,
+}
+
+impl Progress {
+    pub(crate) const fn new() -> Self {
+        Self { shown: String::new() }
+    }
+
+    /// Says it from the beginning.
+    pub(crate) fn saying(text: &str) -> Self {
+        let mut progress = Self::new();
+        progress.say(text.to_owned());
+        progress
+    }
+
+    pub(crate) fn say(&mut self, text: String) {
+        if self.shown != text && std::io::stderr().is_terminal() {
+            let _ = write!(std::io::stderr(), "\r\x1b[2K{text}");
+            self.shown = text;
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if !self.shown.is_empty() {
+            let _ = write!(std::io::stderr(), "\r\x1b[2K");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context;
+
+    use super::*;
+
+    #[test]
+    fn each_cause_of_an_error_is_written_once_and_steers_no_terminal() {
+        let with_causes_of = |error: anyhow::Error| with_causes(error.as_ref());
+        let error = anyhow::anyhow!("refused\x1b[2J").context("no connection").context("no connection: refused");
+        assert_eq!(with_causes_of(error), "no connection: refused: refused\u{fffd}[2J");
+        let twice = Err::<(), _>(anyhow::anyhow!("refused")).context("no connection: refused");
+        assert_eq!(with_causes_of(twice.expect_err("an error")), "no connection: refused");
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell_whatever_its_colour() {
+        let shown = table(&["NAME", "STATE"], &[vec![bad("kube-controller-manager"), "0".into()], vec!["a".into(), good("1")]]);
+        let plain = anstream::adapter::strip_str(&shown).to_string();
+        assert_eq!(plain, "NAME                     STATE\nkube-controller-manager  0\na                        1\n");
+    }
+}

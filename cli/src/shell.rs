@@ -1,0 +1,47 @@
+//! Completion scripts and manual pages, made from the very tables that the program reads its words by.
+
+use std::path::Path;
+
+use anyhow::Context;
+use clap::{Arg, ArgAction, Command, CommandFactory};
+use clap_complete::Shell;
+use common::flags;
+
+use crate::commands::Cli;
+use crate::output::print;
+
+/// All of the program: the commands for operators, and the agents with their flags.
+fn program() -> Command {
+    let mut program = Cli::command();
+    for agent in flags::Agent::ALL {
+        let arguments = flags::described().map(|flag| {
+            let argument = Arg::new(flag.name).long(flag.name).help(flag.help);
+            match flag.takes {
+                "" => argument.action(ArgAction::SetTrue),
+                takes => argument.value_name(takes),
+            }
+        });
+        program = program.subcommand(Command::new(agent.name()).about(agent.purpose()).args(arguments));
+    }
+    program
+}
+
+pub(crate) fn completions(shell: Shell) -> anyhow::Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut program(), "dependency-watchdog", &mut script);
+    print(&script)
+}
+
+pub(crate) fn man(folder: Option<&Path>) -> anyhow::Result<()> {
+    match folder {
+        Some(folder) => {
+            let written = std::fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(program(), folder));
+            written.with_context(|| folder.display().to_string())
+        }
+        None => {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(program()).render(&mut page)?;
+            print(&page)
+        }
+    }
+}

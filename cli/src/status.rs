@@ -1,0 +1,197 @@
+//! `status`: every shoot of the seed.
+
+use std::fmt::Write;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::{Api, Client};
+use prober::seed::ClusterState;
+use prober::seed::reach::Reach;
+use prober::spectator::Spectator;
+use serde::Serialize;
+
+use crate::output::{bad, good, plain, table, warn, with_causes};
+use crate::{commands, output, seed, why};
+
+/// The Leases of the two agents (rule 79).
+const LEASES: [&str; 2] = ["dwd-prober-leader-election", "dwd-weeder-leader-election"];
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer {
+    leaders: Vec<Leader>,
+    shoots: Vec<Row>,
+    config_from: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Leader {
+    lease: &'static str,
+    /// None when nobody leads, or the Lease cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    holder: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    renewed: Option<DateTime<Utc>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lease_duration_seconds: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Row {
+    namespace: String,
+    state: &'static str,
+    /// Nodes that usable Machines back; none when the Machines cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    machines: Option<usize>,
+    /// None when the namespaces cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paused: Option<bool>,
+    held_down: Vec<String>,
+    /// At 0 replicas without the watchdog's marker.
+    at_zero: Vec<String>,
+    ignored: Vec<String>,
+    /// What could not be read, so that it may be held down or not.
+    unknown: Vec<String>,
+}
+
+pub(crate) async fn run(args: commands::Status) -> anyhow::Result<()> {
+    let seed = seed::read(&args.access, Reach::Seed).await?;
+    let shoots = seed.spectator.clusters().into_iter().map(|(namespace, cluster)| Row::of(namespace, &cluster, &seed.spectator));
+    let shoots = shoots.collect();
+    let mut leaders = Vec::new();
+    for lease in LEASES {
+        leaders.push(leader(&seed.client, &args.access.garden_namespace, lease).await);
+    }
+    let answer = Answer { leaders, shoots, config_from: seed.config_from };
+    seed.spectator.end().await;
+    output::write(&answer, args.output, || text(&answer))
+}
+
+impl Row {
+    fn of(namespace: String, cluster: &ClusterState, spectator: &Spectator) -> Self {
+        let (mut held_down, mut at_zero, mut ignored, mut unknown) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for (dependent, observed) in spectator.dependents(&namespace) {
+            let list = match &observed {
+                Ok(None) => continue,
+                Err(_) => &mut unknown,
+                Ok(Some(observed)) if observed.marks.ignored => &mut ignored,
+                Ok(Some(observed)) if observed.marks.held_down => &mut held_down,
+                Ok(Some(observed)) if observed.replicas == 0 => &mut at_zero,
+                Ok(Some(_)) => continue,
+            };
+            list.push(dependent.resource.name.clone());
+        }
+        let (state, _) = why::state(cluster);
+        let (machines, paused) = (spectator.machines(&namespace), spectator.paused(&namespace));
+        Self { namespace, state, machines, paused, held_down, at_zero, ignored, unknown }
+    }
+}
+
+async fn leader(client: &Client, namespace: &str, lease: &'static str) -> Leader {
+    let leases: Api<Lease> = Api::namespaced(client.clone(), namespace);
+    let (spec, problem) = match leases.get_opt(lease).await {
+        Ok(lease) => (lease.and_then(|lease| lease.spec).unwrap_or_default(), None),
+        Err(error) => (Default::default(), Some(with_causes(&error))),
+    };
+    Leader {
+        lease,
+        holder: spec.holder_identity.filter(|holder| !holder.is_empty()),
+        renewed: spec.renew_time.and_then(|time| DateTime::from_timestamp_micros(time.0.as_microsecond())),
+        lease_duration_seconds: spec.lease_duration_seconds,
+        problem,
+    }
+}
+
+impl Leader {
+    fn text(&self) -> String {
+        if let Some(problem) = &self.problem {
+            return warn(&format!("unknown: {problem}"));
+        }
+        match (&self.holder, self.renewed) {
+            (Some(holder), Some(renewed)) => {
+                let age = Utc::now() - renewed;
+                let limit = TimeDelta::seconds(self.lease_duration_seconds.unwrap_or(15).into());
+                let text = format!("{}, renewed {} s ago", plain(holder), age.num_seconds());
+                if age > limit { bad(&format!("{text}: it seems to be gone")) } else { good(&text) }
+            }
+            (Some(holder), None) => plain(holder),
+            (None, _) => bad("nobody"),
+        }
+    }
+}
+
+fn text(answer: &Answer) -> String {
+    let mut text = String::new();
+    for leader in &answer.leaders {
+        let agent = if leader.lease.contains("prober") { "Prober" } else { "Weeder" };
+        let _ = writeln!(text, "{agent} leads: {}", leader.text());
+    }
+    let _ = writeln!(text, "Config: {}\n", answer.config_from);
+    if answer.shoots.is_empty() {
+        text.push_str("No shoots found.\n");
+        return text;
+    }
+    let rows: Vec<_> = answer.shoots.iter().map(row).collect();
+    text.push_str(&table(&["NAMESPACE", "STATE", "MACHINES", "HELD DOWN", "NOTE"], &rows));
+    text
+}
+
+fn row(row: &Row) -> Vec<String> {
+    let mut notes = Vec::new();
+    match row.paused {
+        Some(true) => notes.push("paused".to_owned()),
+        Some(false) => {}
+        None => notes.push("paused or not: could not be read".to_owned()),
+    }
+    if !row.at_zero.is_empty() {
+        notes.push(format!("at 0, not by the watchdog: {}", row.at_zero.join(", ")));
+    }
+    if !row.ignored.is_empty() {
+        notes.push(format!("ignore-scaling: {}", row.ignored.join(", ")));
+    }
+    if !row.unknown.is_empty() {
+        notes.push(format!("could not be read: {}", row.unknown.join(", ")));
+    }
+    let held_down = match (row.held_down.is_empty(), row.unknown.is_empty()) {
+        (false, _) => bad(&row.held_down.join(", ")),
+        (true, true) => "-".to_owned(),
+        (true, false) => "?".to_owned(),
+    };
+    let machines = row.machines.map_or_else(|| "?".to_owned(), |count| count.to_string());
+    vec![row.namespace.clone(), row.state.to_owned(), machines, held_down, warn_all(&notes)]
+}
+
+fn warn_all(notes: &[String]) -> String {
+    if notes.is_empty() { String::new() } else { warn(&notes.join("; ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note(paused: Option<bool>) -> String {
+        let none = Vec::new;
+        let shown = Row {
+            namespace: "shoot--a--b".into(),
+            state: "probed",
+            machines: Some(3),
+            paused,
+            held_down: none(),
+            at_zero: none(),
+            ignored: none(),
+            unknown: none(),
+        };
+        anstream::adapter::strip_str(&row(&shown).concat()).to_string()
+    }
+
+    #[test]
+    fn a_pause_that_is_not_known_is_not_shown_as_none() {
+        assert_eq!(note(Some(false)), "shoot--a--bprobed3-");
+        assert_eq!(note(Some(true)), "shoot--a--bprobed3-paused");
+        assert_eq!(note(None), "shoot--a--bprobed3-paused or not: could not be read");
+    }
+}

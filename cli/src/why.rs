@@ -1,0 +1,88 @@
+//! Why things are as they are, in words. Pure.
+
+use prober::config::Dependent;
+use prober::core::lifecycle::lifecycle;
+use prober::core::memory::{Observed, scale_up};
+use prober::core::verdict::Scope;
+use prober::seed::ClusterState;
+use prober::seed::dependent::Unavailable;
+
+/// Why a shoot is probed, or not: the word that metrics use, and a sentence.
+pub(crate) fn state(cluster: &ClusterState) -> (&'static str, String) {
+    let shoot = match &cluster.shoot {
+        None => return ("no_shoot", "its Cluster holds no shoot; a probe that ran before goes on".to_owned()),
+        Some(Err(error)) => {
+            return ("unreadable", format!("its Cluster cannot be understood ({error}); a probe that ran before goes on"));
+        }
+        Some(Ok(shoot)) => shoot,
+    };
+    let word = lifecycle(shoot).as_str();
+    let sentence = match word {
+        "probed" => "its control plane is there and meant to be: it is probed",
+        "deleting" => "it is being deleted: it is not probed",
+        "hibernated" => "it hibernates or is about to: it is not probed",
+        "migrating" => "its control plane moves to another seed, whose watchdog takes over: it is not probed here",
+        "workerless" => "it has no worker pools, and so no nodes that could be lost: it is not probed",
+        "waking_up" => "it is waking up from hibernation: no probe starts before its control plane is back",
+        _ => "no Create, Restore or Reconcile has brought up its control plane yet: no probe starts before",
+    };
+    (word, sentence.to_owned())
+}
+
+/// Why a dependent is as it is, and what will become of it.
+pub(crate) fn dependent(
+    dependent: &Dependent,
+    observed: &Result<Option<impl AsRef<Observed>>, Unavailable>,
+    restore_only_held_down: bool,
+) -> String {
+    let observed = match observed {
+        Err(Unavailable::NoSuchKind { .. }) => {
+            return "its kind does not exist or cannot be scaled on this seed: it is not protected".into();
+        }
+        Err(Unavailable::Unknown) => return "it could not be read".into(),
+        Ok(None) if dependent.optional => return "it does not exist, which is no error since it is optional".into(),
+        Ok(None) => return "it does not exist, though it must: a scale-up stops before the resources of later levels".into(),
+        Ok(Some(observed)) => observed.as_ref(),
+    };
+    let marks = &observed.marks;
+    if marks.ignored {
+        return "it is annotated with ignore-scaling: the watchdog leaves it as it is".into();
+    }
+    let back = scale_up(observed, Scope::All, restore_only_held_down).and_then(|write| Some((write.replicas?, write.fell_back)));
+    match (observed.replicas, marks.held_down) {
+        (..=0, true) => match back {
+            Some((replicas, true)) => format!(
+                "held down by the watchdog; it comes back with {replicas} replica, since what is remembered ({:?}) cannot be used",
+                marks.replicas.as_deref().unwrap_or("nothing")
+            ),
+            _ => format!(
+                "held down by the watchdog while too few leases are renewed; it comes back with {} replicas",
+                back.map_or(1, |(replicas, _)| replicas)
+            ),
+        },
+        (..=0, false) => match back {
+            Some((replicas, _)) => format!(
+                "at 0, but not marked by the watchdog: somebody else scaled it; a healthy probe brings it back to {replicas}"
+            ),
+            None => {
+                "at 0, but not marked by the watchdog: somebody else scaled it, and with restoreOnlyHeldDown it stays so".into()
+            }
+        },
+        (_, true) => "runs, and still carries the marker of a protection: the next healthy probe removes it".into(),
+        (replicas, false) if observed.ready < replicas => format!("runs, {} of {replicas} replicas are ready", observed.ready),
+        _ => "runs".into(),
+    }
+}
+
+pub(crate) fn verdict(word: &str) -> &'static str {
+    match word {
+        "scale_up" => "the nodes reach their API server",
+        "scale_up_held_down" => "the only node that counts reaches its API server: what is held down may come back",
+        "scale_down" => "the nodes have lost the way to their API server",
+        "hold_single_candidate" => "only one node counts, and its lease is not known to be valid: nothing is concluded",
+        _ => "the stamps of some leases cannot be believed yet: nothing is concluded",
+    }
+}
+
+#[cfg(test)]
+mod tests;

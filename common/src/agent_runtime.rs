@@ -1,0 +1,157 @@
+//! The runtime around an agent's work: client, metrics, health, Events, leader election. Both agents have one.
+//!
+//! ```text
+//! args --> AgentRuntime::open --> client, fence, events, registry, for the work
+//!            |
+//!            '--> run(checks, work): serve /metrics, /healthz, /readyz; campaign for the lead; end in order
+//! ```
+
+use anyhow::Context;
+use axum::Router;
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::Client;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::events::{COMPONENT, Events, Recorder};
+use crate::flags::{Agent, AgentArgs};
+use crate::health::{self, Check};
+use crate::leader_election::{Elector, Fence, Role, campaign, identity, reference};
+use crate::metrics::{self, LeaderStatus, Registry, RequestCounter};
+use crate::status::{self, About, Status};
+use crate::{http, seed_client};
+
+/// Where controller-runtime serves metrics when the address is empty.
+const DEFAULT_METRICS_ADDRESS: &str = ":8080";
+
+pub struct AgentRuntime {
+    pub agent: Agent,
+    /// Of the seed.
+    pub client: Client,
+    /// Open while this process may write.
+    pub fence: Fence,
+    pub events: Events,
+    /// What Events about the agent itself refer to: its Lease.
+    pub self_reference: ObjectReference,
+    pub registry: Registry,
+    /// What part this process plays among its replicas.
+    pub role: Role,
+    /// Whether nothing is to be written: the work only says what it would write.
+    pub dry_run: bool,
+    candidate: Candidate,
+    metrics: Option<TcpListener>,
+    health: Option<TcpListener>,
+}
+
+enum Candidate {
+    Elector(Box<Elector>),
+    /// It always leads.
+    Alone(Box<Recorder>),
+    /// It does not need to: it writes nothing, not even Events.
+    DryRun,
+}
+
+/// What `/healthz`, `/readyz` and `/statusz` show.
+pub struct Endpoints<S> {
+    /// What must hold for `/healthz`.
+    pub live: Vec<Check>,
+    /// What must hold for `/readyz`.
+    pub ready: Vec<Check>,
+    pub status: S,
+}
+
+impl AgentRuntime {
+    /// Takes the addresses and finds the seed. `lease` is the Lease that replicas of this agent elect their leader by.
+    ///
+    /// # Errors
+    /// When there is no access to the seed, or an address is taken.
+    pub async fn open(agent: Agent, args: &AgentArgs, lease: &'static str) -> anyhow::Result<Self> {
+        let mut registry = metrics::registry();
+        let requests = RequestCounter::register(&mut registry);
+        let client = seed_client::connect(args.kubeconfig.as_deref(), &requests).await.context("no access to the seed")?;
+        let metrics_address = Some(args.metrics_bind_addr.as_str()).filter(|address| !address.is_empty());
+        let metrics = http::listen("metrics-bind-addr", metrics_address.unwrap_or(DEFAULT_METRICS_ADDRESS)).await?;
+        let health = match args.health_bind_addr.as_str() {
+            "" => None,
+            address => http::listen("health-bind-addr", address).await?,
+        };
+        if !matches!(args.pprof_bind_addr.as_str(), "" | "0") {
+            tracing::info!(address = args.pprof_bind_addr, "--pprof-bind-addr is accepted, nothing is served there");
+        }
+        let election = args.leader_election.clone();
+        let self_reference = reference(&election.namespace, lease);
+        let (fence, candidate, events, role) = if args.dry_run {
+            tracing::info!("dry run: nothing is written, no part is taken in leader election");
+            (Fence::always_open(), Candidate::DryRun, Events::none(), Role::DryRun)
+        } else if election.enabled {
+            let (keeper, fence) = Fence::closed();
+            registry.register_collector(Box::new(LeaderStatus { name: lease, fence: fence.clone() }));
+            let identity = identity();
+            let elector = Elector::new(client.clone(), election, lease, identity.clone(), keeper);
+            let role = Role::Candidate { identity, holder: elector.holder(), fence: fence.clone() };
+            let events = elector.events();
+            (fence, Candidate::Elector(Box::new(elector)), events, role)
+        } else {
+            let (events, recorder) = Recorder::new(client.clone(), COMPONENT, self_reference.clone());
+            (Fence::always_open(), Candidate::Alone(Box::new(recorder)), events, Role::Alone)
+        };
+        registry.register_collector(Box::new(events.clone()));
+        Ok(Self {
+            agent,
+            client,
+            fence,
+            events,
+            self_reference,
+            registry,
+            role,
+            dry_run: args.dry_run,
+            candidate,
+            metrics,
+            health,
+        })
+    }
+
+    /// Does the work, which ends by itself when the process is to end and writes only through the fence.
+    ///
+    /// # Errors
+    /// When leadership is lost; the work is then dropped.
+    pub async fn run<S: Status>(
+        self,
+        endpoints: Endpoints<impl Fn() -> S + Send + Sync + 'static>,
+        work: impl Future<Output = ()>,
+    ) -> anyhow::Result<()> {
+        let ended = CancellationToken::new();
+        let mut servers = JoinSet::new();
+        let mut serve = |what: &str, listener: Option<TcpListener>, router: Router| {
+            if let Some(listener) = listener {
+                let address = listener.local_addr().map(|address| address.to_string()).unwrap_or_default();
+                tracing::info!(address, "serving {what}");
+                servers.spawn(http::serve(listener, router, ended.clone()));
+            }
+        };
+        serve("metrics", self.metrics, metrics::router(self.registry));
+        let about = About::new(self.agent.name(), self.role);
+        serve(
+            "health",
+            self.health,
+            health::router(endpoints.live, endpoints.ready).merge(status::router(about, endpoints.status)),
+        );
+        let result = match self.candidate {
+            Candidate::Elector(elector) => campaign(*elector, work).await.map_err(anyhow::Error::from),
+            Candidate::Alone(recorder) => {
+                recorder.beside(work).await;
+                Ok(())
+            }
+            Candidate::DryRun => {
+                work.await;
+                Ok(())
+            }
+        };
+        ended.cancel();
+        // A client that keeps its connection busy must not keep the process.
+        servers.abort_all();
+        while servers.join_next().await.is_some() {}
+        result
+    }
+}

@@ -1,0 +1,112 @@
+//! What a watch shows of the objects of one kind, as changes: each object pruned, a list as a whole at its end.
+
+use std::collections::{HashMap, HashSet};
+
+use kube::core::DeserializeGuard;
+use kube::runtime::watcher::Event;
+use kube::{Resource, ResourceExt};
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Key {
+    /// Empty for cluster-scoped objects.
+    pub namespace: String,
+    pub name: String,
+}
+
+pub fn key_of(object: &impl Resource) -> Key {
+    Key { namespace: object.namespace().unwrap_or_default(), name: object.name_any() }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change<V> {
+    /// A list, at the start and after each time in which nothing was observed.
+    Listed {
+        /// All there is.
+        objects: HashMap<Key, V>,
+        /// What is there but could not be understood: what was known of it holds.
+        unreadable: HashSet<Key>,
+    },
+    /// An object is new or changed.
+    Applied(Key, V),
+    /// An object is gone, or not of interest any more.
+    Gone(Key),
+    /// The watch broke with this error: what happens until the next list is not observed.
+    Lost(String),
+}
+
+/// Turns an object into what is kept of it; none keeps nothing.
+pub trait Prune<K, V>: Send {
+    fn prune(&mut self, object: K) -> impl Future<Output = Option<V>> + Send;
+}
+
+impl<K: Send, V: Send, F: FnMut(K) -> Option<V> + Send> Prune<K, V> for F {
+    fn prune(&mut self, object: K) -> impl Future<Output = Option<V>> + Send {
+        std::future::ready(self(object))
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Unreadable {
+    pub(crate) key: Key,
+    pub(crate) error: String,
+}
+
+pub(crate) struct Changes<V, P> {
+    prune: P,
+    /// Of a list that is not complete yet.
+    objects: HashMap<Key, V>,
+    unreadable: HashSet<Key>,
+}
+
+impl<V, P> Changes<V, P> {
+    pub(crate) fn new(prune: P) -> Self {
+        Self { prune, objects: HashMap::new(), unreadable: HashSet::new() }
+    }
+
+    /// What changed with this event, if anything did already.
+    pub(crate) async fn of<K: Resource>(&mut self, event: Event<DeserializeGuard<K>>) -> Result<Option<Change<V>>, Unreadable>
+    where
+        P: Prune<K, V>,
+    {
+        Ok(match event {
+            Event::Init => {
+                self.objects.clear();
+                self.unreadable.clear();
+                None
+            }
+            Event::InitApply(object) => {
+                match self.pruned(object).await {
+                    Ok((key, value)) => self.objects.extend(value.map(|value| (key, value))),
+                    Err(unreadable) => {
+                        self.unreadable.insert(unreadable.key.clone());
+                        return Err(unreadable);
+                    }
+                }
+                None
+            }
+            Event::InitDone => {
+                let objects = std::mem::take(&mut self.objects);
+                Some(Change::Listed { objects, unreadable: std::mem::take(&mut self.unreadable) })
+            }
+            Event::Apply(object) => Some(match self.pruned(object).await? {
+                (key, Some(value)) => Change::Applied(key, value),
+                (key, None) => Change::Gone(key),
+            }),
+            Event::Delete(object) => Some(Change::Gone(key_of(&object))),
+        })
+    }
+
+    async fn pruned<K: Resource>(&mut self, object: DeserializeGuard<K>) -> Result<(Key, Option<V>), Unreadable>
+    where
+        P: Prune<K, V>,
+    {
+        let key = key_of(&object);
+        match object.0 {
+            Ok(object) => Ok((key, self.prune.prune(object).await)),
+            Err(error) => Err(Unreadable { key, error: error.to_string() }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

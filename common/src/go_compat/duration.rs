@@ -1,0 +1,194 @@
+//! Durations as Go writes them: `1h15m30.5s`, `250ms`, `-1.5h`, `0`.
+//!
+//! Every duration a user gives (config file, flags, a shoot's `nodeMonitorGracePeriod`) was written for Go's
+//! `time.ParseDuration`; it must mean here what it means there (rule 21).
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// A signed span of time in whole nanoseconds, from -2^63 to 2^63 - 1, like Go's `time.Duration` (about 292 years either way).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GoDuration(i64);
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GoDurationError {
+    /// Nothing, or a sign alone.
+    #[error("it is empty")]
+    Empty,
+    /// Something else where digits were due, at this byte of the text.
+    #[error("no number at byte {0}")]
+    NoNumber(usize),
+    #[error("a number has no unit (ns, us, ms, s, m, h)")]
+    NoUnit,
+    /// A unit Go does not know, shortened when long.
+    #[error("unknown unit {0:?} (ns, us, ms, s, m, h)")]
+    UnknownUnit(String),
+    #[error("it does not fit in 64 bits of nanoseconds")]
+    Overflow,
+}
+
+const MICROSECOND: u64 = 1_000;
+const MILLISECOND: u64 = 1_000_000;
+const SECOND: u64 = 1_000_000_000;
+const MINUTE: u64 = 60 * SECOND;
+const HOUR: u64 = 60 * MINUTE;
+
+/// The most letters of an unknown unit that are repeated in its error.
+const SHOWN: usize = 20;
+
+/// The largest magnitude: only a negative duration may reach it.
+const LIMIT: u64 = 1 << 63;
+
+impl GoDuration {
+    pub const fn from_nanos(nanos: i64) -> Self {
+        Self(nanos)
+    }
+
+    pub const fn as_nanos(self) -> i64 {
+        self.0
+    }
+
+    /// The same span as a `std` duration; `None` when it is negative.
+    pub fn to_std(self) -> Option<Duration> {
+        u64::try_from(self.0).ok().map(Duration::from_nanos)
+    }
+
+    /// The same span as Go would hold it; longer ones end at the largest.
+    pub fn from_std(duration: Duration) -> Self {
+        Self(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX))
+    }
+}
+
+impl FromStr for GoDuration {
+    type Err = GoDurationError;
+
+    /// Reads what Go's `time.ParseDuration` reads, to the nanosecond.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+        let negative = text.starts_with('-');
+        if unsigned == "0" {
+            return Ok(Self(0));
+        }
+        if unsigned.is_empty() {
+            return Err(GoDurationError::Empty);
+        }
+        let mut rest = unsigned;
+        let mut total: u64 = 0;
+        while !rest.is_empty() {
+            let (part, after) = take_part(rest, text.len() - rest.len())?;
+            total = total.checked_add(part).filter(|sum| *sum <= LIMIT).ok_or(GoDurationError::Overflow)?;
+            rest = after;
+        }
+        match (negative, total) {
+            (true, total) => Ok(Self(0i64.wrapping_sub_unsigned(total))),
+            (false, total) => i64::try_from(total).map(Self).map_err(|_| GoDurationError::Overflow),
+        }
+    }
+}
+
+/// Reads one number with its unit; the nanoseconds and what follows them.
+fn take_part(text: &str, offset: usize) -> Result<(u64, &str), GoDurationError> {
+    let (whole, after_whole) = take_digits(text);
+    let (fraction, after_number) = match after_whole.strip_prefix('.') {
+        Some(after_point) => take_digits(after_point),
+        None => ("", after_whole),
+    };
+    if whole.is_empty() && fraction.is_empty() {
+        return Err(GoDurationError::NoNumber(offset));
+    }
+    let mut value: u64 = 0;
+    for digit in digits(whole) {
+        value = value
+            .checked_mul(10)
+            .and_then(|tens| tens.checked_add(digit))
+            .filter(|value| *value <= LIMIT)
+            .ok_or(GoDurationError::Overflow)?;
+    }
+    let unit_end = after_number.find(|c: char| c == '.' || c.is_ascii_digit()).unwrap_or(after_number.len());
+    let (unit_name, rest) = after_number.split_at(unit_end);
+    let unit = unit_nanos(unit_name)?;
+    let nanos = value
+        .checked_mul(unit)
+        .and_then(|nanos| nanos.checked_add(fraction_nanos(fraction, unit)))
+        .filter(|nanos| *nanos <= LIMIT)
+        .ok_or(GoDurationError::Overflow)?;
+    Ok((nanos, rest))
+}
+
+fn take_digits(text: &str) -> (&str, &str) {
+    text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
+}
+
+fn digits(text: &str) -> impl Iterator<Item = u64> {
+    text.bytes().map(|byte| u64::from(byte - b'0'))
+}
+
+/// The nanoseconds of `0.<fraction>` units. Go does this in float64 and cuts off what is left of a nanosecond; digits
+/// beyond what 63 bits hold are dropped. Doing the same keeps the last nanosecond the same.
+fn fraction_nanos(fraction: &str, unit: u64) -> u64 {
+    let mut value: u64 = 0;
+    let mut scale: f64 = 1.0;
+    for digit in digits(fraction) {
+        let next = value.checked_mul(10).and_then(|tens| tens.checked_add(digit));
+        let Some(next) = next.filter(|next| value <= (LIMIT - 1) / 10 && *next <= LIMIT) else {
+            break;
+        };
+        value = next;
+        scale *= 10.0;
+    }
+    (value as f64 * (unit as f64 / scale)) as u64
+}
+
+fn unit_nanos(name: &str) -> Result<u64, GoDurationError> {
+    Ok(match name {
+        "" => return Err(GoDurationError::NoUnit),
+        "ns" => 1,
+        // U+00B5 is the micro sign, U+03BC the Greek letter mu: Go takes both.
+        "us" | "\u{b5}s" | "\u{3bc}s" => MICROSECOND,
+        "ms" => MILLISECOND,
+        "s" => SECOND,
+        "m" => MINUTE,
+        "h" => HOUR,
+        other => return Err(GoDurationError::UnknownUnit(other.chars().take(SHOWN).collect())),
+    })
+}
+
+impl fmt::Display for GoDuration {
+    /// Writes what Go's `Duration.String` writes: `1h15m30.5s`, `250ms`, `0s`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 < 0 {
+            f.write_str("-")?;
+        }
+        let nanos = self.0.unsigned_abs();
+        match nanos {
+            0 => f.write_str("0s"),
+            1..MICROSECOND => write!(f, "{nanos}ns"),
+            MICROSECOND..MILLISECOND => write_decimal(f, nanos, MICROSECOND, "\u{b5}s"),
+            MILLISECOND..SECOND => write_decimal(f, nanos, MILLISECOND, "ms"),
+            _ => {
+                if nanos >= HOUR {
+                    write!(f, "{}h", nanos / HOUR)?;
+                }
+                if nanos >= MINUTE {
+                    write!(f, "{}m", nanos % HOUR / MINUTE)?;
+                }
+                write_decimal(f, nanos % MINUTE, SECOND, "s")
+            }
+        }
+    }
+}
+
+/// Writes `nanos` in units of `unit` (a power of ten), without zeros at the end.
+fn write_decimal(f: &mut fmt::Formatter<'_>, nanos: u64, unit: u64, name: &str) -> fmt::Result {
+    write!(f, "{}", nanos / unit)?;
+    if !nanos.is_multiple_of(unit) {
+        let places = unit.ilog10() as usize;
+        let fraction = format!("{:0places$}", nanos % unit);
+        write!(f, ".{}", fraction.trim_end_matches('0'))?;
+    }
+    f.write_str(name)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+//! Go's package `flag`: how a word is a flag, and how its value is spelt. Each reader of a value gives what was expected as its error.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::duration::GoDuration;
+use super::zap::{Encoder, Level, StackLevel, TimeEncoding};
+
+/// A flag's value, as `flag.Value` in Go.
+pub(crate) trait Value {
+    /// Reads the value, or says what was expected.
+    fn set(&mut self, text: &str) -> Result<(), String>;
+    fn to_text(&self) -> String;
+}
+
+/// `type: how it is read, how it is written;`
+macro_rules! values {
+    ($($type:ty: $read:expr, $write:expr;)+) => {
+        $(impl Value for $type {
+            fn set(&mut self, text: &str) -> Result<(), String> {
+                let read: fn(&str) -> Result<$type, String> = $read;
+                read(text).map(|value| *self = value)
+            }
+
+            fn to_text(&self) -> String {
+                let write: fn(&$type) -> String = $write;
+                write(self)
+            }
+        })+
+    };
+}
+
+values! {
+    String: |text| Ok(text.to_owned()), Self::clone;
+    PathBuf: |text| Ok(text.into()), |path| path.display().to_string();
+    Option<PathBuf>: |text| Ok((!text.is_empty()).then(|| text.into())), |path| path.iter().map(|path| path.display().to_string()).collect();
+    bool: boolean, Self::to_string;
+    i64: integer, Self::to_string;
+    f64: number, |number| format!("{number:?}");
+    Duration: duration, |duration| GoDuration::from_std(*duration).to_string();
+    Level: str::parse, Self::to_string;
+    // json is what holds without `--zap-devel`.
+    Option<Encoder>: |text| text.parse().map(Some), |encoder| encoder.unwrap_or(Encoder::Json).to_string();
+    TimeEncoding: str::parse, Self::to_string;
+    StackLevel: str::parse, Self::to_string;
+}
+
+/// The name and, if it comes after `=`, the value of a flag with one dash or two. The name of `---flag` and of `--=1` is none.
+/// `None` for a word at which the flags end: `--`, or any that is no flag (rule 5).
+pub(crate) fn split(word: &str) -> Option<(&str, Option<&str>)> {
+    let flag = word.strip_prefix('-').filter(|flag| !matches!(*flag, "" | "-"))?;
+    let flag = flag.strip_prefix('-').unwrap_or(flag);
+    Some(match flag.split_once('=') {
+        Some((name, value)) => (name, Some(value)),
+        None => (flag, None),
+    })
+}
+
+/// One of the words Go's `strconv.ParseBool` takes.
+fn boolean(text: &str) -> Result<bool, String> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
+        _ => Err("expected true or false".into()),
+    }
+}
+
+/// A whole number as in Go source: `10`, `-0x0a`, `0o12`, `012`, `0b1010`, `1_000`.
+pub(crate) fn integer(text: &str) -> Result<i64, String> {
+    let expected = || "expected a whole number that fits in 64 bits".to_owned();
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let sign = if text.starts_with('-') { "-" } else { "" };
+    let prefix = unsigned.get(..2).unwrap_or_default().to_ascii_lowercase();
+    let (radix, digits) = match prefix.as_str() {
+        "0x" => (16, &unsigned[2..]),
+        "0o" => (8, &unsigned[2..]),
+        "0b" => (2, &unsigned[2..]),
+        _ if unsigned.len() > 1 && unsigned.starts_with('0') => (8, &unsigned[1..]),
+        _ => (10, unsigned),
+    };
+    // Go allows one underscore between two digits, and between a prefix (the octal 0 too) and the first digit.
+    let digits = if radix == 10 { digits } else { digits.strip_prefix('_').unwrap_or(digits) };
+    let well_formed = digits.split('_').all(|group| !group.is_empty() && group.chars().all(|c| c.is_digit(radix)));
+    if !well_formed {
+        return Err(expected());
+    }
+    i64::from_str_radix(&format!("{sign}{}", digits.replace('_', "")), radix).map_err(|_| expected())
+}
+
+/// A decimal number: `20`, `20.0`, `2e1`, also `inf` and `nan`, which only the range can refuse. Go takes no sign before `nan`, nor
+/// digits for more than a float64 holds.
+fn number(text: &str) -> Result<f64, String> {
+    let number: Option<f64> = text.parse().ok();
+    let is_spelt_out = text.trim_start_matches(['+', '-']).starts_with(|c: char| c.is_ascii_alphabetic());
+    let is_gos = |number: &f64| {
+        number.is_finite() || (number.is_infinite() && is_spelt_out) || (number.is_nan() && !text.starts_with(['+', '-']))
+    };
+    number.filter(is_gos).ok_or_else(|| "expected a number".into())
+}
+
+/// A Go duration. Negative ones are refused: no flag here could mean one.
+fn duration(text: &str) -> Result<Duration, String> {
+    let duration: GoDuration = text.parse().map_err(|error| format!("expected a duration like 15s or 1m30s ({error})"))?;
+    duration.to_std().ok_or_else(|| "expected a duration that is not negative".into())
+}

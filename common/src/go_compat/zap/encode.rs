@@ -1,0 +1,97 @@
+//! One line, as zap's JSON and console encoders write it.
+
+use std::io::Write as _;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde_json::Value;
+use tracing::Level;
+
+use super::{Encoder, TimeEncoding};
+use crate::logging::Fields;
+
+pub(crate) struct Line<'a> {
+    pub(crate) level: Level,
+    pub(crate) time: DateTime<Utc>,
+    pub(crate) logger: &'a str,
+    pub(crate) fields: &'a Fields,
+}
+
+impl Line<'_> {
+    /// The line with its newline. Newlines within values are escaped, so a line stays one.
+    pub(crate) fn encode(&self, encoder: Encoder, time: TimeEncoding) -> Vec<u8> {
+        let time = encode_time(self.time, time);
+        let mut line = match encoder {
+            Encoder::Json => self.json(&time),
+            Encoder::Console => self.console(&time),
+        };
+        line.push(b'\n');
+        line
+    }
+
+    fn json(&self, time: &Value) -> Vec<u8> {
+        let level = Value::from(level_name(self.level));
+        let logger = Value::from(self.logger);
+        let message = Value::from(self.fields.message());
+        let error = self.fields.error().map(Value::from);
+        let head = [("level", &level), ("ts", time), ("logger", &logger), ("msg", &message)];
+        let error = error.iter().map(|error| ("error", error));
+        write_object(head.into_iter().chain(error).chain(self.rest()))
+    }
+
+    fn console(&self, time: &Value) -> Vec<u8> {
+        let time = time.as_str().map_or_else(|| time.to_string(), str::to_owned);
+        let level = level_name(self.level).to_uppercase();
+        let message = self.fields.message().escape_debug().to_string().replace("\\'", "'").replace("\\\"", "\"");
+        let mut line = format!("{time}\t{level}\t{}\t{message}", self.logger).into_bytes();
+        let error = self.fields.error().map(Value::from);
+        let mut fields = error.iter().map(|error| ("error", error)).chain(self.rest()).peekable();
+        if fields.peek().is_some() {
+            line.push(b'\t');
+            line.extend(write_object(fields));
+        }
+        line
+    }
+
+    fn rest(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.fields.others().iter().map(|(key, value)| (key.as_str(), value))
+    }
+}
+
+/// Writes the pairs in their order; serde_json's own map would sort them.
+fn write_object<'a>(pairs: impl Iterator<Item = (&'a str, &'a Value)>) -> Vec<u8> {
+    let mut object = Vec::with_capacity(256);
+    for (index, (key, value)) in pairs.enumerate() {
+        object.push(if index == 0 { b'{' } else { b',' });
+        // Writing into memory cannot fail.
+        let _ = write!(object, "{}:{value}", Value::from(key));
+    }
+    object.push(b'}');
+    object
+}
+
+/// zap's names; it has none for more detail than debug and writes the number.
+fn level_name(level: Level) -> &'static str {
+    match level {
+        Level::ERROR => "error",
+        Level::WARN => "warn",
+        Level::INFO => "info",
+        Level::DEBUG => "debug",
+        Level::TRACE => "Level(-2)",
+    }
+}
+
+fn encode_time(time: DateTime<Utc>, encoding: TimeEncoding) -> Value {
+    let nanos = || i128::from(time.timestamp()) * 1_000_000_000 + i128::from(time.timestamp_subsec_nanos());
+    match encoding {
+        TimeEncoding::Rfc3339 => time.to_rfc3339_opts(SecondsFormat::Secs, true).into(),
+        TimeEncoding::Rfc3339Nano => {
+            let text = time.to_rfc3339_opts(SecondsFormat::Nanos, true);
+            // Go leaves the zeros at the end out, and the point too when nothing else follows it.
+            format!("{}Z", text.trim_end_matches('Z').trim_end_matches('0').trim_end_matches('.')).into()
+        }
+        TimeEncoding::Iso8601 => time.to_rfc3339_opts(SecondsFormat::Millis, true).into(),
+        TimeEncoding::Epoch => (nanos() as f64 / 1e9).into(),
+        TimeEncoding::Millis => (nanos() as f64 / 1e6).into(),
+        TimeEncoding::Nanos => i64::try_from(nanos()).unwrap_or(i64::MAX).into(),
+    }
+}

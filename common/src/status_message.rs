@@ -1,0 +1,45 @@
+//! What an API server says of a refusal, as it can be shown: in one line, and not at any length.
+
+use kube::core::Status;
+
+/// More is cut off: an Event's message has room for 1024 bytes (the API server's limit), and other things stand there, too.
+const SHOWN: usize = 600;
+
+/// The words of an API server, or of a webhook that it asked. They are meant for people.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct StatusMessage(String);
+
+impl StatusMessage {
+    pub fn of(status: &Status) -> Self {
+        let words = status.message.split(|letter: char| letter.is_whitespace() || letter.is_control());
+        let mut line = words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
+        if line.len() > SHOWN {
+            line.truncate(line.floor_char_boundary(SHOWN));
+            line.push_str("...");
+        }
+        Self(if line.is_empty() { "no reason is given".to_owned() } else { line })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(message: &str) -> String {
+        StatusMessage::of(&Status::failure(message, "Forbidden")).to_string()
+    }
+
+    #[test]
+    fn it_is_one_line_and_steers_no_terminal() {
+        assert_eq!(said("denied:\n\tno \u{1b}[31mscaling\r\n on Fridays "), "denied: no [31mscaling on Fridays");
+        assert_eq!(said(" \n"), "no reason is given");
+    }
+
+    #[test]
+    fn it_ends_somewhere_and_between_letters() {
+        let long = said(&"ä".repeat(SHOWN));
+        assert_eq!(long, format!("{}...", "ä".repeat(SHOWN / 2)));
+        assert_eq!(said(&"a".repeat(SHOWN)).len(), SHOWN);
+    }
+}

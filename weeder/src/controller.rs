@@ -1,0 +1,174 @@
+//! The controller: applies what the watches observe to the core, and does what is due.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use common::leader_election::Fence;
+use kube::Client;
+use tokio::sync::watch;
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Config;
+use crate::core::deletion::Deletion;
+use crate::core::namespaces::Namespaces;
+use crate::core::news::{Event, Report};
+use crate::delete::{Answer, delete, rehearse};
+use crate::metrics::Metrics;
+use crate::pulse::{BEAT, Pulse};
+use crate::status::Activity;
+use crate::watches::Watches;
+
+/// What the rest of the process observes of the work. Clones share what they show.
+#[derive(Clone, Debug, Default)]
+pub struct Instruments {
+    /// For `/metrics`.
+    pub metrics: Metrics,
+    /// For `/healthz` and `/readyz`.
+    pub pulse: Pulse,
+    /// For `/statusz`.
+    pub activity: Activity,
+}
+
+/// Runs the controller until cancelled. Nothing is deleted while `fence` is closed; what is watched is watched all the same. A change
+/// of the config is applied without a restart: what is known stays known, and windows that are open go on. In a dry run what would be
+/// deleted is only logged and counted.
+pub async fn run(
+    client: Client,
+    mut configs: watch::Receiver<Arc<Config>>,
+    fence: Fence,
+    dry_run: bool,
+    instruments: Instruments,
+    cancelled: CancellationToken,
+) {
+    let config = Arc::clone(&configs.borrow_and_update());
+    let watches = Watches::start(&client, &config, &instruments.metrics);
+    let controller = Controller::new(client, config, watches, fence, dry_run, instruments);
+    controller.run(configs, cancelled).await;
+}
+
+struct Controller {
+    client: Client,
+    config: Arc<Config>,
+    watches: Watches,
+    fence: Fence,
+    dry_run: bool,
+    metrics: Metrics,
+    pulse: Pulse,
+    activity: Activity,
+    namespaces: Namespaces,
+    deletions: JoinSet<Answer>,
+    /// What was sent and has not ended yet.
+    sent: HashMap<Id, Deletion>,
+}
+
+impl Controller {
+    fn new(client: Client, config: Arc<Config>, watches: Watches, fence: Fence, dry_run: bool, instruments: Instruments) -> Self {
+        let namespaces = Namespaces::new(Arc::clone(&config));
+        let Instruments { metrics, pulse, activity } = instruments;
+        let (deletions, sent) = (JoinSet::new(), HashMap::new());
+        Self { client, config, watches, fence, dry_run, metrics, pulse, activity, namespaces, deletions, sent }
+    }
+
+    async fn run(mut self, mut configs: watch::Receiver<Arc<Config>>, cancelled: CancellationToken) {
+        let mut leads = false;
+        loop {
+            self.pulse.beat(self.namespaces.observes());
+            self.metrics.namespaces(self.namespaces.len());
+            self.metrics.windows_open(self.namespaces.open_windows());
+            let beat = Instant::now() + BEAT;
+            let next = self.namespaces.next().map_or(beat, |next| next.min(beat));
+            tokio::select! {
+                () = cancelled.cancelled() => break,
+                () = self.fence.opened(), if !leads => {
+                    leads = true;
+                    self.namespaces.lead(Instant::now());
+                }
+                Ok(()) = configs.changed() => {
+                    let config = Arc::clone(&configs.borrow_and_update());
+                    self.reconfigure(config).await;
+                }
+                Some(change) = self.watches.slices.recv() => self.namespaces.slices(change, Instant::now()),
+                Some(change) = self.watches.pods.recv() => self.namespaces.pods(change),
+                Some(Err(error)) = self.watches.tasks.join_next() => pass_on_panic(error),
+                Some(ended) = self.deletions.join_next_with_id(), if !self.deletions.is_empty() => self.ended(ended),
+                () = sleep_until(next) => {}
+            }
+            for deletion in self.namespaces.due(Instant::now()) {
+                self.send(deletion);
+            }
+            self.report();
+        }
+        // A DELETE that is cut off may land or not; either is fine, and nobody waits 10 s for it.
+        self.deletions.shutdown().await;
+        self.watches.end().await;
+    }
+
+    fn send(&mut self, deletion: Deletion) {
+        let (client, fence, sent, dry_run) = (self.client.clone(), self.fence.clone(), deletion.clone(), self.dry_run);
+        let send = async move { if dry_run { rehearse(&sent) } else { delete(client, &fence, &sent).await } };
+        let task = self.deletions.spawn(send);
+        self.sent.insert(task.id(), deletion);
+    }
+
+    async fn reconfigure(&mut self, config: Arc<Config>) {
+        self.namespaces.reconfigure(Arc::clone(&config));
+        // Reports name Services by their places in the config before.
+        self.report();
+        if config.services != self.config.services {
+            let restarted = Watches::start(&self.client, &config, &self.metrics);
+            std::mem::replace(&mut self.watches, restarted).end().await;
+        }
+        self.config = config;
+    }
+
+    fn report(&mut self) {
+        for report in self.namespaces.reports() {
+            self.metrics.window(report.event);
+            self.show(&report);
+        }
+    }
+
+    fn ended(&mut self, ended: Result<(Id, Answer), JoinError>) {
+        let (id, answer) = match ended {
+            Ok(ended) => ended,
+            // The panic itself is in the log already.
+            Err(error) => (error.id(), Answer::NoAnswer),
+        };
+        self.metrics.deletion(answer);
+        if let Some(deletion) = self.sent.remove(&id) {
+            self.activity.deletion(&deletion.pod, answer);
+            self.namespaces.ended(&deletion, answer.outcome(), Instant::now());
+        }
+    }
+
+    fn show(&self, report: &Report) {
+        let service = self.config.services.get(report.service).map_or("", |service| &service.name);
+        let namespace = &report.namespace;
+        self.activity.window(namespace, service, report.event);
+        match report.event {
+            Event::Opened(cause) => {
+                let seconds = self.config.watch_duration.as_secs_f64();
+                tracing::info!(
+                    namespace,
+                    service,
+                    cause = cause.as_str(),
+                    seconds,
+                    "crash-looping dependants are deleted from now on"
+                );
+            }
+            Event::Closed(end) => tracing::info!(namespace, service, end = end.as_str(), "dependants are left alone again"),
+        }
+    }
+}
+
+/// Without one of its watches the weeder is blind: the process ends, and another one begins.
+fn pass_on_panic(ended: JoinError) {
+    if let Ok(panic) = ended.try_into_panic() {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,217 @@
+//! What an API server does wrong, and what must happen all the same.
+
+use common::leader_election::Fence;
+use memory_api::{Fault, Network, When};
+use serde_json::json;
+
+use crate::seed::{ETCD, SLICES, Seed, healthy, pod, soon};
+
+#[tokio::test]
+async fn a_watch_that_ends_is_begun_again() {
+    let seed = Seed::start().await;
+    let weeder = seed.start_weeder().await;
+    seed.recover("a", ETCD);
+    seed.settle().await;
+    seed.server.store().break_watches();
+    seed.watched(2).await;
+    seed.apply(pod("a", "p", "apiserver"));
+    seed.gone("a", "p").await;
+    weeder.end().await;
+}
+
+#[tokio::test]
+async fn after_a_broken_watch_only_changed_endpoints_open_a_window() {
+    let seed = Seed::start().await;
+    // Another deletion for the same owner shows another window.
+    let weeder = seed.start_weeder_with("maxDeletionsPerOwner: 1", Fence::always_open()).await;
+    seed.watched(1).await;
+    for namespace in ["same", "other", "back"] {
+        seed.recover(namespace, ETCD);
+        seed.apply(pod(namespace, "p", "apiserver"));
+        seed.gone(namespace, "p").await;
+    }
+    seed.slice("back", ETCD, &[("endpoint", false)]);
+    seed.settle().await;
+    seed.server.set_network(Network::Refused);
+    seed.slice("other", ETCD, &[("successor", true)]);
+    seed.slice("back", ETCD, &[("endpoint", true)]);
+    for namespace in ["same", "other", "back"] {
+        seed.apply(pod(namespace, "q", "apiserver"));
+    }
+    // What happened meanwhile can be learned from a list only.
+    seed.server.store().compact();
+    seed.server.set_network(Network::Up);
+    seed.gone("other", "q").await;
+    seed.gone("back", "q").await;
+    seed.settle().await;
+    assert!(seed.has("same", "q"));
+    weeder.end().await;
+}
+
+#[tokio::test]
+async fn a_watch_that_goes_on_where_it_was_cut_misses_nothing_and_invents_nothing() {
+    let seed = Seed::start().await;
+    let weeder = seed.start_weeder_with("maxDeletionsPerOwner: 1", Fence::always_open()).await;
+    seed.watched(1).await;
+    for namespace in ["other", "flapped"] {
+        seed.recover(namespace, ETCD);
+        seed.apply(pod(namespace, "p", "apiserver"));
+        seed.gone(namespace, "p").await;
+        seed.apply(pod(namespace, "q", "apiserver"));
+    }
+    seed.settle().await;
+    seed.server.store().break_watches();
+    seed.slice("other", ETCD, &[("successor", true)]);
+    seed.recover("flapped", ETCD);
+    seed.gone("flapped", "q").await;
+    seed.settle().await;
+    assert!(seed.has("other", "q"), "seen to be ready all the time");
+    weeder.end().await;
+}
+
+#[tokio::test]
+async fn an_expired_watch_is_followed_by_a_list_and_no_false_recovery() {
+    let seed = Seed::start().await;
+    let weeder = seed.start_weeder_with("maxDeletionsPerOwner: 1", Fence::always_open()).await;
+    seed.watched(1).await;
+    seed.recover("a", ETCD);
+    seed.apply(pod("a", "p", "apiserver"));
+    seed.gone("a", "p").await;
+    seed.apply(pod("a", "q", "apiserver"));
+    seed.settle().await;
+    seed.server.faults().add(When::verb("watch", SLICES).once(), Fault::status(410));
+    seed.server.store().break_watches();
+    let listed = seed.server.requests().wait_for(|records| {
+        let lists = records.iter().filter(|record| record.verb == "list" && record.resource == SLICES);
+        (lists.count() == 2).then_some(())
+    });
+    soon("a second list", listed).await;
+    seed.settle().await;
+    assert!(seed.has("a", "q"));
+    weeder.end().await;
+}
+
+#[tokio::test]
+async fn throttling_and_server_errors_are_overcome_while_the_window_is_open() {
+    let seed = Seed::start().await;
+    let weeder = seed.start_weeder().await;
+    let faults = seed.server.faults();
+    let of = |name: &'static str| When::matches(move |record| record.verb == "delete" && record.name == name);
+    faults.add(of("throttled").once(), Fault::throttle(1));
+    faults.add(of("failing").times(2), Fault::status(500));
+    faults.add(of("cut").once(), Fault::CloseBefore);
+    faults.add(of("lost").once(), Fault::CloseAfter);
+    for name in ["throttled", "failing", "cut", "lost"] {
+        seed.apply(pod("a", name, "apiserver"));
+    }
+    seed.recover("a", ETCD);
+    for name in ["throttled", "failing", "cut", "lost"] {
+        seed.gone("a", name).await;
+    }
+    weeder.end().await;
+}
+
+#[tokio::test]
+async fn what_is_forbidden_is_not_asked_for_again_and_again() {
+    let seed = Seed::start().await;
+    let weeder = seed.start_weeder().await;
+    seed.server.faults().add(When::matches(|record| record.verb == "delete" && record.name == "p"), Fault::status(403));
+    seed.apply(pod("a", "p", "apiserver"));
+    seed.recover("a", ETCD);
+    seed.answered("p", 403).await;
+    for _ in 0..5 {
+        seed.settle().await;
+    }
+    assert_eq!(seed.deletes("a").len(), 1);
+    weeder.end().await;
+}
+
+#[tokio::test]
+async fn an_object_that_cannot_be_understood_harms_no_other() {
+    let seed = Seed::start().await;
+    let mut broken = pod("a", "broken", "apiserver");
+    broken["status"]["containerStatuses"] = json!("text");
+    seed.apply(broken.clone());
+    let weeder = seed.start_weeder().await;
+    broken["metadata"]["name"] = json!("broken-too");
+    seed.apply(broken);
+    seed.apply(pod("a", "p", "apiserver"));
+    seed.recover("a", ETCD);
+    let mut slice = seed.server.store().get(SLICES, "a", ETCD).unwrap();
+    slice["endpoints"] = json!(8);
+    seed.apply(slice);
+    seed.gone("a", "p").await;
+    weeder.end().await;
+}
+
+#[tokio::test]
+async fn an_outage_longer_than_the_window_ends_quietly_and_the_next_recovery_works() {
+    let seed = Seed::start().await;
+    let weeder = seed.start_weeder_with("watchDuration: 5s", Fence::always_open()).await;
+    seed.watched(1).await;
+    let of_p = When::matches(|record| record.verb == "delete" && record.name == "p");
+    let failing = seed.server.faults().add(of_p, Fault::status(503));
+    seed.apply(pod("a", "p", "apiserver"));
+    seed.recover("a", ETCD);
+    seed.answered("p", 503).await;
+    seed.server.set_network(Network::Refused);
+    weeder.counts(r#"dwd_weeder_windows_closed_total{reason="over"}"#, 1).await;
+    assert!(weeder.is_running());
+    seed.server.set_network(Network::Up);
+    seed.server.faults().remove(failing);
+    seed.watched(2).await;
+    seed.settle().await;
+    assert!(seed.has("a", "p"));
+    seed.recover("a", ETCD);
+    seed.gone("a", "p").await;
+    weeder.end().await;
+}
+
+#[tokio::test]
+async fn a_pod_that_got_well_during_an_outage_is_not_deleted_when_its_service_is_seen_first() {
+    let seed = Seed::start().await;
+    let weeder = seed.start_weeder().await;
+    seed.apply(pod("a", "p", "apiserver"));
+    seed.slice("a", ETCD, &[("endpoint", false)]);
+    seed.settle().await;
+    let faults = seed.server.faults();
+    let unlisted = faults.add(When::verb("list", "pods"), Fault::status(503));
+    seed.server.set_network(Network::Refused);
+    seed.slice("a", ETCD, &[("endpoint", true)]);
+    seed.apply(healthy("a", "p", "apiserver"));
+    seed.server.store().compact();
+    seed.server.set_network(Network::Up);
+    // One for the barrier above, one for the Service.
+    weeder.counts(r#"dwd_weeder_windows_opened_total{reason="recovery"}"#, 2).await;
+    faults.remove(unlisted);
+    seed.settle().await;
+    assert!(seed.deletes("a").is_empty());
+    seed.apply(pod("a", "p", "apiserver"));
+    seed.gone("a", "p").await;
+    weeder.end().await;
+}
+
+#[tokio::test]
+async fn an_open_window_deletes_nothing_while_its_service_is_not_seen() {
+    let seed = Seed::start().await;
+    let weeder = seed.start_weeder().await;
+    seed.recover("a", ETCD);
+    seed.settle().await;
+    let faults = seed.server.faults();
+    let unlisted = faults.add(When::verb("list", SLICES), Fault::status(503));
+    faults.add(When::verb("watch", SLICES).once(), Fault::status(410));
+    seed.server.store().break_watches();
+    weeder.counts(r#"dwd_weeder_watch_restarts_total{resource="endpointslices"}"#, 2).await;
+    seed.slice("a", ETCD, &[("endpoint", false)]);
+    seed.apply(pod("a", "p", "apiserver"));
+    // The watch of the pods works: this one shows that it has got so far.
+    let mut unreadable = pod("a", "unreadable", "apiserver");
+    unreadable["status"] = json!(8);
+    seed.apply(unreadable);
+    weeder.counts(r#"dwd_weeder_unreadable_objects_total{resource="pods"}"#, 1).await;
+    faults.remove(unlisted);
+    weeder.counts(r#"dwd_weeder_windows_closed_total{reason="not_ready"}"#, 1).await;
+    seed.settle().await;
+    assert!(seed.deletes("a").is_empty());
+    weeder.end().await;
+}

@@ -1,0 +1,216 @@
+//! A seed with Gardener's rights for the weeder, and the words to fill it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::leader_election::Fence;
+use common::metrics::Registry;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use memory_api::{Authority, MemoryApi, Options, Record, gardener};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use weeder::controller::{self, Instruments};
+
+use crate::log::{self, TOKEN};
+
+pub const SLICES: &str = "endpointslices.discovery.k8s.io";
+/// What is awaited comes within milliseconds; so much later it never will.
+pub const DEADLINE: Duration = Duration::from_secs(20);
+pub const ETCD: &str = "etcd-main-client";
+pub const API: &str = "kube-apiserver";
+
+pub struct Seed {
+    pub server: MemoryApi,
+}
+
+pub struct Weeder {
+    task: JoinHandle<()>,
+    cancel: CancellationToken,
+    configs: watch::Sender<Arc<weeder::config::Config>>,
+    pub instruments: Instruments,
+}
+
+impl Weeder {
+    /// Asks it to end and waits until it has. It has shown no credential.
+    pub async fn end(self) {
+        log::check(&self.shown().join("\n"));
+        self.cancel.cancel();
+        soon("the end of the weeder", self.task).await.expect("no panic");
+    }
+
+    /// The config changes to Gardener's with these lines.
+    pub fn reconfigure(&self, lines: &str) {
+        self.configs.send_replace(config(&gardeners(lines)));
+    }
+
+    /// ... or to another one.
+    pub fn reconfigure_to(&self, text: &str) {
+        self.configs.send_replace(config(text));
+    }
+
+    /// The lines of its metrics that are not 0.
+    pub fn shown(&self) -> Vec<String> {
+        let mut registry = Registry::default();
+        self.instruments.metrics.register(&mut registry);
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+        text.lines().filter(|line| line.starts_with("dwd_weeder_") && !line.ends_with(" 0")).map(str::to_owned).collect()
+    }
+
+    /// Waits until a metric has at least this value.
+    pub async fn counts(&self, metric: &str, least: u64) {
+        let value = |line: &String| line.strip_prefix(metric)?.strip_prefix(' ')?.parse::<u64>().ok();
+        let counted = async {
+            while !self.shown().iter().filter_map(value).any(|value| value >= least) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        soon(metric, counted).await;
+    }
+
+    pub fn is_running(&self) -> bool {
+        !self.task.is_finished()
+    }
+}
+
+/// Gardener's config with the default watchDuration, and these lines.
+pub fn gardeners(lines: &str) -> String {
+    let gardeners = include_str!("../../../config/weeder.yaml").replace("watchDuration: 5m0s", "");
+    format!("{gardeners}\n{lines}")
+}
+
+fn config(text: &str) -> Arc<weeder::config::Config> {
+    Arc::new(weeder::config::Config::parse(text).unwrap().config)
+}
+
+pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(DEADLINE, future).await.unwrap_or_else(|_| panic!("awaited in vain: {what}"))
+}
+
+impl Seed {
+    pub async fn start() -> Self {
+        rustls::crypto::ring::default_provider().install_default().ok();
+        let server = MemoryApi::start(&Authority::new().unwrap(), Options::default()).await.unwrap();
+        crate::log::listen();
+        server.access().grant(TOKEN, gardener::seed_weeder());
+        Self { server }
+    }
+
+    pub async fn client(&self) -> Client {
+        let kubeconfig = Kubeconfig::from_yaml(&self.server.kubeconfig(TOKEN)).unwrap();
+        let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+        config.default_retry = false;
+        Client::try_from(config).unwrap()
+    }
+
+    /// Gardener's config with another watchDuration, and these lines.
+    pub async fn start_weeder_with(&self, lines: &str, fence: Fence) -> Weeder {
+        let (configs, receiver) = watch::channel(config(&gardeners(lines)));
+        let (cancel, instruments) = (CancellationToken::new(), Instruments::default());
+        let task =
+            tokio::spawn(controller::run(self.client().await, receiver, fence, false, instruments.clone(), cancel.clone()));
+        Weeder { task, cancel, configs, instruments }
+    }
+
+    /// A weeder that has begun to watch.
+    pub async fn start_weeder(&self) -> Weeder {
+        let weeder = self.start_weeder_with("", Fence::always_open()).await;
+        self.watched(1).await;
+        weeder
+    }
+
+    /// Waits until slices and pods have been watched so many times.
+    pub async fn watched(&self, times: usize) {
+        let begun =
+            |record: &Record, resource: &str| record.verb == "watch" && record.resource == resource && record.status == Some(200);
+        let watches = self.server.requests().wait_for(|records| {
+            let count = |resource| records.iter().filter(|record| begun(record, resource)).count();
+            (count("pods") >= times && count(SLICES) >= times).then_some(())
+        });
+        soon("the watches", watches).await;
+    }
+
+    pub fn apply(&self, object: Value) {
+        self.server.store().apply(object).unwrap();
+    }
+
+    /// The slice of a Service has these endpoints, each ready or not.
+    pub fn slice(&self, namespace: &str, service: &str, endpoints: &[(&str, bool)]) {
+        self.named_slice(namespace, service, service, endpoints);
+    }
+
+    pub fn named_slice(&self, namespace: &str, name: &str, service: &str, endpoints: &[(&str, bool)]) {
+        let endpoint = |(pod, ready): &(&str, bool)| {
+            let target = json!({"kind": "Pod", "name": pod, "namespace": namespace, "uid": pod});
+            json!({"addresses": ["10.0.0.1"], "conditions": {"ready": ready, "serving": ready}, "targetRef": target})
+        };
+        let endpoints: Vec<Value> = endpoints.iter().map(endpoint).collect();
+        self.apply(json!({
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+            "metadata": {"namespace": namespace, "name": name, "labels": {"kubernetes.io/service-name": service}},
+            "endpoints": endpoints, "ports": [],
+        }));
+    }
+
+    /// A Service that was not ready is ready.
+    pub fn recover(&self, namespace: &str, service: &str) {
+        self.slice(namespace, service, &[("endpoint", false)]);
+        self.slice(namespace, service, &[("endpoint", true)]);
+    }
+
+    /// Waits until a pod is gone.
+    pub async fn gone(&self, namespace: &str, name: &str) {
+        let gone = self.server.store().wait_for(|store| store.get("pods", namespace, name).is_none().then_some(()));
+        soon(&format!("the deletion of {namespace}/{name}"), gone).await;
+    }
+
+    /// Waits until one more recovery in a namespace of its own has been acted upon: what was to happen before has happened.
+    pub async fn settle(&self) {
+        let namespace = format!("settle-{}", self.server.store().revision());
+        self.apply(pod(&namespace, "barrier", "apiserver"));
+        self.recover(&namespace, ETCD);
+        self.gone(&namespace, "barrier").await;
+    }
+
+    pub fn has(&self, namespace: &str, name: &str) -> bool {
+        self.server.store().get("pods", namespace, name).is_some()
+    }
+
+    /// The DELETEs so far in one namespace.
+    pub fn deletes(&self, namespace: &str) -> Vec<Record> {
+        let of_namespace = |record: &Record| record.verb == "delete" && record.namespace == namespace;
+        self.server.requests().all().into_iter().filter(of_namespace).collect()
+    }
+
+    /// Waits until a DELETE of this pod has been answered so.
+    pub async fn answered(&self, name: &str, status: u16) {
+        let answered = self.server.requests().wait_for(|records| {
+            let is_it = |record: &Record| record.verb == "delete" && record.name == name && record.status == Some(status);
+            records.iter().any(is_it).then_some(())
+        });
+        soon(&format!("{status} for {name}"), answered).await;
+    }
+}
+
+/// A pod of the control plane that crash-loops. Its UID is its own whenever it is made.
+pub fn pod(namespace: &str, name: &str, role: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {
+            "namespace": namespace, "name": name, "labels": {"gardener.cloud/role": "controlplane", "role": role},
+            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": role, "uid": role, "controller": true}],
+        },
+        "spec": {"containers": [{"name": "c", "image": "c"}]},
+        "status": {"containerStatuses": [{"name": "c", "ready": false, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]},
+    })
+}
+
+/// The same pod in good health.
+pub fn healthy(namespace: &str, name: &str, role: &str) -> Value {
+    let mut pod = pod(namespace, name, role);
+    pod["status"] = json!({"containerStatuses": [{"name": "c", "ready": true, "state": {"running": {}}}]});
+    pod
+}
