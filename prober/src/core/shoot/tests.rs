@@ -14,12 +14,14 @@ mod start;
 mod taking_turns;
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use super::*;
 use crate::core::lease::{LeaseRecord, LeaseUid};
-use crate::core::memory::Marks;
+use crate::core::memory::{Marks, Observed};
+use crate::core::retry::Refusal;
 use crate::core::scene::{around, at, dependent, look, running, wall};
-use crate::core::verdict::HoldReason;
+use crate::core::verdict::{HoldReason, NodeRecord};
 
 /// The places of the two dependents: machine-controller-manager goes down first, kube-controller-manager comes up first.
 const MCM: usize = 0;
