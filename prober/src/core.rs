@@ -22,8 +22,4 @@ pub fn span(duration: std::time::Duration) -> TimeDelta {
 }
 
 #[cfg(test)]
-mod model;
-#[cfg(test)]
-pub(crate) mod scene;
-#[cfg(test)]
-mod simulation;
+pub(crate) mod tests;

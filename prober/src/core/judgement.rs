@@ -65,7 +65,11 @@ pub struct Finding {
 impl Default for Finding {
     /// Of a healthy shoot, at the start.
     fn default() -> Self {
-        Judge::default().judge(&Rules { grace: super::scene::GRACE, fraction: 0.6, pool_conditions: PoolConditions::default() })
+        Judge::default().judge(&Rules {
+            grace: super::tests::scene::GRACE,
+            fraction: 0.6,
+            pool_conditions: PoolConditions::default(),
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 use futures::FutureExt;
 
 use super::*;
-use crate::core::scene::{at, wall};
+use crate::core::tests::scene::{at, wall};
 
 /// Beats at these seconds of the monotonic clock and of the wall clock; when the last standstill ended.
 fn resumed(beats: &[(f64, f64)]) -> Moment {

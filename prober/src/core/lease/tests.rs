@@ -2,8 +2,8 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::super::scene::{GRACE, LONG_AGO, at, lease, look, span, wall};
 use super::*;
+use crate::core::tests::scene::{GRACE, LONG_AGO, at, lease, look, span, wall};
 
 /// A clock that was shown these (look, stamp) pairs, in seconds.
 fn shown(looks: &[(f64, f64)]) -> LeaseClock {

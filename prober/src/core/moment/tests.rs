@@ -1,5 +1,5 @@
-use super::super::scene::{at, look, span, wall};
 use super::*;
+use crate::core::tests::scene::{at, look, span, wall};
 
 #[test]
 fn a_stamp_is_placed_by_what_the_wall_clock_says_during_the_look() {

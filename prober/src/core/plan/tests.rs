@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use super::super::scene::{GRACE, at, dependent, look, span, wall};
 use super::*;
+use crate::core::tests::scene::{GRACE, at, dependent, look, span, wall};
 
 fn names(dependents: &[Dependent], direction: Direction) -> Vec<Vec<&str>> {
     let name = |at: usize| dependents[at].resource.name.as_str();

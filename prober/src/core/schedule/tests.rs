@@ -1,8 +1,8 @@
 use proptest::prelude::*;
 
-use super::super::scene::{GRACE, LONG_AGO, at, look, span, wall};
 use super::super::verdict::{Tally, Verdict};
 use super::*;
+use crate::core::tests::scene::{GRACE, LONG_AGO, at, look, span, wall};
 
 /// A lease that was seen to change and was last renewed then.
 fn renewed(seconds: f64) -> LeaseClock {

@@ -20,7 +20,7 @@ use super::*;
 use crate::core::lease::{LeaseRecord, LeaseUid};
 use crate::core::memory::{Marks, Observed};
 use crate::core::retry::Refusal;
-use crate::core::scene::{around, at, dependent, look, running, wall};
+use crate::core::tests::scene::{around, at, dependent, look, running, wall};
 use crate::core::verdict::{HoldReason, NodeRecord};
 
 /// The places of the two dependents: machine-controller-manager goes down first, kube-controller-manager comes up first.

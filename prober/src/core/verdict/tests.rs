@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use super::super::lease::LeaseState::{Expired, Undecided, Valid};
 use super::super::memory::{Marks, Observed, scale_down, scale_up};
-use super::super::scene::{GRACE, JUDGED, LONG_AGO, at, book};
 use super::*;
+use crate::core::tests::scene::{GRACE, JUDGED, LONG_AGO, at, book};
 
 const FRACTION: f64 = 0.6;
 const UP: Verdict = Verdict::ScaleUp(Scope::All);

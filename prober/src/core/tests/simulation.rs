@@ -2,7 +2,7 @@
 //! slow, looks that fail, API servers that are away for everyone, outages at random moments, starts in the midst of one.
 //!
 //! What must come out: no healthy shoot is scaled down, and no outage is seen late but for what the lease clock gives (D-21, D-54).
-//! `cargo test --package prober --lib core::simulation -- --nocapture` prints the figures; with `MODEL=long` each comes from 100 runs a
+//! `cargo test --package prober --lib core::tests::simulation -- --nocapture` prints the figures; with `MODEL=long` each comes from 100 runs a
 //! size of shoot instead of 12.
 
 use std::ops::Range;
@@ -12,11 +12,11 @@ use chrono::TimeDelta;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use super::lease::{LeaseList, LeaseRecord, LeaseUid};
-use super::moment::{Look, Moment};
 use super::scene::{around, dependent, span, wall};
-use super::shoot::{Action, Input, LookFailure, Shoot, Start, Surroundings};
-use super::verdict::{BackedNodes, NodeRecord, Verdict};
+use crate::core::lease::{LeaseList, LeaseRecord, LeaseUid};
+use crate::core::moment::{Look, Moment};
+use crate::core::shoot::{Action, Input, LookFailure, Shoot, Start, Surroundings};
+use crate::core::verdict::{BackedNodes, NodeRecord, Verdict};
 
 const GRACE_S: f64 = 40.0;
 const BEAT_S: f64 = 10.0;

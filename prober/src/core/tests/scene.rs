@@ -5,12 +5,12 @@ use chrono::{DateTime, TimeDelta, Utc};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::lease::{Grace, LeaseBook, LeaseRecord, LeaseState, LeaseUid};
-use super::lifecycle::ShootSettings;
-use super::memory::{Observed, Sighting};
-use super::moment::{Look, Moment};
-use super::shoot::{Options, Surroundings};
 use crate::config::{Config, Dependent, ResourceRef, ScaleInfo};
+use crate::core::lease::{Grace, LeaseBook, LeaseRecord, LeaseState, LeaseUid};
+use crate::core::lifecycle::ShootSettings;
+use crate::core::memory::{Observed, Sighting};
+use crate::core::moment::{Look, Moment};
+use crate::core::shoot::{Options, Surroundings};
 
 /// Kubernetes' default before 1.32, with which a lease expires after 30 s.
 pub const GRACE: Grace = Grace::new(TimeDelta::seconds(40));

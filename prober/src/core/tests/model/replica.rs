@@ -8,8 +8,8 @@ use crate::core::judgement::Finding;
 use crate::core::memory::{Observed, Sighting, Write};
 use crate::core::moment::Moment;
 use crate::core::retry::Refusal;
-use crate::core::scene::{around, dependent};
 use crate::core::shoot::{Action, Input, LookFailure, Order, Shoot, Start, Surroundings, Verified};
+use crate::core::tests::scene::{around, dependent};
 use crate::core::verdict::{Scope, Verdict};
 
 /// What is the same for all.

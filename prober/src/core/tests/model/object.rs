@@ -50,7 +50,7 @@ impl Edit {
 
 impl Object {
     pub fn running(replicas: i32) -> Self {
-        Self { shown: crate::core::scene::running(replicas), owed: None, go: None }
+        Self { shown: crate::core::tests::scene::running(replicas), owed: None, go: None }
     }
 
     pub fn remembered(&self) -> Option<i32> {

@@ -22,7 +22,7 @@ use explore::Model;
 
 use self::object::{Edit, Object};
 use self::replica::{Opinion, Replica, Request};
-use super::moment::Moment;
+use crate::core::moment::Moment;
 
 /// How much may still go wrong or change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
