@@ -60,10 +60,10 @@ struct Row {
 
 pub(crate) async fn run(args: cli::Status) -> anyhow::Result<()> {
     let seed = seed::read(&args.access, Reach::Seed).await?;
-    let spectator = &seed.spectator;
+    let prober = &seed.prober;
     let row = |(namespace, cluster): (String, Arc<ClusterState>)| {
         let (mut held_down, mut at_zero, mut ignored, mut unknown) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for (dependent, observed) in spectator.dependents(&namespace) {
+        for (dependent, observed) in prober.dependents(&namespace) {
             let name = || dependent.resource.name.clone();
             let observed = match observed {
                 Ok(Some(observed)) => observed,
@@ -81,16 +81,16 @@ pub(crate) async fn run(args: cli::Status) -> anyhow::Result<()> {
             }
         }
         let (state, _) = why::state(&cluster);
-        let (machines, paused) = (spectator.machines(&namespace), spectator.paused(&namespace));
+        let (machines, paused) = (prober.machines(&namespace), prober.paused(&namespace));
         Row { namespace, state, machines, paused, held_down, at_zero, ignored, unknown }
     };
-    let shoots = spectator.clusters().into_iter().map(row).collect();
+    let shoots = prober.clusters().into_iter().map(row).collect();
     let mut leaders = Vec::new();
     for lease in LEASES {
         leaders.push(leader(&seed.client, &args.access.garden_namespace, lease).await);
     }
     let answer = Answer { leaders, shoots, config_from: seed.config_from };
-    seed.spectator.end().await;
+    seed.prober.end().await;
     output::write(&answer, args.output, || text(&answer))
 }
 

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use prober::engine::error::Cause;
-use prober::engine::{KubeconfigSecret, Secrets};
+use prober::shoot_client::error::Cause;
+use prober::shoot_client::{KubeconfigSecret, Secrets};
 use rcgen::{CertificateParams, CertifiedIssuer, KeyPair};
 use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};

@@ -10,8 +10,8 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
 
 use crate::config::ResourceRef;
-use crate::core::memory::{Observed, Sighting};
 use crate::core::plan::Direction;
+use crate::core::replicas::{DependentState, Observed};
 use crate::core::shoot::Order;
 use crate::seed::Seed;
 use crate::seed::dependent::{DependentView, Unavailable};
@@ -31,7 +31,7 @@ pub enum Done {
     /// The permit is there, and kept for the write.
     Permitted,
     /// It was read.
-    Read(Result<Sighting, WriteError>),
+    Read(Result<DependentState, WriteError>),
     /// It was written, and is so now.
     Written(Result<Arc<Observed>, WriteError>),
 }
@@ -54,7 +54,7 @@ impl Executor {
     }
 
     /// Waits for the permit to write a dependent.
-    pub fn ask(&mut self, at: usize, direction: Direction) {
+    pub fn acquire_permit(&mut self, at: usize, direction: Direction) {
         let writer = Arc::clone(&self.writer);
         self.begin(at, Box::pin(async move { (Done::Permitted, writer.permit(direction).await) }));
     }
@@ -66,8 +66,9 @@ impl Executor {
             at,
             Box::pin(async move {
                 let read = within(limit, async { writer.read(&*view?, &namespace).await });
-                let sighting = |read: Option<Observed>| read.map_or(Sighting::Absent, |read| Sighting::Present(Arc::new(read)));
-                (Done::Read(read.await.map(sighting)), None)
+                let state =
+                    |read: Option<Observed>| read.map_or(DependentState::Absent, |read| DependentState::Present(Arc::new(read)));
+                (Done::Read(read.await.map(state)), None)
             }),
         );
     }
@@ -92,7 +93,7 @@ impl Executor {
     }
 
     /// Gives up what is under way for a dependent, or its permit.
-    pub fn give_up(&mut self, at: usize) {
+    pub fn cancel(&mut self, at: usize) {
         if let Some(slot) = self.slots.get_mut(at) {
             *slot = Slot::Idle;
         }

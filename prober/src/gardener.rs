@@ -17,7 +17,7 @@ pub(crate) use self::object::Object;
 pub struct Cluster {
     /// Standard metadata.
     pub metadata: ObjectMeta,
-    /// What the shoot looks like.
+    /// What the shoot is like.
     #[serde(default)]
     pub spec: ClusterSpec,
 }

@@ -1,4 +1,4 @@
-//! Which shoots are probed: one task per shoot, started, told and ended as its Cluster changes.
+//! Which shoots are probed: one task per shoot, started, notified and ended as its Cluster changes.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -77,7 +77,7 @@ impl Manager {
     async fn follow(&mut self, namespace: &str) {
         let cluster = self.shared.seed.clusters.get("", namespace);
         let Some(cluster) = cluster else {
-            self.shared.board.note_state(namespace, None);
+            self.shared.statuses.set_state(namespace, None);
             return self.stop(namespace, "cluster_deleted").await;
         };
         if self.probes.get(namespace).is_some_and(|running| running.uid != cluster.uid) {
@@ -88,24 +88,24 @@ impl Manager {
             Some(Ok(shoot)) => shoot,
             Some(Err(error)) => {
                 // An existing probe stays as it is (D-13).
-                self.shared.board.note_state(namespace, Some("unreadable"));
+                self.shared.statuses.set_state(namespace, Some("unreadable"));
                 return tracing::warn!(namespace, error, "Cluster holds a shoot that cannot be understood");
             }
             None => {
-                self.shared.board.note_state(namespace, Some("no_shoot"));
+                self.shared.statuses.set_state(namespace, Some("no_shoot"));
                 return tracing::warn!(namespace, "Cluster holds no shoot");
             }
         };
         let lifecycle = lifecycle(shoot);
-        self.shared.board.note_state(namespace, Some(lifecycle.as_str()));
+        self.shared.statuses.set_state(namespace, Some(lifecycle.as_str()));
         match lifecycle {
             Lifecycle::Stop(reason) => self.stop(namespace, reason.as_str()).await,
             Lifecycle::Wait(reason) => match self.probes.get(namespace) {
-                Some(running) => running.tell(settings(shoot)),
+                Some(running) => running.apply_settings(settings(shoot)),
                 None => tracing::debug!(namespace, reason = reason.as_str(), "shoot is not probed yet"),
             },
             Lifecycle::Probe(settings) => match self.probes.get(namespace) {
-                Some(running) => running.tell(settings),
+                Some(running) => running.apply_settings(settings),
                 None => {
                     let now = self.shared.clock.now();
                     let delay = span(self.shared.config.borrow().initial_delay);
@@ -184,7 +184,7 @@ fn after_panics(panics: u32) -> Duration {
 }
 
 impl Running {
-    fn tell(&self, settings: ShootSettings) {
+    fn apply_settings(&self, settings: ShootSettings) {
         self.settings.send_if_modified(|known| {
             let changed = *known != settings;
             *known = settings;

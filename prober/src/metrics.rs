@@ -10,7 +10,7 @@ use prometheus_client::registry::Registry;
 
 use crate::config::ResourceRef;
 use crate::core::plan::Direction;
-use crate::engine::error::{Cause, ProbeError};
+use crate::shoot_client::error::{Cause, ProbeError};
 
 /// The prober's counters. Cheap to clone; all clones count together.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub struct Metrics {
     probe_duration: Histogram,
     throttles: Counter,
     scale_operations: Family<ScaleLabels, Counter>,
-    rehearsed_writes: Family<RehearsalLabels, Counter>,
+    dry_run_writes: Family<DryRunLabels, Counter>,
     decision_to_write: Family<DirectionLabels, Histogram>,
     memory_fallbacks: Counter,
     not_ready: Counter,
@@ -44,7 +44,7 @@ struct ScaleLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RehearsalLabels {
+struct DryRunLabels {
     direction: &'static str,
     kind: String,
     name: String,
@@ -68,7 +68,7 @@ impl Metrics {
             probe_duration: seconds(),
             throttles: Counter::default(),
             scale_operations: Family::default(),
-            rehearsed_writes: Family::default(),
+            dry_run_writes: Family::default(),
             decision_to_write: Family::new_with_constructor(seconds),
             memory_fallbacks: Counter::default(),
             not_ready: Counter::default(),
@@ -82,7 +82,7 @@ impl Metrics {
         registry.register("dwd_throttles", "Probes that an API server answered with 429", metrics.throttles.clone());
         registry.register("dwd_scale_operations", "Attempts to scale a resource, by result", metrics.scale_operations.clone());
         let help = "Writes that a dry run would have made";
-        registry.register("dwd_dry_run_writes", help, metrics.rehearsed_writes.clone());
+        registry.register("dwd_dry_run_writes", help, metrics.dry_run_writes.clone());
         registry.register(
             "dwd_decision_to_write_seconds",
             "From the turn of a resource in a flow to the answer to its write, configured delays included",
@@ -146,9 +146,9 @@ impl Metrics {
     }
 
     /// A dry run would have written a resource.
-    pub fn rehearsed(&self, direction: Direction, resource: &ResourceRef) {
+    pub fn dry_run_write(&self, direction: Direction, resource: &ResourceRef) {
         let (kind, name) = (resource.kind.clone(), resource.name.clone());
-        self.rehearsed_writes.get_or_create(&RehearsalLabels { direction: direction.as_str(), kind, name }).inc();
+        self.dry_run_writes.get_or_create(&DryRunLabels { direction: direction.as_str(), kind, name }).inc();
     }
 
     /// A write was answered this long after its resource's turn in the flow began.

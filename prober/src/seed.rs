@@ -63,7 +63,7 @@ impl ClusterState {
 
 /// The seed's API server and what is watched there.
 pub struct Seed {
-    /// For writes, and for reading anew.
+    /// For writes, and for reading again.
     pub client: Client,
     /// The shoots.
     pub clusters: Arc<View<ClusterState>>,
@@ -145,7 +145,7 @@ impl Seed {
         tasks
     }
 
-    /// Follows a changed config: what it names anew is watched, what it names no more is not. Returns the latter.
+    /// Follows a changed config: what it names again is watched, what it names no more is not. Returns the latter.
     pub fn follow_config(
         &self,
         config: &Config,

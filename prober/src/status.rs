@@ -10,12 +10,12 @@ use maud::Markup;
 use serde::Serialize;
 use serde_json::Value;
 
-pub use crate::board::Failure;
-use crate::board::{Board, Intended, Line};
 use crate::clock::Clock;
 use crate::core::lease::LeaseState;
 use crate::core::moment::Moment;
 use crate::core::plan::Direction;
+pub use crate::shoot_statuses::Failure;
+use crate::shoot_statuses::{Intended, ShootStatus, ShootStatuses};
 
 /// How the prober is at one moment.
 #[derive(Clone, Debug, Serialize)]
@@ -27,7 +27,7 @@ pub struct ProberStatus {
     /// How many shoots there are of each state.
     pub shoots_by_state: BTreeMap<&'static str, usize>,
     /// Every shoot; those that need attention first, then by name.
-    pub shoots: Vec<ShootStatus>,
+    pub shoots: Vec<ShootEntry>,
     /// The config in force, defaults included, as a config file would say it.
     pub config: Value,
     /// Whether the config file as it is now is refused, so that an older one is in force.
@@ -37,7 +37,7 @@ pub struct ProberStatus {
 /// How one shoot is.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ShootStatus {
+pub struct ShootEntry {
     /// Its namespace on the seed.
     pub namespace: String,
     /// What its Cluster says, in one word.
@@ -61,7 +61,7 @@ pub struct ProbeStatus {
     /// In a dry run: what would be written.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub would_write: Vec<Intended>,
-    /// When the next look is due; negative when that is past.
+    /// When the next probe is due; negative when that is past.
     pub next_look_in_seconds: i64,
     /// What the last complete probe found; none before the first.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -141,7 +141,7 @@ enum Concern {
     None,
 }
 
-impl ShootStatus {
+impl ShootEntry {
     fn concern(&self) -> Concern {
         let Some(probe) = &self.probe else {
             return if matches!(self.state, "unreadable" | "no_shoot") { Concern::Unclear } else { Concern::None };
@@ -159,16 +159,21 @@ impl ShootStatus {
 }
 
 impl ProberStatus {
-    /// Reads the board.
-    pub fn new(board: &Board, clock: Clock, unknown: Option<&'static str>, config: Value, config_refused: bool) -> Self {
+    pub fn new(
+        statuses: &ShootStatuses,
+        clock: Clock,
+        unknown: Option<&'static str>,
+        config: Value,
+        config_refused: bool,
+    ) -> Self {
         let (now, wall) = (clock.now(), Utc::now());
         let mut shoots_by_state = BTreeMap::new();
-        let mut shoots: Vec<ShootStatus> = board
+        let mut shoots: Vec<ShootEntry> = statuses
             .shoots()
             .into_iter()
-            .map(|(namespace, state, line)| {
+            .map(|(namespace, state, status)| {
                 *shoots_by_state.entry(state).or_default() += 1;
-                ShootStatus { namespace, state, probe: line.map(|line| probe(line, now, wall)) }
+                ShootEntry { namespace, state, probe: status.map(|status| probe(status, now, wall)) }
             })
             .collect();
         shoots.sort_by(|a, b| (a.concern(), &a.namespace).cmp(&(b.concern(), &b.namespace)));
@@ -189,19 +194,19 @@ impl Status for ProberStatus {
     }
 }
 
-fn probe(line: Line, now: Moment, wall: DateTime<Utc>) -> ProbeStatus {
-    let held_down = line.held_down.into_iter().map(|(resource, since)| HeldDown {
+fn probe(status: ShootStatus, now: Moment, wall: DateTime<Utc>) -> ProbeStatus {
+    let held_down = status.held_down.into_iter().map(|(resource, since)| HeldDown {
         kind: resource.kind,
         name: resource.name,
         since: (wall - (now - since)).trunc_subsecs(0),
     });
     ProbeStatus {
-        paused: line.paused,
+        paused: status.paused,
         held_down: held_down.collect(),
-        scaling: line.scaling.map(Direction::as_str),
-        would_write: line.intended,
-        next_look_in_seconds: (line.due - now).num_seconds(),
-        found: line.finding.map(|finding| {
+        scaling: status.scaling.map(Direction::as_str),
+        would_write: status.intended,
+        next_look_in_seconds: (status.due - now).num_seconds(),
+        found: status.finding.map(|finding| {
             let ages = finding.leases.iter().map(|lease| LeaseAge {
                 node: lease.node.clone(),
                 age_seconds: seconds(now - lease.renewed),
@@ -213,7 +218,7 @@ fn probe(line: Line, now: Moment, wall: DateTime<Utc>) -> ProbeStatus {
                 skew_seconds: seconds(lease.skew),
             });
             Found {
-                seconds_ago: (now - line.complete).num_seconds(),
+                seconds_ago: (now - status.complete).num_seconds(),
                 verdict: finding.verdict.as_str(),
                 candidates: finding.tally.candidates,
                 expired: finding.tally.expired,
@@ -226,7 +231,7 @@ fn probe(line: Line, now: Moment, wall: DateTime<Utc>) -> ProbeStatus {
                 leases: ages.collect(),
             }
         }),
-        failure: line.failure,
+        failure: status.failure,
     }
 }
 

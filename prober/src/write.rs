@@ -12,12 +12,12 @@ use kube::{Api, Client};
 use serde_json::{Map, Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::core::memory::{MELTDOWN_PROTECTION_ACTIVE, Mark, Observed, REPLICAS, Write};
 use crate::core::plan::Direction;
+use crate::core::replicas::{MELTDOWN_PROTECTION_ACTIVE, Mark, Observed, REPLICAS, Write};
 use crate::core::retry::Refusal;
 use crate::core::shoot::Order;
 use crate::seed::dependent::{DependentView, Kind, Unavailable};
-use crate::standstill::Standstill;
+use crate::suspend_detector::SuspendDetector;
 
 /// At most so many protective writes are in flight at once.
 const PROTECTIVE_WRITES_IN_FLIGHT: usize = 32;
@@ -30,7 +30,7 @@ pub struct Writer {
     limiter: DefaultDirectRateLimiter,
     protective: Arc<Semaphore>,
     fence: Fence,
-    standstill: Standstill,
+    suspend_detector: SuspendDetector,
 }
 
 /// Why a dependent was not written.
@@ -39,9 +39,9 @@ pub enum WriteError {
     /// This process does not lead, or cannot be sure of it any more.
     #[error("this process does not lead")]
     NotLeading,
-    /// This process stood still since the probe that the write rests on (fault 26).
+    /// This process was suspended since the probe that the write rests on (fault 26).
     #[error("this process stood still")]
-    StoodStill,
+    Suspended,
     /// It cannot be read or addressed.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
@@ -83,7 +83,7 @@ impl WriteError {
     pub const fn category(&self) -> &'static str {
         match self {
             Self::NotLeading => "not_leading",
-            Self::StoodStill => "stood_still",
+            Self::Suspended => "stood_still",
             Self::Unavailable(Unavailable::NoSuchKind { .. }) => "no_such_kind",
             Self::Unavailable(Unavailable::Unknown) => "seed_unknown",
             Self::Missing => "not_found",
@@ -105,7 +105,7 @@ impl WriteError {
             Self::Throttled(after) => Refusal::Throttled(*after),
             Self::Timeout => Refusal::Timeout,
             Self::NoAnswer(_) => Refusal::NoAnswer,
-            Self::StoodStill => Refusal::Superseded,
+            Self::Suspended => Refusal::Superseded,
             Self::NotLeading | Self::Unavailable(_) | Self::Denied { .. } | Self::Status { .. } => Refusal::Other,
         }
     }
@@ -129,8 +129,8 @@ impl From<kube::Error> for WriteError {
 
 impl Writer {
     /// Writes with at most `qps` requests a second after a burst of `burst`; protection is exempt. Nothing is sent while
-    /// the fence is closed, or after a standstill.
-    pub fn new(client: Client, qps: f64, burst: NonZeroU32, fence: Fence, standstill: Standstill) -> Self {
+    /// the fence is closed, or after a suspension.
+    pub fn new(client: Client, qps: f64, burst: NonZeroU32, fence: Fence, suspend_detector: SuspendDetector) -> Self {
         let period = Duration::try_from_secs_f64(1.0 / qps).unwrap_or(Duration::from_secs(1)).max(Duration::from_nanos(1));
         let quota = Quota::with_period(period).unwrap_or(Quota::per_second(NonZeroU32::MIN)).allow_burst(burst);
         Self {
@@ -138,7 +138,7 @@ impl Writer {
             limiter: RateLimiter::direct(quota),
             protective: Arc::new(Semaphore::new(PROTECTIVE_WRITES_IN_FLIGHT)),
             fence,
-            standstill,
+            suspend_detector,
         }
     }
 
@@ -183,7 +183,7 @@ impl Writer {
             (Kind { replicas_in_spec: true, .. }, replicas) => target.patch(version, replicas).await?,
             (_, None) => target.patch(version, None).await?,
             // Two writes: the memory must outlive whatever happens between them, so it is the first of the two on the
-            // way down and the last on the way up. What is left half done is mended after the next look.
+            // way down and the last on the way up. What is left half done is mended after the next probe.
             (_, Some(0)) => {
                 let version = target.patch(version, None).await?;
                 target.patch_scale(&version, 0).await?
@@ -221,13 +221,13 @@ impl Target<'_> {
     /// Makes a request as long as this process runs, and leads if the order needs that: also one that waits for a connection is given up
     /// when that ends.
     async fn fenced<T>(&self, request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, WriteError> {
-        let Writer { fence, standstill, .. } = self.writer;
-        let request = standstill.unless_since(self.order.judged_at, request);
+        let Writer { fence, suspend_detector, .. } = self.writer;
+        let request = suspend_detector.run_unless_suspended(self.order.judged_at, request);
         let answer = match self.order.needs_lead {
             true => fence.while_open(request).await.ok_or(WriteError::NotLeading)?,
             false => request.await,
         };
-        Ok(answer.ok_or(WriteError::StoodStill)??)
+        Ok(answer.ok_or(WriteError::Suspended)??)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Points on our own monotonic clock, and the looks that connect it with the wall clock.
+//! Points on our own monotonic clock, and the times of requests, which connect it with the wall clock.
 
 use std::ops::{Add, Sub};
 
@@ -48,9 +48,9 @@ impl Sub for Moment {
 /// When one answer of the API server was asked for and got.
 ///
 /// A most-recent answer shows a state no older than `sent`; what it shows had happened by `received`. Judging by `sent`
-/// means that a slow answer cannot make a lease look older than it is.
+/// means that a slow answer cannot make a lease seem older than it is.
 #[derive(Clone, Copy, Debug)]
-pub struct Look {
+pub struct RequestTimes {
     /// When the request was sent.
     pub sent: Moment,
     /// When the answer was complete.
@@ -59,8 +59,8 @@ pub struct Look {
     pub wall: DateTime<Utc>,
 }
 
-impl Look {
-    /// Where on our monotonic clock a wall-clock stamp lies, by what the wall clock says during this look.
+impl RequestTimes {
+    /// Where on our monotonic clock a wall-clock stamp lies, by what the wall clock says at `received`.
     pub fn place(&self, stamp: DateTime<Utc>) -> Moment {
         self.received - (self.wall - stamp)
     }

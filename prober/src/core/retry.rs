@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::memory::{Observed, Write};
 use super::plan::Direction;
+use super::replicas::{Observed, Write};
 
 /// How a request to the seed failed, as far as it matters for trying again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -19,7 +19,7 @@ pub enum Refusal {
     Timeout,
     /// No answer, for another reason.
     NoAnswer,
-    /// This process was suspended before the request was answered: the look that it rests on is out of date.
+    /// This process was suspended before the request was answered: the probe that it rests on is out of date.
     Superseded,
     /// Anything else.
     Other,
@@ -107,7 +107,7 @@ impl Retry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::memory::{Marks, scale_down};
+    use crate::core::replicas::{Marks, scale_down};
 
     /// The limits of all requests that time out one after the other.
     fn limits(direction: Direction, timeout: u64) -> Vec<u64> {

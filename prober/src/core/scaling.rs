@@ -10,9 +10,9 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 
 use super::known::Known;
-use super::memory::{Observed, Write};
 use super::moment::Moment;
 use super::plan::{Direction, levels};
+use super::replicas::{Observed, Write};
 use super::retry::Retry;
 use super::span;
 use crate::config::Dependent;
@@ -62,7 +62,7 @@ pub enum Stage {
     /// It is to be decided on, from this moment on.
     Due(Moment),
     /// It is to be written, and waits for the permit.
-    Asking,
+    AwaitingPermit,
     /// It is being read from the API server, since what was known of it was out of date.
     Reading,
     /// This write is under way, based on that, since this moment.

@@ -1,4 +1,4 @@
-//! When to look next: just when the verdict could fall, and otherwise as rarely as configured.
+//! When to probe next: just when the verdict could fall, and otherwise as rarely as configured.
 
 use chrono::TimeDelta;
 
@@ -6,7 +6,7 @@ use super::lease::{Grace, LeaseClock};
 use super::moment::Moment;
 use super::verdict::fails;
 
-/// A look this long after a lease's expiry finds it expired; timers may fire up to a millisecond early.
+/// A probe this long after a lease's expiry finds it expired; timers may fire up to a millisecond early.
 pub const JUST_AFTER: TimeDelta = TimeDelta::milliseconds(1);
 /// The wait after the first failed probe; it doubles with each further one.
 const FIRST_RETRY: TimeDelta = TimeDelta::seconds(1);
@@ -29,7 +29,7 @@ fn failing_count(candidates: usize, fraction: f64) -> Option<usize> {
 ///
 /// With the candidates known it is when the k-th oldest of them expires, k being the smallest count that fails. With
 /// only `leases` that machines allow known, any subset might be the candidates, so it is when as many have expired as
-/// make two candidates fail: the nodes must be looked at then.
+/// make two candidates fail: the nodes must be probed then.
 pub fn verdict_possible<'a>(
     leases: impl IntoIterator<Item = &'a LeaseClock>,
     candidates_known: bool,
@@ -46,12 +46,12 @@ pub fn verdict_possible<'a>(
     Some(*expiry + JUST_AFTER)
 }
 
-/// What the time of the next look depends on.
+/// What the time of the next probe depends on.
 #[derive(Clone, Copy, Debug)]
-pub struct Outlook {
+pub struct ScheduleInputs {
     /// When the probe that is over ended.
     pub now: Moment,
-    /// The moment that it judged: what became possible since then has not been looked at. `now` after a failed probe.
+    /// The moment that it judged: what became possible since then has not been probed. `now` after a failed probe.
     pub judged_at: Moment,
     /// The configured interval with this round's jitter.
     pub interval: TimeDelta,
@@ -79,9 +79,9 @@ pub struct Failure {
     pub throttled_until: Option<Moment>,
 }
 
-/// When to look next. A moment that has been judged never schedules again.
-pub fn next_look(outlook: &Outlook) -> Moment {
-    let Outlook { now, judged_at, interval, verdict_possible, doubt_from, awaited, failure } = *outlook;
+/// When to probe next. A moment that has been judged never schedules again.
+pub fn next_probe(inputs: &ScheduleInputs) -> Moment {
+    let ScheduleInputs { now, judged_at, interval, verdict_possible, doubt_from, awaited, failure } = *inputs;
     let regular = now + interval;
     let retry = failure.filter(|f| f.urgent || verdict_possible.is_some_and(|due| due <= regular)).map(|f| now + retry_wait(f));
     let moments = [verdict_possible, doubt_from, awaited].into_iter().flatten().filter(|&moment| moment > judged_at);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::lease::{Grace, LeaseBook, LeaseClock, LeaseState};
+use super::lease::{Grace, LeaseClock, LeaseClocks, LeaseState};
 use super::moment::Moment;
 use super::sorted::position;
 
@@ -272,7 +272,7 @@ pub struct Candidates<'a> {
 
 impl<'a> Candidates<'a> {
     /// The leases that Machines allow: all that could be candidates, whatever the nodes say.
-    pub fn by_machines(leases: &'a LeaseBook, machines: &BackedNodes) -> Self {
+    pub fn by_machines(leases: &'a LeaseClocks, machines: &BackedNodes) -> Self {
         let mut candidates = Self::with_capacity(leases.len());
         let mut backed = machines.iter().peekable();
         for (name, clock) in leases.iter() {
@@ -288,7 +288,7 @@ impl<'a> Candidates<'a> {
     }
 
     /// The leases of the nodes that pass every filter (rules 44 to 46).
-    pub fn by_nodes(leases: &'a LeaseBook, machines: &BackedNodes, nodes: &[NodeRecord], conditions: &PoolConditions) -> Self {
+    pub fn by_nodes(leases: &'a LeaseClocks, machines: &BackedNodes, nodes: &[NodeRecord], conditions: &PoolConditions) -> Self {
         let mut candidates = Self::with_capacity(nodes.len());
         let (mut next_lease, mut next_machine, mut with_node) = (0, 0, 0);
         for node in nodes {
@@ -300,7 +300,7 @@ impl<'a> Candidates<'a> {
             match (exclusion(node, machine.is_some(), conditions), lease) {
                 (Some(reason), _) => candidates.exclude(reason),
                 (None, None) => candidates.exclude(Exclusion::NoLease),
-                (None, Some(at)) => candidates.leases.push(leases.line(at)),
+                (None, Some(at)) => candidates.leases.push(leases.entry(at)),
             }
         }
         let orphans = leases.len().saturating_sub(with_node);

@@ -23,10 +23,10 @@ use tokio_util::sync::CancellationToken;
 
 use self::scale::{Reading, Scales};
 use crate::config::ResourceRef;
-use crate::core::memory::{Marks, Observed, Sighting};
+use crate::core::replicas::{DependentState, Marks, Observed};
 use crate::seed::reach::Reach;
 
-/// How often a kind that does not exist is looked for again: a CRD may be installed at any time.
+/// How often a kind that does not exist is searched for again: a CRD may be installed at any time.
 const MAX_KIND_WAIT: Duration = Duration::from_secs(60);
 
 /// One configured dependent, in all shoots.
@@ -137,12 +137,12 @@ impl DependentView {
     }
 
     /// The same for the core.
-    pub fn sighting(&self, namespace: &str) -> Sighting {
+    pub fn state(&self, namespace: &str) -> DependentState {
         match self.observed(namespace) {
-            Ok(Some(observed)) => Sighting::Present(observed),
-            Ok(None) => Sighting::Absent,
-            Err(Unavailable::NoSuchKind { .. }) => Sighting::NoSuchKind,
-            Err(Unavailable::Unknown) => Sighting::Unknown,
+            Ok(Some(observed)) => DependentState::Present(observed),
+            Ok(None) => DependentState::Absent,
+            Err(Unavailable::NoSuchKind { .. }) => DependentState::NoSuchKind,
+            Err(Unavailable::Unknown) => DependentState::Unknown,
         }
     }
 

@@ -8,10 +8,10 @@ use kube::runtime::watcher;
 use kube::{Api, Client};
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::error::Cause;
-use crate::engine::{KubeconfigSecret, Secrets};
 use crate::seed::Seed;
 use crate::seed::reach::Reach;
+use crate::shoot_client::error::Cause;
+use crate::shoot_client::{KubeconfigSecret, Secrets};
 
 /// The key of the Secret's data that holds the kubeconfig (rule 41).
 const KUBECONFIG: &str = "kubeconfig";
@@ -58,7 +58,7 @@ impl SecretView {
 /// One shoot's Secret.
 #[derive(Clone)]
 pub struct ShootSecret {
-    /// Where it is known, or read anew.
+    /// Where it is known, or read again.
     pub seed: Arc<Seed>,
     /// The shoot's namespace on the seed.
     pub namespace: String,

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 
+use super::standby::StandbyWrite;
 use super::{Action, Context, Direction, Order, PAUSE_READ, Reason, Report, Shoot};
-use crate::core::memory::{Observed, Sighting, Write, scale_down, scale_up};
 use crate::core::moment::Moment;
+use crate::core::replicas::{DependentState, Observed, Write, scale_down, scale_up};
 use crate::core::retry::Refusal;
 use crate::core::scaling::{Scaling, Stage};
 use crate::core::span;
@@ -48,14 +49,14 @@ impl Shoot {
     pub(super) fn drop_scaling(&mut self, cx: &mut Context<'_>) {
         let Some(scaling) = self.scaling.take() else { return };
         for (at, step) in scaling.steps.iter().enumerate() {
-            if matches!(step.stage, Stage::Asking | Stage::Reading | Stage::Writing(..)) {
-                cx.actions.push(Action::Drop(at));
+            if matches!(step.stage, Stage::AwaitingPermit | Stage::Reading | Stage::Writing(..)) {
+                cx.actions.push(Action::Cancel(at));
             }
         }
         cx.report(Report::Abandoned(scaling.direction));
     }
 
-    /// From when on looks lead to writes: from the end of initialDelay on; protection of a shoot in operation at once (D-51).
+    /// From when on probes lead to writes: from the end of initialDelay on; protection of a shoot in operation at once (D-51).
     pub(super) fn acts_from(&self, direction: Direction, cx: &Context<'_>) -> Moment {
         match direction {
             Direction::Down if self.start.in_operation => self.start.eligible,
@@ -68,7 +69,7 @@ impl Shoot {
         self.up_since.map(|(since, _)| since + span(cx.around.options.scale_up_stabilization))
     }
 
-    /// Begins a scaling if there is something to do, and a look that is newer than all that it depends on says so.
+    /// Begins a scaling if there is something to do, and a probe that is newer than all that it depends on says so.
     fn begin(&mut self, cx: &mut Context<'_>) {
         let (direction, scope) = match self.verdict() {
             Some(Verdict::ScaleDown) => (Direction::Down, Scope::All),
@@ -81,17 +82,17 @@ impl Shoot {
             return;
         }
         if self.start.dry_run {
-            return self.rehearse(direction, scope, cx);
+            return self.report_dry_run(direction, scope, cx);
         }
         let due: Vec<usize> = (0..self.known.len()).filter(|&at| self.is_due(at, direction, scope, cx)).collect();
         if due.is_empty() || !self.may_write(direction, cx) {
             return;
         }
-        let rests = |at: &usize| self.known[*at].is_older_than_look(judged_at, None);
-        // What a scaling could not do, the next one tries after a later look; only what others have changed since is looked at at once.
+        let rests = |at: &usize| self.known[*at].is_older_than_probe(judged_at, None);
+        // What a scaling could not do, the next one tries after a later probe; only what others have changed since is probed at once.
         if self.ended.is_some_and(|ended| ended >= judged_at) || !due.iter().any(rests) {
             if let Some(changed) = due.into_iter().find(|at| !rests(at)) {
-                cx.demand(Some(changed));
+                cx.request_reprobe(Some(changed));
             }
             return;
         }
@@ -103,8 +104,8 @@ impl Shoot {
 
     /// Whether a dependent would be written. Protection that cannot know that tries, and says so.
     fn is_due(&self, at: usize, direction: Direction, scope: Scope, cx: &mut Context<'_>) -> bool {
-        match self.known[at].sighting() {
-            Sighting::Unknown => direction == Direction::Down && cx.around.leads,
+        match self.known[at].state() {
+            DependentState::Unknown => direction == Direction::Down && cx.around.leads,
             _ => self.intends(at, direction, scope, cx).is_some(),
         }
     }
@@ -116,12 +117,13 @@ impl Shoot {
             Direction::Down => scale_down(observed),
             Direction::Up => scale_up(observed, scope, cx.around.options.restore_only_held_down),
         }?;
-        let write = if cx.around.leads || self.start.dry_run { write } else { self.unled(at, direction, observed, write, cx)? };
+        let write =
+            if cx.around.leads || self.start.dry_run { write } else { self.standby_write(at, direction, observed, write, cx)? };
         Some((Arc::clone(observed), write))
     }
 
     /// In a dry run says what would be written: each write once, for as long as it stays the one that would be made.
-    fn rehearse(&mut self, direction: Direction, scope: Scope, cx: &mut Context<'_>) {
+    fn report_dry_run(&mut self, direction: Direction, scope: Scope, cx: &mut Context<'_>) {
         let before = std::mem::take(&mut self.intended);
         if cx.around.paused == Some(true) {
             return;
@@ -136,8 +138,8 @@ impl Shoot {
         }
     }
 
-    /// Whether a write in this direction is allowed now: a Cluster that was read again after any interruption, a complete look since then
-    /// and since this process was last suspended, and for the way up a last look that was complete and says so (D-23).
+    /// Whether a write in this direction is allowed now: a Cluster that was read again after any interruption, a complete probe since then
+    /// and since this process was last suspended, and for the way up a last probe that was complete and says so (D-23).
     fn may_write(&mut self, direction: Direction, cx: &mut Context<'_>) -> bool {
         let Some(judged_at) = self.judged_at() else { return false };
         let around = cx.around;
@@ -147,10 +149,10 @@ impl Shoot {
         }
         let Some(seed_since) = around.seed_since else { return false };
         if judged_at < seed_since || judged_at < around.resumed {
-            cx.demand(None);
+            cx.request_reprobe(None);
             return false;
         }
-        around.leads || self.may_stand_in(direction, cx)
+        around.leads || self.standby_may_write(direction, cx)
     }
 
     /// While it is unknown whether the shoot is paused nothing is written for a moment; then the leader protects.
@@ -189,7 +191,7 @@ impl Shoot {
         self.ended = Some(cx.now);
         if scaling.direction == Direction::Down && failed > 0 {
             self.failed_scalings = self.failed_scalings.saturating_add(1);
-            self.next_look = self.next_look.min(self.scheduled(Some((self.failed_scalings, true)), cx));
+            self.next_probe = self.next_probe.min(self.scheduled(Some((self.failed_scalings, true)), cx));
         } else {
             self.failed_scalings = 0;
         }
@@ -216,30 +218,30 @@ impl Shoot {
             return;
         }
         if self.may_write_now(scaling, at, cx) {
-            scaling.steps[at].stage = Stage::Asking;
-            cx.actions.push(Action::Ask(at, direction));
+            scaling.steps[at].stage = Stage::AwaitingPermit;
+            cx.actions.push(Action::AcquirePermit(at, direction));
         }
     }
 
-    /// The same for one dependent, whose state the last look must be newer than (D-52).
+    /// The same for one dependent, whose state the last probe must be newer than (D-52).
     fn may_write_now(&mut self, scaling: &Scaling, at: usize, cx: &mut Context<'_>) -> bool {
         if !self.may_write(scaling.direction, cx) {
             return false;
         }
-        let rests = self.judged_at().is_some_and(|judged_at| self.known[at].is_older_than_look(judged_at, Some(scaling.id)));
+        let rests = self.judged_at().is_some_and(|judged_at| self.known[at].is_older_than_probe(judged_at, Some(scaling.id)));
         if !rests {
-            cx.demand(Some(at));
+            cx.request_reprobe(Some(at));
         }
         rests
     }
 
     fn decide(&self, scaling: &Scaling, at: usize, cx: &mut Context<'_>) -> Decision {
-        match self.known[at].sighting() {
-            Sighting::Unknown => Decision::Wrong(Reason::Unknown),
-            Sighting::NoSuchKind => Decision::Wrong(Reason::NoSuchKind),
-            Sighting::Absent if cx.around.config.dependents[at].optional => Decision::Nothing,
-            Sighting::Absent => Decision::Wrong(Reason::Missing),
-            Sighting::Present(_) => match self.intends(at, scaling.direction, self.scope(), cx) {
+        match self.known[at].state() {
+            DependentState::Unknown => Decision::Wrong(Reason::Unknown),
+            DependentState::NoSuchKind => Decision::Wrong(Reason::NoSuchKind),
+            DependentState::Absent if cx.around.config.dependents[at].optional => Decision::Nothing,
+            DependentState::Absent => Decision::Wrong(Reason::Missing),
+            DependentState::Present(_) => match self.intends(at, scaling.direction, self.scope(), cx) {
                 Some((observed, write)) => Decision::Write(observed, write),
                 None => Decision::Nothing,
             },
@@ -271,8 +273,8 @@ impl Shoot {
     }
 
     /// The permit is there: what is written is decided now.
-    pub(super) fn permitted(&mut self, at: usize, cx: &mut Context<'_>) {
-        let Some(mut scaling) = self.scaling.take() else { return cx.actions.push(Action::Drop(at)) };
+    pub(super) fn on_permitted(&mut self, at: usize, cx: &mut Context<'_>) {
+        let Some(mut scaling) = self.scaling.take() else { return cx.actions.push(Action::Cancel(at)) };
         let decision = self.decide(&scaling, at, cx);
         let limit = scaling.steps[at].retry.limit();
         match (self.may_write_now(&scaling, at, cx), self.judged_at(), decision) {
@@ -283,7 +285,7 @@ impl Shoot {
             }
             // Others wait for the permit, so it is given back while the write has to wait for anything else.
             (_, _, decision) => {
-                cx.actions.push(Action::Drop(at));
+                cx.actions.push(Action::Cancel(at));
                 match decision {
                     Decision::Write(..) => scaling.steps[at].stage = Stage::Due(cx.now),
                     decision => self.settle(&mut scaling, at, decision, cx),
@@ -293,7 +295,7 @@ impl Shoot {
         self.scaling = Some(scaling);
     }
 
-    pub(super) fn take_written(&mut self, at: usize, result: Result<Arc<Observed>, Refusal>, cx: &mut Context<'_>) {
+    pub(super) fn on_written(&mut self, at: usize, result: Result<Arc<Observed>, Refusal>, cx: &mut Context<'_>) {
         let Some(mut scaling) = self.scaling.take() else { return };
         if let Stage::Writing(base, write, sent) = scaling.steps[at].stage.clone() {
             match result {
@@ -329,16 +331,16 @@ impl Shoot {
         cx.actions.push(Action::Read(at, limit));
     }
 
-    pub(super) fn take_read(&mut self, at: usize, result: Result<Sighting, Refusal>, cx: &mut Context<'_>) {
+    pub(super) fn on_read(&mut self, at: usize, result: Result<DependentState, Refusal>, cx: &mut Context<'_>) {
         let Some(mut scaling) = self.scaling.take() else { return };
         if scaling.steps[at].stage == Stage::Reading {
             match result {
-                Ok(Sighting::Absent) => {
+                Ok(DependentState::Absent) => {
                     self.known[at].is_gone();
                     scaling.steps[at].stage = Stage::Due(cx.now);
                 }
                 Ok(seen) => {
-                    if self.known[at].see(seen, cx.now) {
+                    if self.known[at].observe(seen, cx.now) {
                         self.marker_seen = Some(cx.now);
                     }
                     scaling.steps[at].stage = Stage::Due(cx.now);
@@ -365,7 +367,7 @@ impl Shoot {
         step.written = true;
         let (turn, without_lead) = (cx.now - step.began, !cx.around.leads);
         if without_lead {
-            self.unled[at] = Some((self.turns, cx.now));
+            self.standby_writes[at] = Some(StandbyWrite { turn: self.turns, at: cx.now });
         }
         cx.report(Report::Written { dependent: at, direction, base, write, took, turn, without_lead });
     }

@@ -8,9 +8,9 @@ use chrono::TimeDelta;
 use crate::config::Config;
 use crate::core::lease::LeaseList;
 use crate::core::lifecycle::ShootSettings;
-use crate::core::memory::{Observed, Sighting, Write};
-use crate::core::moment::{Look, Moment};
+use crate::core::moment::{Moment, RequestTimes};
 use crate::core::plan::Direction;
+use crate::core::replicas::{DependentState, Observed, Write};
 use crate::core::retry::Refusal;
 use crate::core::verdict::{BackedNodes, NodeRecord};
 
@@ -25,7 +25,7 @@ pub struct Start {
     pub dry_run: bool,
 }
 
-/// All that a decision depends on besides the looks and the answers. Whoever drives the machine reads it anew for each input.
+/// All that a decision depends on besides the probes and the answers. Whoever drives the machine reads it again for each input.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
     /// The config in force.
@@ -45,8 +45,8 @@ pub struct Surroundings {
     /// When this process was last suspended, the end of it.
     pub resumed: Moment,
     /// Each dependent of the config, in its order, as the seed's view shows it.
-    pub sightings: Vec<Sighting>,
-    /// Over which time looks are spread that all shoots would take at once.
+    pub dependents: Vec<DependentState>,
+    /// Over which time probes are spread that all shoots would take at once.
     pub spread: TimeDelta,
     /// A random number from 0 to 1.
     pub chance: f64,
@@ -81,29 +81,29 @@ pub enum Input<'a> {
     /// The config was reloaded.
     Reloaded,
     /// The shoot's own settings have changed.
-    Resettled,
-    /// A look has listed the leases; the Machines are none while they are not known.
-    Leases(Look, &'a LeaseList, Option<Arc<BackedNodes>>),
-    /// The same look has listed the nodes.
+    SettingsChanged,
+    /// A probe has listed the leases; the Machines are none while they are not known.
+    Leases(RequestTimes, &'a LeaseList, Option<Arc<BackedNodes>>),
+    /// The same probe has listed the nodes.
     Nodes(Vec<NodeRecord>),
-    /// A look was complete and came to this: in the model, which has no leases.
+    /// A probe was complete and came to this: in the model, which has no leases.
     #[cfg(test)]
     Found(crate::core::judgement::Finding),
-    /// A look was not complete.
-    Failed(LookFailure),
+    /// A probe was not complete.
+    Failed(ProbeFailure),
     /// The Cluster, the namespace and the Machines were read from the API server; none if one could not be.
     Verified(Option<Verified>),
     /// The permit is there for a write to this dependent.
     Permitted(usize),
     /// A dependent was read from the API server.
-    Read(usize, Result<Sighting, Refusal>),
+    Read(usize, Result<DependentState, Refusal>),
     /// A write to a dependent was answered: how it is now.
     Written(usize, Result<Arc<Observed>, Refusal>),
 }
 
-/// How a look failed, as far as it matters for what follows.
+/// How a probe failed, as far as it matters for what follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LookFailure {
+pub enum ProbeFailure {
     /// There was no answer: no connection, a time-out, 5xx. It may be away for its nodes as well (D-54).
     Unanswered,
     /// 429, and for how long it asks to be left alone.
@@ -126,21 +126,21 @@ pub struct Verified {
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// List the leases; then [`Input::Leases`] or [`Input::Failed`].
-    Look,
-    /// List the nodes for the same look; then [`Input::Nodes`] or [`Input::Failed`].
+    /// Begin a probe: list the leases; then [`Input::Leases`] or [`Input::Failed`].
+    ListLeases,
+    /// List the nodes for the same probe; then [`Input::Nodes`] or [`Input::Failed`].
     ListNodes,
     /// Read the Cluster, the namespace and the Machines; then [`Input::Verified`].
     Verify,
     /// Wait for the permit to write a dependent; then [`Input::Permitted`].
-    Ask(usize, Direction),
+    AcquirePermit(usize, Direction),
     /// Read a dependent within this time; then [`Input::Read`].
     Read(usize, Duration),
     /// Write a dependent with the permit that is there; then [`Input::Written`].
     Write(Order),
     /// Give up whatever is under way for a dependent, its permit included.
-    Drop(usize),
-    /// Tell people.
+    Cancel(usize),
+    /// Log it, count it, publish it.
     Report(Report),
 }
 
@@ -153,7 +153,7 @@ pub struct Order {
     pub base: Arc<Observed>,
     /// What is written.
     pub write: Write,
-    /// When the look was sent that it rests on.
+    /// When the probe was sent that it rests on.
     pub judged_at: Moment,
     /// How long it may take.
     pub limit: Duration,
@@ -161,12 +161,12 @@ pub struct Order {
     pub needs_lead: bool,
 }
 
-/// What people are told.
+/// What is logged, counted or published as an Event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Report {
-    /// A look was complete: [`super::Shoot::finding`] has changed.
+    /// A probe was complete: [`super::Shoot::finding`] has changed.
     Found,
-    /// A look was not complete since the Machines are not known.
+    /// A probe was not complete since the Machines are not known.
     MachinesUnknown,
     /// A scaling begins.
     Begun(Direction),

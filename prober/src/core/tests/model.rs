@@ -2,12 +2,12 @@
 //! against an API server that others write to as well, with everything going wrong that can, at every step.
 //!
 //! ```text
-//!  two machines: watch, look, decide -- requests, each with the version it rests on --> the object
+//!  two machines: watch, probe, decide -- requests, each with the version it rests on --> the object
 //!       ^ crash, start, take the lead, time   applied | refused | lost | answer lost        ^
 //!  nodes lose their way and find it                    operators, gardenlet, a Go replica --'
 //! ```
 //!
-//! Nothing is decided here: the machines are the product's. What is played is what they are told and what becomes of what they ask for.
+//! Nothing is decided here: the machines are the product's. What is played is what they are shown and what becomes of what they ask for.
 
 mod calm;
 mod object;
@@ -31,7 +31,7 @@ struct Left {
     turns: u8,
     edits: u8,
     crashes: u8,
-    /// Requests or answers that get lost, looks and reads that fail.
+    /// Requests or answers that get lost, probes and reads that fail.
     losses: u8,
     /// How often time goes on to the next moment at which a machine wants to be woken.
     ticks: u8,
@@ -59,7 +59,7 @@ struct World {
     left: Left,
 }
 
-/// A world among those that were visited, told from others by a hash: the worlds themselves are large.
+/// A world among those that were visited, distinguished by a hash: the worlds themselves are large.
 #[derive(Clone)]
 struct State {
     world: Arc<World>,
@@ -114,9 +114,9 @@ enum Step {
     Starts(usize),
     Leads(usize),
     Crashes(usize),
-    Sees(usize),
-    Looks(usize, Opinion),
-    LookFails(usize),
+    Observes(usize),
+    Probes(usize, Opinion),
+    ProbeFails(usize),
     IsPermitted(usize),
     Reads(usize),
     ReadFails(usize),
@@ -165,7 +165,7 @@ impl World {
         Ok(true)
     }
 
-    /// What a replica that looks may find, which is the truth.
+    /// What a replica that probes may find, which is the truth.
     fn opinion(&self, by: usize, machines: Machines) -> Opinion {
         match self.outage || machines.disagree && by == 1 {
             true => Opinion::Down,
@@ -263,21 +263,21 @@ impl Machines {
                 Ok(())
             });
         }
-        if !replica.sees(&world.object) {
-            step(Step::Sees(by), &|next| next.see(by));
+        if !replica.has_observed(&world.object) {
+            step(Step::Observes(by), &|next| next.observe(by));
         }
         let lossy = world.left.losses > 0;
-        if replica.is_looking() {
+        if replica.is_probing() {
             let opinion = world.opinion(by, *self);
-            step(Step::Looks(by, opinion), &|next| next.look(by, Some(opinion)));
+            step(Step::Probes(by, opinion), &|next| next.probe(by, Some(opinion)));
             if lossy {
-                step(Step::LookFails(by), &|next| {
+                step(Step::ProbeFails(by), &|next| {
                     next.left.losses -= 1;
-                    next.look(by, None)
+                    next.probe(by, None)
                 });
             }
         }
-        if replica.asks() {
+        if replica.awaits_permit() {
             step(Step::IsPermitted(by), &|next| next.permit(by));
         }
         if replica.reads() {

@@ -1,4 +1,4 @@
-//! The words in which the core's tests speak: moments and looks in seconds, leases in known states.
+//! The words in which the core's tests speak: moments and probes in seconds, leases in known states.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::{Config, Dependent, ResourceRef, ScaleInfo};
-use crate::core::lease::{Grace, LeaseBook, LeaseRecord, LeaseState, LeaseUid};
+use crate::core::lease::{Grace, LeaseClocks, LeaseRecord, LeaseState, LeaseUid};
 use crate::core::lifecycle::ShootSettings;
-use crate::core::memory::{Observed, Sighting};
-use crate::core::moment::{Look, Moment};
+use crate::core::moment::{Moment, RequestTimes};
+use crate::core::replicas::{DependentState, Observed};
 use crate::core::shoot::{Options, Surroundings};
 
 /// Kubernetes' default before 1.32, with which a lease expires after 30 s.
@@ -33,9 +33,9 @@ pub fn wall(seconds: f64) -> DateTime<Utc> {
     DateTime::from_timestamp(1_700_000_000, 0).expect("a calendar date") + span(seconds)
 }
 
-/// A look that is answered at once.
-pub fn look(seconds: f64) -> Look {
-    Look { sent: at(seconds), received: at(seconds), wall: wall(seconds) }
+/// A probe that is answered at once.
+pub fn times(seconds: f64) -> RequestTimes {
+    RequestTimes { sent: at(seconds), received: at(seconds), wall: wall(seconds) }
 }
 
 /// A kubelet's lease with this stamp.
@@ -44,20 +44,20 @@ pub fn lease(name: &str, renewed: f64) -> LeaseRecord<'_> {
 }
 
 /// Leases that are in these states at [`JUDGED`].
-pub fn book<'a>(leases: impl IntoIterator<Item = (&'a str, LeaseState)>) -> LeaseBook {
+pub fn book<'a>(leases: impl IntoIterator<Item = (&'a str, LeaseState)>) -> LeaseClocks {
     let leases: Vec<_> = leases.into_iter().collect();
     let shown = |renewed: fn(LeaseState) -> Option<f64>| {
         leases.iter().filter_map(move |(name, state)| Some(lease(name, renewed(*state)?)))
     };
-    let mut book = LeaseBook::default();
-    book.observe(&look(0.0), shown(|state| (state != LeaseState::Undecided).then_some(-0.5)), GRACE);
-    book.observe(&look(10.0), shown(|state| (state != LeaseState::Undecided).then_some(9.5)), GRACE);
+    let mut book = LeaseClocks::default();
+    book.observe(&times(0.0), shown(|state| (state != LeaseState::Undecided).then_some(-0.5)), GRACE);
+    book.observe(&times(10.0), shown(|state| (state != LeaseState::Undecided).then_some(9.5)), GRACE);
     let last = |state| match state {
         LeaseState::Valid => Some(JUDGED - 5.0),
         LeaseState::Expired => Some(9.5),
         LeaseState::Undecided => Some(0.0),
     };
-    book.observe(&look(JUDGED), shown(last), GRACE);
+    book.observe(&times(JUDGED), shown(last), GRACE);
     book
 }
 
@@ -90,7 +90,7 @@ pub fn around(dependents: impl IntoIterator<Item = Dependent>) -> Surroundings {
     };
     Surroundings {
         options: Options::from(&config),
-        sightings: config.dependents.iter().map(|_| Sighting::Present(Arc::new(running(1)))).collect(),
+        dependents: config.dependents.iter().map(|_| DependentState::Present(Arc::new(running(1)))).collect(),
         config: Arc::new(config),
         settings: ShootSettings::default(),
         leads: true,

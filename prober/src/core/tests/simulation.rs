@@ -1,5 +1,5 @@
 //! The machine itself over hours of simulated time: nodes with clocks of their own, that step and drift, answers and renewals that are
-//! slow, looks that fail, API servers that are away for everyone, outages at random moments, starts in the midst of one.
+//! slow, probes that fail, API servers that are away for everyone, outages at random moments, starts in the midst of one.
 //!
 //! What must come out: no healthy shoot is scaled down, and no outage is seen late but for what the lease clock gives (D-21, D-54).
 //! `cargo test --package prober --lib core::tests::simulation -- --nocapture` prints the figures; with `MODEL=long` each comes from 100 runs a
@@ -14,8 +14,8 @@ use rand::{RngExt, SeedableRng};
 
 use super::scene::{around, dependent, span, wall};
 use crate::core::lease::{LeaseList, LeaseRecord, LeaseUid};
-use crate::core::moment::{Look, Moment};
-use crate::core::shoot::{Action, Input, LookFailure, Shoot, Start, Surroundings};
+use crate::core::moment::{Moment, RequestTimes};
+use crate::core::shoot::{Action, Input, ProbeFailure, Shoot, Start, Surroundings};
 use crate::core::verdict::{BackedNodes, NodeRecord, Verdict};
 
 const GRACE_S: f64 = 40.0;
@@ -49,12 +49,12 @@ struct World {
     drift: f64,
     /// When the nodes lose the way to the API server.
     cut: Option<Seconds>,
-    /// From when to when no look is made.
+    /// From when to when no probe is made.
     gaps: Vec<Range<Seconds>>,
     away: Away,
     /// Whether the prober stands still while the API server is away.
     frozen: bool,
-    /// The share of looks that fail.
+    /// The share of probes that fail.
     flaky: f64,
     initial_delay: Seconds,
     /// How far our own wall clock is off.
@@ -114,7 +114,7 @@ impl Node {
 struct Run {
     down: Option<Seconds>,
     up: Option<Seconds>,
-    looks: usize,
+    probes: usize,
     ended: Seconds,
     /// When the candidates were renewed last, oldest first.
     last: Vec<Seconds>,
@@ -162,25 +162,25 @@ impl World {
             let mut pending = shoot.input(Input::Woken, &around, at(t));
             while let Some(action) = pending.pop() {
                 let more = match action {
-                    Action::Look => {
-                        run.looks += 1;
+                    Action::ListLeases => {
+                        run.probes += 1;
                         if self.frozen
                             && let Some(away) = away.iter().find(|away| away.contains(&t))
                         {
                             t = away.end;
                         }
                         if away.iter().any(|away| away.contains(&t)) || rng.random::<f64>() < self.flaky {
-                            shoot.input(Input::Failed(LookFailure::Unanswered), &around, at(t))
+                            shoot.input(Input::Failed(ProbeFailure::Unanswered), &around, at(t))
                         } else {
                             let takes = rng.random::<f64>() * self.slow;
-                            let look = Look { sent: at(t), received: at(t + takes), wall: wall(t + takes + self.ours) };
+                            let times = RequestTimes { sent: at(t), received: at(t + takes), wall: wall(t + takes + self.ours) };
                             let leases = leases(&mut nodes, t + takes / 2.0);
                             t += takes;
-                            shoot.input(Input::Leases(look, &leases, Some(Arc::clone(&machines))), &around, at(t))
+                            shoot.input(Input::Leases(times, &leases, Some(Arc::clone(&machines))), &around, at(t))
                         }
                     }
                     Action::ListNodes => shoot.input(Input::Nodes(records.clone()), &around, at(t)),
-                    Action::Ask(dependent, _) => shoot.input(Input::Permitted(dependent), &around, at(t)),
+                    Action::AcquirePermit(dependent, _) => shoot.input(Input::Permitted(dependent), &around, at(t)),
                     Action::Write(order) => {
                         assert_eq!(order.write.replicas, Some(0));
                         (run.down, run.ended) = (Some(t), t);
@@ -320,7 +320,7 @@ fn no_healthy_shoot_is_scaled_down_whatever_happens_to_clocks_answers_and_its_ap
             simulated += runs;
             let count =
                 (0..runs).filter(|seed| World { nodes, ..world.clone() }.run(seed * 7919 + nodes as u64).down.is_some()).count();
-            // At most 0.4 % of absences of 14 to 18 s that fall between two looks are not noticed (D-54).
+            // At most 0.4 % of absences of 14 to 18 s that fall between two probes are not noticed (D-54).
             if count > 0 {
                 wrong.push(format!("{name}, {nodes} nodes: {count} of {runs}"));
             }
@@ -359,14 +359,14 @@ fn an_outage_is_seen_the_moment_it_can_be_but_for_what_clocks_that_are_off_take(
     let mut simulated = 0;
     for (name, world, bound) in outages() {
         for (nodes, excluded) in [(2, 0), (3, 0), (5, 2), (30, 0)] {
-            let (mut late, mut lost, mut looks, mut minutes) = (vec![], 0, 0, 0.0);
+            let (mut late, mut lost, mut probes, mut minutes) = (vec![], 0, 0, 0.0);
             for seed in 0..runs() {
                 let cut = 900.0 + StdRng::seed_from_u64(seed).random_range(0.0..60.0);
                 let run = World { nodes, excluded, cut: Some(cut), ..world.clone() }.run(seed * 31 + nodes as u64);
                 assert!(run.down.is_some() || bound == f64::MAX, "{name}, {nodes} nodes: not seen at all");
                 late.push(run.late());
                 lost += usize::from(run.is_lost());
-                (looks, minutes) = (looks + run.looks, minutes + run.ended / 60.0);
+                (probes, minutes) = (probes + run.probes, minutes + run.ended / 60.0);
                 simulated += 1;
             }
             late.sort_by(f64::total_cmp);
@@ -374,7 +374,7 @@ fn an_outage_is_seen_the_moment_it_can_be_but_for_what_clocks_that_are_off_take(
                 (late[late.len() / 2], late[late.len() - 1], late.iter().filter(|late| **late < -1.0).count());
             println!(
                 "{name:>34} n={nodes:<3} excluded={excluded}: {median:.2} {worst:.2} s late; lost {lost}; early {early}; {:.2} looks a minute",
-                looks as f64 / minutes
+                probes as f64 / minutes
             );
             assert!(worst <= bound, "{name}, {nodes} nodes: {worst} s late");
         }
@@ -394,7 +394,7 @@ fn a_process_that_starts_in_mid_outage_never_finds_the_nodes_well_and_protects_s
             assert!(age < 31.0 || run.up.is_none(), "found well {:?} s after a start {age} s into an outage", run.up);
         }
         println!("start {age} s into an outage: scaled down at most {worst:.1} s after the first possible moment");
-        // A beat and the tolerance, which is what the first look must be followed by (D-54).
+        // A beat and the tolerance, which is what the first probe must be followed by (D-54).
         assert!(worst <= BEAT_S + 1.1, "{worst} s");
     }
 }
@@ -403,7 +403,7 @@ fn a_process_that_starts_in_mid_outage_never_finds_the_nodes_well_and_protects_s
 fn a_healthy_shoot_is_looked_at_about_three_times_a_minute() {
     for nodes in [2, 5, 100] {
         let run = World { nodes, until: 7200.0, ..World::default() }.run(1);
-        let per_minute = run.looks as f64 / run.ended * 60.0;
+        let per_minute = run.probes as f64 / run.ended * 60.0;
         assert!((1.6..=3.6).contains(&per_minute), "{nodes} nodes: {per_minute} looks a minute");
     }
 }
@@ -421,7 +421,7 @@ fn shoots_that_begin_together_do_not_stay_in_step() {
 }
 
 impl World {
-    /// How far into the longest gap between looks the first look is that is due at the end, as a share of it.
+    /// How far into the longest gap between probes the first probe is that is due at the end, as a share of it.
     fn phase(&self, seed: u64) -> f64 {
         let mut rng = StdRng::seed_from_u64(seed);
         let mut node = [self.node(0, &[], &mut rng), self.node(1, &[], &mut rng)];
@@ -434,11 +434,11 @@ impl World {
         while t < at(self.until) {
             around.chance = rng.random();
             for action in shoot.input(Input::Woken, &around, t) {
-                if action == Action::Look {
+                if action == Action::ListLeases {
                     let seconds = t.elapsed_since_start().as_seconds_f64();
-                    let look = Look { sent: t, received: t, wall: wall(seconds) };
+                    let times = RequestTimes { sent: t, received: t, wall: wall(seconds) };
                     let leases = leases(&mut node, seconds);
-                    shoot.input(Input::Leases(look, &leases, Some(Arc::clone(&machines))), &around, t);
+                    shoot.input(Input::Leases(times, &leases, Some(Arc::clone(&machines))), &around, t);
                 }
             }
             t = shoot.next().expect("a look is due");

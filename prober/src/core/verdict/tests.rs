@@ -3,7 +3,7 @@ use std::collections::HashSet;
 use proptest::prelude::*;
 
 use super::super::lease::LeaseState::{Expired, Undecided, Valid};
-use super::super::memory::{Marks, Observed, scale_down, scale_up};
+use super::super::replicas::{Marks, Observed, scale_down, scale_up};
 use super::*;
 use crate::core::tests::scene::{GRACE, JUDGED, LONG_AGO, at, book};
 

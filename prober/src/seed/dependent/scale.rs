@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::Kind;
-use crate::core::memory::Observed;
+use crate::core::replicas::Observed;
 
 /// The limit of a try, and the waits after the first ones.
 const TIMEOUT: Duration = Duration::from_secs(5);

@@ -3,12 +3,12 @@
 use super::replica::Replica;
 use super::{Leader, Machines, World};
 
-/// So long it may take: the standby's 60 s of "up", its looks, and its initialDelay.
+/// So long it may take: the standby's 60 s of "up", its probes, and its initialDelay.
 const LIMIT_S: i64 = 200;
 
 /// Lets time go on without further trouble: with the replicas that there are and the one that leads, and without any leader.
 pub fn comes_right(world: &World, machines: Machines) -> Result<(), String> {
-    // Replicas that disagree for ever come to no rest.
+    // Replicas that disagree for ever are never idle.
     if machines.disagree || world.paused || world.leader == Leader::Go && world.object.go_has_work(world.outage) {
         return Ok(());
     }
@@ -20,7 +20,7 @@ pub fn comes_right(world: &World, machines: Machines) -> Result<(), String> {
             }
             led.lead(0)?;
         }
-        led.settle(machines, World::check_rest)?;
+        led.settle(machines, World::check_idle)?;
     }
     // Nobody leads, or the leader hangs: the others take down what is up, and restore what carries the marker.
     let mut alone = world.clone();
@@ -54,17 +54,17 @@ impl World {
         }
         for by in 0..2 {
             let Some(replica) = &self.replicas[by] else { continue };
-            let done = if !replica.sees(&self.object) {
-                self.see(by)
-            } else if replica.asks() {
+            let done = if !replica.has_observed(&self.object) {
+                self.observe(by)
+            } else if replica.awaits_permit() {
                 self.permit(by)
             } else if replica.reads() {
                 self.read(by, true)
             } else if replica.verifies() {
                 self.verify(by, true)
-            } else if replica.is_looking() {
+            } else if replica.is_probing() {
                 let opinion = self.opinion(by, machines);
-                self.look(by, Some(opinion))
+                self.probe(by, Some(opinion))
             } else {
                 continue;
             };
@@ -74,7 +74,7 @@ impl World {
     }
 
     /// What is wrong with an object that nothing is to be done about any more.
-    fn check_rest(&self) -> Result<(), String> {
+    fn check_idle(&self) -> Result<(), String> {
         let (object, marks) = (&self.object.shown, &self.object.shown.marks);
         let wrong = match (marks.ignored, self.outage) {
             (true, _) => marks.held_down.then_some("ignored, and marked"),
@@ -87,11 +87,11 @@ impl World {
             (false, false) if marks.held_down => Some("still marked though the nodes are well"),
             (false, false) => None,
         };
-        wrong.map_or(Ok(()), |wrong| Err(format!("at rest, and {wrong}: {object:?}")))
+        wrong.map_or(Ok(()), |wrong| Err(format!("idle, and {wrong}: {object:?}")))
     }
 
-    fn has_stood_in(&self) -> bool {
-        self.replicas.iter().flatten().any(Replica::has_stood_in)
+    fn has_written_as_standby(&self) -> bool {
+        self.replicas.iter().flatten().any(Replica::has_written_as_standby)
     }
 
     /// The same where nobody leads.
@@ -100,7 +100,7 @@ impl World {
         let wrong = match self.outage {
             _ if marks.ignored => None,
             // One that stood in once, and was overruled by others who take the marker away, does not fight.
-            true if object.replicas > 0 && !self.has_stood_in() => Some("still up in an outage"),
+            true if object.replicas > 0 && !self.has_written_as_standby() => Some("still up in an outage"),
             false if object.replicas == 0 && marks.held_down => Some("still held down though the nodes are well"),
             _ => None,
         };

@@ -1,6 +1,6 @@
 //! The dependent as the API server holds it, and what must hold of it whoever writes.
 
-use crate::core::memory::{Mark, Marks, Observed, Write};
+use crate::core::replicas::{Mark, Marks, Observed, Write};
 
 /// Its state, and how it came about.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -5,17 +5,17 @@ use std::sync::{Arc, LazyLock};
 use super::object::Object;
 use super::{Leader, World, seconds};
 use crate::core::judgement::Finding;
-use crate::core::memory::{Observed, Sighting, Write};
 use crate::core::moment::Moment;
+use crate::core::replicas::{DependentState, Observed, Write};
 use crate::core::retry::Refusal;
-use crate::core::shoot::{Action, Input, LookFailure, Order, Shoot, Start, Surroundings, Verified};
+use crate::core::shoot::{Action, Input, Order, ProbeFailure, Shoot, Start, Surroundings, Verified};
 use crate::core::tests::scene::{around, dependent};
 use crate::core::verdict::{Scope, Verdict};
 
 /// What is the same for all.
 static AROUND: LazyLock<Surroundings> = LazyLock::new(|| around([dependent("machine-controller-manager", 0, 0)]));
 
-/// What a look finds.
+/// What a probe finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Opinion {
     Down,
@@ -26,7 +26,7 @@ pub enum Opinion {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Slot {
     Idle,
-    Asked,
+    AwaitingPermit,
     Permitted,
     Reading,
     Writing,
@@ -40,8 +40,8 @@ pub struct Replica {
     view: Observed,
     /// Since when the Clusters are seen: those who gain the lead read them again.
     seed_since: Moment,
-    /// When the look that is under way was sent.
-    looking: Option<Moment>,
+    /// When the probe that is under way was sent.
+    probing: Option<Moment>,
     verifying: bool,
     slot: Slot,
     memo: Memo,
@@ -50,24 +50,24 @@ pub struct Replica {
 /// What is remembered of it to judge its writes by.
 #[derive(Clone, Debug, Hash)]
 struct Memo {
-    /// What its complete looks last said, and since when they all have, and how many.
+    /// What its complete probes last said, and since when they all have, and how many.
     opinion: Option<(Opinion, Moment, u8)>,
     /// Writes without the lead that were made since the opinion turned, and when the last was.
-    unled: (u8, Option<Moment>),
+    standby_writes: (u8, Option<Moment>),
     verified: bool,
     /// The state that it knows, and when it knew it first; none when it is of its own making.
-    known: (i32, crate::core::memory::Marks, Option<Moment>),
+    known: (i32, crate::core::replicas::Marks, Option<Moment>),
 }
 
 impl std::fmt::Debug for Replica {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { machine, view, looking, verifying, slot, memo, .. } = self;
-        let Memo { opinion, unled, .. } = memo;
+        let Self { machine, view, probing, verifying, slot, memo, .. } = self;
+        let Memo { opinion, standby_writes, .. } = memo;
         write!(
             f,
-            "{slot:?}, scales {:?}, looks {}, verifies {verifying}, sees {} (version {}), {opinion:?}, {unled:?}",
+            "{slot:?}, scales {:?}, probes {}, verifies {verifying}, observes {} (version {}), {opinion:?}, {standby_writes:?}",
             machine.scaling(),
-            looking.is_some(),
+            probing.is_some(),
             view.replicas,
             view.resource_version
         )
@@ -90,16 +90,16 @@ impl Replica {
         self.machine.next()
     }
 
-    pub fn sees(&self, object: &Object) -> bool {
+    pub fn has_observed(&self, object: &Object) -> bool {
         self.view == object.shown
     }
 
-    pub fn is_looking(&self) -> bool {
-        self.looking.is_some()
+    pub fn is_probing(&self) -> bool {
+        self.probing.is_some()
     }
 
-    pub fn asks(&self) -> bool {
-        self.slot == Slot::Asked
+    pub fn awaits_permit(&self) -> bool {
+        self.slot == Slot::AwaitingPermit
     }
 
     pub fn reads(&self) -> bool {
@@ -111,8 +111,8 @@ impl Replica {
     }
 
     /// Whether it has written without the lead since its opinion turned.
-    pub fn has_stood_in(&self) -> bool {
-        self.memo.unled.0 > 0
+    pub fn has_written_as_standby(&self) -> bool {
+        self.memo.standby_writes.0 > 0
     }
 
     fn knows(&mut self, observed: &Observed, now: Option<Moment>) {
@@ -129,7 +129,7 @@ impl World {
         around.leads = self.leader == Leader::Replica(by);
         around.seed_since = Some(replica.seed_since);
         around.paused = Some(self.paused);
-        around.sightings = vec![Sighting::Present(Arc::new(replica.view.clone()))];
+        around.dependents = vec![DependentState::Present(Arc::new(replica.view.clone()))];
         around
     }
 
@@ -138,12 +138,16 @@ impl World {
         let view = self.object.shown.clone();
         let start = Start { eligible: self.now, in_operation: true, dry_run: false };
         let mut first = AROUND.clone();
-        first.sightings = vec![Sighting::Present(Arc::new(view.clone()))];
+        first.dependents = vec![DependentState::Present(Arc::new(view.clone()))];
         first.spread = seconds(0);
-        let memo =
-            Memo { opinion: None, unled: (0, None), verified: false, known: (view.replicas, view.marks.clone(), Some(self.now)) };
+        let memo = Memo {
+            opinion: None,
+            standby_writes: (0, None),
+            verified: false,
+            known: (view.replicas, view.marks.clone(), Some(self.now)),
+        };
         let machine = Shoot::new(start, &first, self.now);
-        let replica = Replica { machine, view, seed_since: self.now, looking: None, verifying: false, slot: Slot::Idle, memo };
+        let replica = Replica { machine, view, seed_since: self.now, probing: None, verifying: false, slot: Slot::Idle, memo };
         self.replicas[by] = Some(replica);
         self.wake(by)
     }
@@ -167,24 +171,24 @@ impl World {
         if self.replicas[by].is_some() { self.feed(by, Input::Woken) } else { Ok(()) }
     }
 
-    pub fn see(&mut self, by: usize) -> Result<(), String> {
+    pub fn observe(&mut self, by: usize) -> Result<(), String> {
         let (shown, now) = (self.object.shown.clone(), self.now);
         self.replica(by).knows(&shown, Some(now));
         self.replica(by).view = shown;
         self.wake(by)
     }
 
-    /// A look is answered, or fails.
-    pub fn look(&mut self, by: usize, opinion: Option<Opinion>) -> Result<(), String> {
+    /// A probe is answered, or fails.
+    pub fn probe(&mut self, by: usize, opinion: Option<Opinion>) -> Result<(), String> {
         let now = self.now;
         let replica = self.replica(by);
-        let judged_at = replica.looking.take().expect("a look");
-        let Some(opinion) = opinion else { return self.feed(by, Input::Failed(LookFailure::Unanswered)) };
+        let judged_at = replica.probing.take().expect("a probe");
+        let Some(opinion) = opinion else { return self.feed(by, Input::Failed(ProbeFailure::Unanswered)) };
         let memo = &mut replica.memo;
         memo.opinion = match memo.opinion {
-            Some((before, since, looks)) if before == opinion => Some((before, since, looks.saturating_add(1))),
+            Some((before, since, probes)) if before == opinion => Some((before, since, probes.saturating_add(1))),
             _ => {
-                (memo.unled, memo.verified) = ((0, None), false);
+                (memo.standby_writes, memo.verified) = ((0, None), false);
                 Some((opinion, judged_at, 1))
             }
         };
@@ -209,7 +213,7 @@ impl World {
             return self.feed(by, Input::Read(0, Err(Refusal::NoAnswer)));
         }
         self.replica(by).knows(&shown, Some(now));
-        self.feed(by, Input::Read(0, Ok(Sighting::Present(Arc::new(shown)))))
+        self.feed(by, Input::Read(0, Ok(DependentState::Present(Arc::new(shown)))))
     }
 
     pub fn verify(&mut self, by: usize, answered: bool) -> Result<(), String> {
@@ -229,7 +233,7 @@ impl World {
             self.object.apply(&write)?;
             let now = self.now;
             if let (Some(replica), false) = (&mut self.replicas[by], needs_lead) {
-                let (writes, last) = &mut replica.memo.unled;
+                let (writes, last) = &mut replica.memo.standby_writes;
                 let again =
                     base.marks.held_down && write.replicas == Some(0) && last.is_some_and(|last| now - last >= seconds(10));
                 if *writes > 0 && awaited && !again {
@@ -274,12 +278,12 @@ impl World {
         for action in self.replica(by).machine.input(input, &around, now) {
             let replica = self.replica(by);
             match action {
-                Action::Look => replica.looking = Some(now),
-                Action::ListNodes => return Err("nodes are listed for no look".into()),
+                Action::ListLeases => replica.probing = Some(now),
+                Action::ListNodes => return Err("nodes are listed for no probe".into()),
                 Action::Verify => replica.verifying = true,
-                Action::Ask(..) => replica.slot = Slot::Asked,
+                Action::AcquirePermit(..) => replica.slot = Slot::AwaitingPermit,
                 Action::Read(..) => replica.slot = Slot::Reading,
-                Action::Drop(_) => {
+                Action::Cancel(_) => {
                     replica.slot = Slot::Idle;
                     self.requests.iter_mut().filter(|request| request.by == by).for_each(|request| request.awaited = false);
                 }
@@ -305,7 +309,7 @@ impl World {
             return Err("written as somebody else".into());
         }
         if replica.memo.known.2.is_some_and(|since| judged_at < since) {
-            return Err("a write rests on a look that is older than what it changes".into());
+            return Err("a write rests on a probe that is older than what it changes".into());
         }
         let opinion = replica.memo.opinion;
         if !leads {
@@ -318,12 +322,14 @@ impl World {
                         return Err("a replica that does not lead does not wait for the leader".into());
                     }
                 }
-                (Some(1..), Some((Opinion::Up, since, looks))) => {
-                    if !base.marks.held_down || judged_at - since < seconds(60) || looks < 3 {
+                (Some(1..), Some((Opinion::Up, since, probes))) => {
+                    if !base.marks.held_down || judged_at - since < seconds(60) || probes < 3 {
                         return Err("a replica that does not lead restores too soon, or what nobody took down".into());
                     }
                 }
-                (replicas, _) => return Err(format!("a replica that does not lead writes {replicas:?} as it sees {opinion:?}")),
+                (replicas, _) => {
+                    return Err(format!("a replica that does not lead writes {replicas:?} as it observes {opinion:?}"));
+                }
             }
         }
         replica.slot = Slot::Writing;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use memory_api::{Authority, MemoryApi, Network, Options, Serving};
 use prober::clock::Clock;
-use prober::engine::Engine;
+use prober::shoot_client::ShootClient;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Mutex;
@@ -171,7 +171,7 @@ async fn a_proxy_that_is_away_is_no_connection() {
 async fn engines_do_not_share_connections() {
     let mut shoot = Shoot::start().await;
     shoot.healthy().await;
-    shoot.engine = Engine::new(Clock::start(), shoot.secret.clone());
+    shoot.engine = ShootClient::new(Clock::start(), shoot.secret.clone());
     shoot.healthy().await;
     assert_eq!(shoot.api.connections().accepted, 2);
 }

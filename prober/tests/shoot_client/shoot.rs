@@ -8,9 +8,9 @@ use memory_api::{Authority, MemoryApi, Options};
 use prober::clock::Clock;
 use prober::core::lease::LeaseList;
 use prober::core::verdict::NodeRecord;
-use prober::engine::KubeconfigSecret;
-use prober::engine::error::{Cause, ProbeError};
-use prober::engine::{Budget, Engine, Secrets, Seen};
+use prober::shoot_client::KubeconfigSecret;
+use prober::shoot_client::error::{Cause, ProbeError};
+use prober::shoot_client::{Budget, Listing, Secrets, ShootClient};
 use serde_json::json;
 
 pub const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
@@ -26,7 +26,7 @@ const LEEWAY: Duration = Duration::from_secs(5);
 pub struct Shoot {
     pub api: MemoryApi,
     pub secret: Secret,
-    pub engine: Engine<Secret>,
+    pub engine: ShootClient<Secret>,
     /// What one probe may take.
     pub timeout: Duration,
 }
@@ -65,7 +65,7 @@ impl Secret {
         *self.0.lock().expect("no panic while locked") = State::default();
     }
 
-    /// How often it was read anew.
+    /// How often it was read again.
     pub fn rereads(&self) -> usize {
         self.0.lock().expect("no panic while locked").rereads
     }
@@ -98,7 +98,7 @@ impl Shoot {
         api.access().grant(TOKEN, memory_api::gardener::shoot_probe());
         let secret = Secret::default();
         secret.set(&api.kubeconfig(TOKEN));
-        let engine = Engine::new(Clock::start(), secret.clone());
+        let engine = ShootClient::new(Clock::start(), secret.clone());
         let shoot = Self { api, secret, engine, timeout: Duration::from_secs(2) };
         shoot.add_nodes(0..3);
         shoot
@@ -120,13 +120,13 @@ impl Shoot {
     }
 
     /// Probes; the leases.
-    pub async fn leases(&mut self) -> Result<Seen<LeaseList>, ProbeError> {
+    pub async fn leases(&mut self) -> Result<Listing<LeaseList>, ProbeError> {
         let budget = Budget::starting_now(self.timeout);
         checked(self.timeout, self.engine.leases(budget)).await
     }
 
     /// Probes; the leases and the nodes.
-    pub async fn nodes(&mut self) -> Result<Seen<Vec<NodeRecord>>, ProbeError> {
+    pub async fn nodes(&mut self) -> Result<Listing<Vec<NodeRecord>>, ProbeError> {
         let budget = Budget::starting_now(self.timeout);
         let probe = async {
             self.engine.leases(budget).await?;

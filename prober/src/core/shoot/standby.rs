@@ -6,8 +6,8 @@ use chrono::TimeDelta;
 
 use super::{Action, Context, Direction, Shoot, Verified};
 use crate::core::judgement::Finding;
-use crate::core::memory::{Observed, Write};
 use crate::core::moment::Moment;
+use crate::core::replicas::{Observed, Write};
 use crate::core::span;
 
 /// How long the leader has for its first write after the verdict: at most so long, and this share of the grace in ten-thousandths.
@@ -16,7 +16,7 @@ const PATIENCE: (i32, TimeDelta) = (375, TimeDelta::milliseconds(1500));
 const AT_WORK: TimeDelta = TimeDelta::seconds(5);
 /// Then it is waited until so long after the ordering deadline.
 const BEHIND_DEADLINE: (i32, TimeDelta) = (250, TimeDelta::seconds(1));
-/// What is held down is restored after so much time, and so many looks, that all said "up".
+/// What is held down is restored after so much time, and so many probes, that all said "up".
 const RESTORES_AFTER: (TimeDelta, u32) = (TimeDelta::seconds(60), 3);
 /// A resource above 0 that carries its marker is taken to 0 again at most so often.
 const AGAIN_AFTER: TimeDelta = TimeDelta::seconds(10);
@@ -27,15 +27,23 @@ const VERIFIED_AGAIN_AFTER: TimeDelta = TimeDelta::seconds(1);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Verification {
     None,
-    Asked,
+    Requested,
     Confirmed,
-    /// It could not be read, or says otherwise; to be asked again at this moment.
+    /// It could not be read, or says otherwise; to be read again at this moment.
     Refused(Moment),
+}
+
+/// A write that this replica made without the lead.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StandbyWrite {
+    /// How often the verdict had turned by then.
+    pub turn: u32,
+    pub at: Moment,
 }
 
 impl Shoot {
     /// Whether this replica, which does not lead, may write now.
-    pub(super) fn may_stand_in(&mut self, direction: Direction, cx: &mut Context<'_>) -> bool {
+    pub(super) fn standby_may_write(&mut self, direction: Direction, cx: &mut Context<'_>) -> bool {
         if !cx.around.options.standby_protects {
             return false;
         }
@@ -59,13 +67,13 @@ impl Shoot {
     fn has_recovered(&self, cx: &mut Context<'_>) -> bool {
         let (span_of_up, least) = RESTORES_AFTER;
         let lasting = span_of_up + span(cx.around.options.scale_up_stabilization);
-        // What the leader has only just taken down is not brought back by a replica that sees things differently.
+        // What the leader has only just taken down is not brought back by a replica that observes something else.
         if let Some(from) = self.marker_seen.map(|seen| seen + lasting).filter(|&from| from > cx.now) {
             cx.wake_at(from);
             return false;
         }
         match (self.up_since, self.judged_at()) {
-            (Some((since, looks)), Some(judged_at)) => looks >= least && judged_at - since >= lasting,
+            (Some((since, probes)), Some(judged_at)) => probes >= least && judged_at - since >= lasting,
             _ => false,
         }
     }
@@ -73,24 +81,24 @@ impl Shoot {
     fn is_verified(&mut self, cx: &mut Context<'_>) -> bool {
         match self.verification {
             Verification::Confirmed => return true,
-            Verification::Asked => return false,
+            Verification::Requested => return false,
             Verification::Refused(again) if again > cx.now => {
                 cx.wake_at(again);
                 return false;
             }
             Verification::None | Verification::Refused(_) => {}
         }
-        self.verification = Verification::Asked;
+        self.verification = Verification::Requested;
         cx.actions.push(Action::Verify);
         false
     }
 
-    pub(super) fn take_verified(&mut self, verified: Option<Verified>, cx: &mut Context<'_>) {
-        if self.verification != Verification::Asked {
+    pub(super) fn on_verified(&mut self, verified: Option<Verified>, cx: &mut Context<'_>) {
+        if self.verification != Verification::Requested {
             return;
         }
         let confirmed = verified.filter(|verified| verified.is_ours && !verified.is_paused).is_some_and(|verified| {
-            self.judge.follow_machines(verified.machines);
+            self.judge.set_machines(verified.machines);
             let finding = self.judged_again(cx);
             let down = finding.verdict == super::Verdict::ScaleDown;
             self.adopt(finding, cx);
@@ -100,19 +108,19 @@ impl Shoot {
             if confirmed { Verification::Confirmed } else { Verification::Refused(cx.now + VERIFIED_AGAIN_AFTER) };
     }
 
-    /// What the last look comes to with what was read again.
+    /// What the last probe comes to with what was read again.
     fn judged_again(&self, cx: &Context<'_>) -> Finding {
         // The model has no leases.
         #[cfg(test)]
-        if let (false, Some(finding)) = (self.judge.has_looked(), &self.finding) {
+        if let (false, Some(finding)) = (self.judge.has_probed(), &self.finding) {
             return finding.as_ref().clone();
         }
         self.judge.judge(&self.rules(cx.around))
     }
 
     /// What of a write remains for a replica that does not lead: it takes down what is above 0 and restores what carries the marker, each
-    /// once between two changes of its own verdict, so that replicas which see things differently do not fight. It repairs nothing.
-    pub(super) fn unled(
+    /// once between two changes of its own verdict, so that replicas with different verdicts do not fight. It repairs nothing.
+    pub(super) fn standby_write(
         &self,
         at: usize,
         direction: Direction,
@@ -124,10 +132,10 @@ impl Shoot {
             Direction::Down => write.replicas == Some(0),
             Direction::Up => write.replicas.is_some() && observed.marks.held_down,
         };
-        let spent = match self.unled[at] {
-            Some((turn, when)) if turn == self.turns => {
+        let spent = match self.standby_writes[at] {
+            Some(last) if last.turn == self.turns => {
                 // Whoever brought it up was no prober: these take the marker away.
-                let again = when + AGAIN_AFTER;
+                let again = last.at + AGAIN_AFTER;
                 let raised = direction == Direction::Down && observed.marks.held_down;
                 if raised {
                     cx.wake_at(again);

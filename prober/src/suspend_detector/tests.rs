@@ -3,11 +3,11 @@ use futures::FutureExt;
 use super::*;
 use crate::core::tests::scene::{at, wall};
 
-/// Beats at these seconds of the monotonic clock and of the wall clock; when the last standstill ended.
-fn resumed(beats: &[(f64, f64)]) -> Moment {
-    let mut state = Beats { last: at(0.0), wall: wall(0.0), resumed: Moment::START };
-    for &(now, shown) in beats {
-        state.beat(at(now), wall(shown));
+/// Ticks at these seconds of the monotonic clock and of the wall clock; when the last suspension ended.
+fn resumed(ticks: &[(f64, f64)]) -> Moment {
+    let mut state = Ticks { last: at(0.0), wall: wall(0.0), resumed: Moment::START };
+    for &(now, shown) in ticks {
+        state.tick(at(now), wall(shown));
     }
     state.resumed
 }
@@ -38,29 +38,29 @@ fn a_wall_clock_that_was_set_back_is_no_standstill_and_hides_none() {
 #[tokio::test(start_paused = true)]
 async fn what_rests_on_older_findings_is_dropped_by_whoever_runs_first_after_a_standstill() {
     let clock = Clock::start();
-    let standstill = Standstill::new(clock);
+    let suspend_detector = SuspendDetector::new(clock);
     let since = clock.now();
-    assert_eq!(standstill.unless_since(since, async { 1 }).await, Some(1));
-    let mut act = waiting(&standstill, since);
+    assert_eq!(suspend_detector.run_unless_suspended(since, async { 1 }).await, Some(1));
+    let mut act = waiting(&suspend_detector, since);
     assert!(act.as_mut().now_or_never().is_none(), "it waits");
     tokio::time::advance(Duration::from_secs(6)).await;
     assert_eq!(act.as_mut().now_or_never(), Some(None));
-    assert_eq!(standstill.unless_since(since, async { 1 }).await, None, "and what begins later on them, too");
-    assert_eq!(standstill.unless_since(clock.now(), async { 1 }).await, Some(1), "but not what rests on new ones");
+    assert_eq!(suspend_detector.run_unless_suspended(since, async { 1 }).await, None, "and what begins later on them, too");
+    assert_eq!(suspend_detector.run_unless_suspended(clock.now(), async { 1 }).await, Some(1), "but not what rests on new ones");
 }
 
 /// Something that waits for ever for its turn, as a request for a connection.
-fn waiting(standstill: &Standstill, since: Moment) -> std::pin::Pin<Box<dyn Future<Output = Option<()>> + '_>> {
-    Box::pin(standstill.unless_since(since, std::future::pending()))
+fn waiting(suspend_detector: &SuspendDetector, since: Moment) -> std::pin::Pin<Box<dyn Future<Output = Option<()>> + '_>> {
+    Box::pin(suspend_detector.run_unless_suspended(since, std::future::pending()))
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_process_that_only_waits_beats_all_the_same() {
-    let standstill = Standstill::new(Clock::start());
+    let suspend_detector = SuspendDetector::new(Clock::start());
     let wait = tokio::time::sleep(Duration::from_secs(300));
     tokio::select! {
-        () = standstill.beat() => {}
+        () = suspend_detector.run() => {}
         () = wait => {}
     }
-    assert_eq!(standstill.resumed(), Moment::START);
+    assert_eq!(suspend_detector.resumed(), Moment::START);
 }

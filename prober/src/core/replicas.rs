@@ -57,7 +57,7 @@ impl Observed {
 
 /// What can be said of one dependent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Sighting {
+pub enum DependentState {
     /// Nothing: the seed's view of it is not filled, or has been broken for too long (D-27).
     #[default]
     Unknown,

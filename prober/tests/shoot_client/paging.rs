@@ -40,7 +40,7 @@ async fn what_changes_between_the_pages_does_not_show() {
     let mut shoot = Shoot::start().await;
     shoot.add_nodes(3..600);
     let store = shoot.api.store().clone();
-    // Seen by every request and met by none: it changes the nodes when the second page is asked for.
+    // Listing by every request and met by none: it changes the nodes when the second page is asked for.
     let change = When::matches(move |record| {
         if record.path == NODES && record.query.contains("continue=") {
             store.delete("nodes", "", "node-0550").expect("it was there");

@@ -24,7 +24,7 @@ use self::link::{Answer, Link};
 use self::wire::{DecodeError, Next};
 use crate::clock::Clock;
 use crate::core::lease::LeaseList;
-use crate::core::moment::{Look, Moment};
+use crate::core::moment::{Moment, RequestTimes};
 use crate::core::verdict::NodeRecord;
 
 /// A connection is replaced after this time, so that load balancers and rolled API servers get their share (D-17).
@@ -57,7 +57,7 @@ pub trait Secrets {
     /// When there is none or it cannot be known.
     fn current(&self) -> Result<Arc<KubeconfigSecret>, Cause>;
 
-    /// The Secret read anew from the seed.
+    /// The Secret read again from the seed.
     ///
     /// # Errors
     /// As for `current`.
@@ -86,11 +86,11 @@ impl Budget {
     }
 }
 
-/// A complete list and when it was looked at.
+/// A complete list and when it was probed.
 #[derive(Debug)]
-pub struct Seen<T> {
+pub struct Listing<T> {
     /// When.
-    pub look: Look,
+    pub times: RequestTimes,
     /// What.
     pub items: T,
 }
@@ -99,7 +99,7 @@ pub struct Seen<T> {
 type Decode<T> = fn(&str, &[u8], &mut T) -> Result<Next, DecodeError>;
 
 /// Probes one shoot's API server.
-pub struct Engine<S> {
+pub struct ShootClient<S> {
     clock: Clock,
     secrets: S,
     /// What `link` was made from.
@@ -109,7 +109,7 @@ pub struct Engine<S> {
     ask_version: bool,
 }
 
-impl<S: Secrets + Sync> Engine<S> {
+impl<S: Secrets + Sync> ShootClient<S> {
     /// An engine that has not connected yet.
     pub fn new(clock: Clock, secrets: S) -> Self {
         Self { clock, secrets, secret: None, link: None, ask_version: true }
@@ -119,7 +119,7 @@ impl<S: Secrets + Sync> Engine<S> {
     ///
     /// # Errors
     /// Anything but a complete, well-formed answer.
-    pub async fn leases(&mut self, budget: Budget) -> Result<Seen<LeaseList>, ProbeError> {
+    pub async fn leases(&mut self, budget: Budget) -> Result<Listing<LeaseList>, ProbeError> {
         self.follow_secret().map_err(|cause| self.failed(Stage::Kubeconfig, cause))?;
         self.retire_link();
         if self.ask_version {
@@ -136,13 +136,13 @@ impl<S: Secrets + Sync> Engine<S> {
     ///
     /// # Errors
     /// Anything but a complete, well-formed answer.
-    pub async fn nodes(&mut self, budget: Budget) -> Result<Seen<Vec<NodeRecord>>, ProbeError> {
+    pub async fn nodes(&mut self, budget: Budget) -> Result<Listing<Vec<NodeRecord>>, ProbeError> {
         let query = [("limit", NODES_PER_PAGE)];
         let nodes = self.list("/api/v1/nodes", &query, wire::nodes, MAX_NODES, budget).await;
         nodes.map_err(|cause| self.failed(Stage::Nodes, cause))
     }
 
-    /// Takes up a changed Secret; the whole probe then uses one snapshot of it.
+    /// Applies a changed Secret; the whole probe then uses one snapshot of it.
     fn follow_secret(&mut self) -> Result<(), Cause> {
         let current = self.secrets.current()?;
         if self.secret.as_ref().is_none_or(|used| used.kubeconfig != current.kubeconfig) {
@@ -177,7 +177,7 @@ impl<S: Secrets + Sync> Engine<S> {
         decode: Decode<T>,
         limit: usize,
         budget: Budget,
-    ) -> Result<Seen<T>, Cause> {
+    ) -> Result<Listing<T>, Cause> {
         match self.pages(path, query, decode, limit, budget).await {
             Err(Cause::Gone) => self.pages(path, query, decode, limit, budget).await,
             result => result,
@@ -191,14 +191,14 @@ impl<S: Secrets + Sync> Engine<S> {
         decode: Decode<T>,
         limit: usize,
         budget: Budget,
-    ) -> Result<Seen<T>, Cause> {
+    ) -> Result<Listing<T>, Cause> {
         let mut items = T::default();
         let (sent, answer) = self.get(path, query, limit.min(MAX_ANSWER), budget).await?;
         let mut left = limit - answer.body.len();
         let mut next = decode(answer.content_type(), &answer.body, &mut items)?;
         for _ in 1..MAX_PAGES {
             let Some(token) = next else {
-                return Ok(Seen { look: self.clock.look(sent), items });
+                return Ok(Listing { times: self.clock.request_times(sent), items });
             };
             let query = [query, &[("continue", token.as_str())]].concat();
             let (_, answer) = self.get(path, &query, left.min(MAX_ANSWER), budget).await?;
@@ -208,7 +208,7 @@ impl<S: Secrets + Sync> Engine<S> {
         Err(Cause::TooManyPages(MAX_PAGES))
     }
 
-    /// One request: repeated once on a fresh connection when a kept one fails, and once with the Secret read anew when
+    /// One request: repeated once on a fresh connection when a kept one fails, and once with the Secret read again when
     /// the credentials are not accepted.
     async fn get(&mut self, path: &str, query: &[(&str, &str)], limit: usize, budget: Budget) -> Result<(Moment, Answer), Cause> {
         let (mut redialled, mut reread) = (false, false);

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use memory_api::gardener::shoot_probe;
 use memory_api::{Fault, When};
-use prober::engine::Budget;
+use prober::shoot_client::Budget;
 
 use super::shoot::{LEASES, NODES, Shoot, TOKEN, VERSION};
 

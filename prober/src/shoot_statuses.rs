@@ -1,4 +1,4 @@
-//! The board: how all shoots are at present, as their tasks last told. Read by metrics and health checks.
+//! How all shoots are at present, as their tasks last reported. Read by metrics, the status page and health checks.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,27 +20,27 @@ use crate::core::verdict::{Tally, Verdict};
 /// What is said of a shoot whose last probe was not complete, in the place of a verdict.
 const UNKNOWN: &str = "unknown";
 
-/// Holds a line for each shoot. Cheap to clone; all clones show the same.
+/// The status of each shoot. Cheap to clone; all clones share it.
 #[derive(Clone)]
-pub struct Board {
+pub struct ShootStatuses {
     clock: Clock,
     /// Whether metrics tell shoots apart.
     per_shoot: bool,
-    lines: Arc<Mutex<Lines>>,
+    inner: Arc<Mutex<Inner>>,
 }
 
 #[derive(Default)]
-struct Lines {
+struct Inner {
     states: HashMap<String, &'static str>,
-    probed: HashMap<String, Line>,
+    probed: HashMap<String, ShootStatus>,
 }
 
 /// How one probed shoot is.
 #[derive(Clone, Debug)]
-pub struct Line {
-    /// When the next look is due; while one is under way, when that was.
+pub struct ShootStatus {
+    /// When the next probe is due; while one is under way, when that was.
     pub due: Moment,
-    /// When the last probe was complete, or the first look was due.
+    /// When the last probe was complete, or the first probe was due.
     pub complete: Moment,
     /// Whether nothing is written because the shoot's operators say so.
     pub paused: bool,
@@ -83,32 +83,32 @@ pub struct Intended {
     pub after: i32,
 }
 
-/// A shoot's place on the board; the line goes with it.
-pub struct Place {
-    board: Board,
+/// Updates a shoot's status, and removes it when dropped.
+pub struct StatusHandle {
+    statuses: ShootStatuses,
     namespace: String,
 }
 
-impl Board {
-    /// An empty board. With `per_shoot` there are metrics that tell shoots apart, so that their number grows with the shoots'.
+impl ShootStatuses {
+    /// Empty. With `per_shoot` there are metrics that tell shoots apart, so that their number grows with the shoots'.
     pub fn new(clock: Clock, per_shoot: bool) -> Self {
-        Self { clock, per_shoot, lines: Arc::default() }
+        Self { clock, per_shoot, inner: Arc::default() }
     }
 
     /// Notes what a Cluster says of its shoot, in one word from a fixed set; none when the Cluster is gone.
-    pub fn note_state(&self, namespace: &str, state: Option<&'static str>) {
-        let mut lines = self.lock();
+    pub fn set_state(&self, namespace: &str, state: Option<&'static str>) {
+        let mut inner = self.lock();
         match state {
-            Some(state) => lines.states.insert(namespace.to_owned(), state),
-            None => lines.states.remove(namespace),
+            Some(state) => inner.states.insert(namespace.to_owned(), state),
+            None => inner.states.remove(namespace),
         };
     }
 
-    /// Gives a shoot a place, with the moment of its first look.
-    pub fn place(&self, namespace: String, first_look: Moment) -> Place {
-        let line = Line {
-            due: first_look,
-            complete: first_look,
+    /// Adds a shoot that is probed, with the moment of its first probe; the handle removes it.
+    pub fn register(&self, namespace: String, first_probe: Moment) -> StatusHandle {
+        let status = ShootStatus {
+            due: first_probe,
+            complete: first_probe,
             paused: false,
             held_down: BTreeMap::new(),
             finding: None,
@@ -116,46 +116,45 @@ impl Board {
             scaling: None,
             intended: Vec::new(),
         };
-        self.lock().probed.insert(namespace.clone(), line);
-        Place { board: self.clone(), namespace }
+        self.lock().probed.insert(namespace.clone(), status);
+        StatusHandle { statuses: self.clone(), namespace }
     }
 
-    /// The shoot whose look is most overdue, if any is by more than `limit`.
+    /// The shoot whose probe is most overdue, if any is by more than `limit`.
     pub fn overdue(&self, limit: TimeDelta) -> Option<(String, TimeDelta)> {
         let now = self.clock.now();
-        let lines = self.lock();
-        let (namespace, line) = lines.probed.iter().min_by_key(|(_, line)| line.due)?;
-        let late = now - line.due;
+        let inner = self.lock();
+        let (namespace, status) = inner.probed.iter().min_by_key(|(_, status)| status.due)?;
+        let late = now - status.due;
         (late > limit).then(|| (namespace.clone(), late))
     }
 
-    /// All shoots: namespace, state, and the line of those that are probed.
-    pub fn shoots(&self) -> Vec<(String, &'static str, Option<Line>)> {
-        let lines = self.lock();
-        lines.states.iter().map(|(namespace, state)| (namespace.clone(), *state, lines.probed.get(namespace).cloned())).collect()
+    /// All shoots: namespace, state, and the status of those that are probed.
+    pub fn shoots(&self) -> Vec<(String, &'static str, Option<ShootStatus>)> {
+        let inner = self.lock();
+        inner.states.iter().map(|(namespace, state)| (namespace.clone(), *state, inner.probed.get(namespace).cloned())).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Lines> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Place {
-    /// Changes the line.
-    pub fn update(&self, change: impl FnOnce(&mut Line)) {
-        if let Some(line) = self.board.lock().probed.get_mut(&self.namespace) {
-            change(line);
+impl StatusHandle {
+    pub fn update(&self, change: impl FnOnce(&mut ShootStatus)) {
+        if let Some(status) = self.statuses.lock().probed.get_mut(&self.namespace) {
+            change(status);
         }
     }
 }
 
-impl Drop for Place {
+impl Drop for StatusHandle {
     fn drop(&mut self) {
-        self.board.lock().probed.remove(&self.namespace);
+        self.statuses.lock().probed.remove(&self.namespace);
     }
 }
 
-impl Line {
+impl ShootStatus {
     /// What the last probe concluded; none if it was not complete.
     pub fn verdict(&self) -> Option<Verdict> {
         self.finding.as_ref().filter(|_| self.failure.is_none()).map(|finding| finding.verdict)
@@ -168,51 +167,51 @@ impl Line {
     }
 
     /// Notes what carries the marker now; what did before keeps its time.
-    pub fn hold_down<'a>(&mut self, marked: impl IntoIterator<Item = &'a ResourceRef>, now: Moment) {
+    pub fn set_held_down<'a>(&mut self, marked: impl IntoIterator<Item = &'a ResourceRef>, now: Moment) {
         let before = std::mem::take(&mut self.held_down);
         self.held_down =
             marked.into_iter().map(|resource| (resource.clone(), before.get(resource).copied().unwrap_or(now))).collect();
     }
 }
 
-impl std::fmt::Debug for Board {
+impl std::fmt::Debug for ShootStatuses {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Board").field("shoots", &self.lock().probed.len()).finish()
+        f.debug_struct("ShootStatuses").field("shoots", &self.lock().probed.len()).finish()
     }
 }
 
 /// The gauges: sums over all shoots, so that their number does not grow with that of the shoots.
-impl Collector for Board {
+impl Collector for ShootStatuses {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), std::fmt::Error> {
         let now = self.clock.now();
-        let lines = self.lock();
+        let inner = self.lock();
         let mut states: BTreeMap<&str, i64> = BTreeMap::new();
-        for state in lines.states.values() {
+        for state in inner.states.values() {
             *states.entry(state).or_default() += 1;
         }
         let mut leases: BTreeMap<&str, i64> = BTreeMap::new();
         let mut excluded: BTreeMap<&str, i64> = BTreeMap::new();
         let mut held: BTreeMap<&ResourceRef, (i64, Moment)> = BTreeMap::new();
-        // All series are there from the beginning, so that an alert on one of them can be seen to look at something.
+        // All series are there from the beginning, so that an alert on one of them can be seen to watch something.
         let verdicts = Verdict::ALL.map(Verdict::as_str).into_iter().chain([UNKNOWN]);
         let mut held_shoots: BTreeMap<&str, i64> = verdicts.map(|verdict| (verdict, 0)).collect();
         let mut oldest = TimeDelta::zero();
-        for line in lines.probed.values() {
-            for (state, count) in line.leases() {
+        for status in inner.probed.values() {
+            for (state, count) in status.leases() {
                 *leases.entry(state).or_default() += count as i64;
             }
-            for (reason, count) in line.finding.iter().flat_map(|finding| &finding.excluded) {
+            for (reason, count) in status.finding.iter().flat_map(|finding| &finding.excluded) {
                 *excluded.entry(reason).or_default() += *count as i64;
             }
-            for (resource, since) in &line.held_down {
+            for (resource, since) in &status.held_down {
                 let (count, first) = held.entry(resource).or_insert((0, *since));
                 *count += 1;
                 *first = (*first).min(*since);
             }
-            if !line.held_down.is_empty() {
-                *held_shoots.entry(line.verdict().map_or(UNKNOWN, Verdict::as_str)).or_default() += 1;
+            if !status.held_down.is_empty() {
+                *held_shoots.entry(status.verdict().map_or(UNKNOWN, Verdict::as_str)).or_default() += 1;
             }
-            oldest = oldest.max(now - line.complete);
+            oldest = oldest.max(now - status.complete);
         }
         let by = |label: &'static str, values: BTreeMap<&str, i64>| -> Vec<(Vec<(&'static str, String)>, f64)> {
             values.into_iter().map(|(value, count)| (vec![(label, value.to_owned())], count as f64)).collect()
@@ -229,22 +228,22 @@ impl Collector for Board {
         gauges(&mut encoder, "dwd_held_down_shoots", help, &by("verdict", held_shoots))?;
         let help = "Time since the last complete probe, the longest.";
         gauge(&mut encoder, "dwd_oldest_complete_probe_seconds", help, seconds(oldest))?;
-        let paused = lines.probed.values().filter(|line| line.paused).count();
+        let paused = inner.probed.values().filter(|status| status.paused).count();
         let help = "Shoots for which nothing is written, as their operators want it.";
         gauge(&mut encoder, "dwd_paused_shoots", help, paused as f64)?;
-        if self.per_shoot { encode_shoots(&mut encoder, &lines.probed, now) } else { Ok(()) }
+        if self.per_shoot { encode_shoots(&mut encoder, &inner.probed, now) } else { Ok(()) }
     }
 }
 
 /// The metrics that tell shoots apart.
-fn encode_shoots(encoder: &mut DescriptorEncoder<'_>, probed: &HashMap<String, Line>, now: Moment) -> std::fmt::Result {
+fn encode_shoots(encoder: &mut DescriptorEncoder<'_>, probed: &HashMap<String, ShootStatus>, now: Moment) -> std::fmt::Result {
     let (mut leases, mut ages, mut held) = (Vec::new(), Vec::new(), Vec::new());
-    for (namespace, line) in probed {
-        let place = ("namespace", namespace.clone());
-        leases.extend(line.leases().map(|(state, count)| (vec![place.clone(), ("state", state.to_owned())], count as f64)));
-        ages.push((vec![place.clone()], seconds(now - line.complete)));
-        held.extend(line.held_down.iter().map(|(resource, since)| {
-            (vec![place.clone(), ("kind", resource.kind.clone()), ("name", resource.name.clone())], seconds(now - *since))
+    for (namespace, status) in probed {
+        let shoot = ("namespace", namespace.clone());
+        leases.extend(status.leases().map(|(state, count)| (vec![shoot.clone(), ("state", state.to_owned())], count as f64)));
+        ages.push((vec![shoot.clone()], seconds(now - status.complete)));
+        held.extend(status.held_down.iter().map(|(resource, since)| {
+            (vec![shoot.clone(), ("kind", resource.kind.clone()), ("name", resource.name.clone())], seconds(now - *since))
         }));
     }
     gauges(encoder, "dwd_shoot_leases", "Leases of the last complete probe.", &leases)?;
@@ -282,9 +281,9 @@ mod tests {
     use super::*;
     use crate::core::verdict::{HoldReason, Scope};
 
-    fn shown(board: &Board) -> String {
+    fn shown(statuses: &ShootStatuses) -> String {
         let mut registry = Registry::default();
-        registry.register_collector(Box::new(board.clone()));
+        registry.register_collector(Box::new(statuses.clone()));
         let mut text = String::new();
         encode(&mut text, &registry).unwrap();
         text
@@ -297,23 +296,23 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn shoots_that_are_held_down_are_counted_by_what_their_last_probes_concluded() {
         let clock = Clock::start();
-        let board = Board::new(clock, false);
+        let statuses = ShootStatuses::new(clock, false);
         let expect = |verdict: &str, count: u32| {
-            let text = shown(&board);
+            let text = shown(&statuses);
             let line = format!("dwd_held_down_shoots{{verdict=\"{verdict}\"}} {count}.0");
             assert!(text.lines().any(|shown| shown == line), "{line} is missing in {text}");
         };
         for verdict in Verdict::ALL.map(Verdict::as_str).into_iter().chain([UNKNOWN]) {
             expect(verdict, 0);
         }
-        let free = board.place("shoot--a--free".into(), clock.now());
+        let free = statuses.register("shoot--a--free".into(), clock.now());
         let found = |verdict| Some(Arc::new(Finding { verdict, ..Finding::default() }));
-        free.update(|line| line.finding = found(Verdict::ScaleUp(Scope::All)));
-        let held = board.place("shoot--a--held".into(), clock.now());
-        held.update(|line| line.hold_down([&kcm()], clock.now()));
+        free.update(|status| status.finding = found(Verdict::ScaleUp(Scope::All)));
+        let held = statuses.register("shoot--a--held".into(), clock.now());
+        held.update(|status| status.set_held_down([&kcm()], clock.now()));
         expect("scale_up", 0);
         expect(UNKNOWN, 1);
-        held.update(|line| line.finding = found(Verdict::Hold(HoldReason::SingleCandidate)));
+        held.update(|status| status.finding = found(Verdict::Hold(HoldReason::SingleCandidate)));
         expect("hold_single_candidate", 1);
         expect(UNKNOWN, 0);
         drop(held);

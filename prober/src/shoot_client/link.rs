@@ -56,7 +56,7 @@ impl Answer {
 }
 
 impl Link {
-    /// Prepares a link; connects when first used. Each new connection resolves the host's name anew.
+    /// Prepares a link; connects when first used. Each new connection resolves the host's name again.
     ///
     /// # Errors
     /// When certificates or keys cannot be used.

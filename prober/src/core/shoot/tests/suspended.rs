@@ -34,7 +34,7 @@ fn while_a_pause_is_unknown_a_standby_does_nothing() {
 #[test]
 fn while_a_pause_is_unknown_restores_wait() {
     let mut around = Surroundings { paused: None, ..two() };
-    around.sightings = vec![Sighting::Present(Arc::new(held("1"))); 2];
+    around.dependents = vec![DependentState::Present(Arc::new(held("1"))); 2];
     let mut rig = Rig::with(around);
     rig.run(100.0);
     assert_eq!((rig.verdict(), rig.writes()), (Verdict::ScaleUp(Scope::All), vec![]));
@@ -51,7 +51,7 @@ fn a_pause_abandons_what_is_under_way_before_it_is_written() {
         rig.run(131.0);
         rig.around.paused = Some(true);
         rig.run(150.0);
-        assert_eq!(rig.when(&Action::Drop(MCM), 0.0), [131.0]);
+        assert_eq!(rig.when(&Action::Cancel(MCM), 0.0), [131.0]);
         assert!(rig.reported(&Report::Abandoned(Direction::Down)));
         assert_eq!(rig.writes().len(), usize::from(written));
         rig.input(Input::Permitted(MCM));
@@ -67,5 +67,5 @@ fn a_cluster_that_does_not_want_the_probe_any_more_abandons_what_is_under_way() 
     rig.run(131.0);
     rig.around.is_ours = false;
     rig.run(150.0);
-    assert_eq!((rig.when(&Action::Drop(MCM), 0.0), rig.writes()), (vec![131.0], vec![]));
+    assert_eq!((rig.when(&Action::Cancel(MCM), 0.0), rig.writes()), (vec![131.0], vec![]));
 }

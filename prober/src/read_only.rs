@@ -14,29 +14,29 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::board::Board;
 use crate::clock::Clock;
 use crate::config::{Config, Dependent};
 use crate::core::lifecycle::Lifecycle;
-use crate::core::memory::Observed;
+use crate::core::replicas::Observed;
 use crate::manager::Manager;
 use crate::metrics::Metrics;
 use crate::seed::dependent::Unavailable;
 use crate::seed::reach::Reach;
 use crate::seed::{ClusterState, Seed};
 use crate::shoot::Shared;
-use crate::standstill::Standstill;
+use crate::shoot_statuses::ShootStatuses;
 use crate::status::{ProbeStatus, ProberStatus};
+use crate::suspend_detector::SuspendDetector;
 use crate::write::Writer;
 
-/// How often the board, which is in memory, is looked at.
-const LOOK: Duration = Duration::from_millis(50);
+/// How often the status, which is in memory, is read.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// How a dependent is, none if it does not exist, or why that cannot be said.
-pub type Sighting = Result<Option<Arc<Observed>>, Unavailable>;
+pub type ObservedDependent = Result<Option<Arc<Observed>>, Unavailable>;
 
 /// Knows what the prober would know of a seed, or of one shoot.
-pub struct Spectator {
+pub struct ReadOnlyProber {
     client: Client,
     config: Arc<Config>,
     seed: Arc<Seed>,
@@ -45,7 +45,7 @@ pub struct Spectator {
     end: CancellationToken,
 }
 
-impl Spectator {
+impl ReadOnlyProber {
     /// Reads what there is. Kinds that do not exist, or objects that may not be listed, stay unknown after `patience`.
     pub async fn start(client: Client, config: Config, reach: Reach, patience: Duration) -> Self {
         let seed = Arc::new(Seed::new(client.clone(), &config, reach));
@@ -70,7 +70,7 @@ impl Spectator {
     }
 
     /// Each configured dependent of a shoot, and how it is.
-    pub fn dependents(&self, namespace: &str) -> Vec<(&Dependent, Sighting)> {
+    pub fn dependents(&self, namespace: &str) -> Vec<(&Dependent, ObservedDependent)> {
         let observed = |dependent: &Dependent| match self.seed.dependent(&dependent.resource) {
             Some(view) => view.observed(namespace),
             None => Err(Unavailable::Unknown),
@@ -88,8 +88,8 @@ impl Spectator {
         self.seed.paused(namespace)
     }
 
-    /// Probes the shoot in this namespace until `enough`, for at most `limit`; none when it may not be probed. `progress` is told
-    /// how it is after each look at the board.
+    /// Probes the shoot in this namespace until `enough`, for at most `limit`; none when it may not be probed. `progress` gets
+    /// the status each time it is read.
     pub async fn probe(
         mut self,
         namespace: &str,
@@ -100,20 +100,20 @@ impl Spectator {
         let clock = Clock::start();
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
-        let board = Board::new(clock, false);
-        // Looks at once; what would be written is said at once, too.
+        let statuses = ShootStatuses::new(clock, false);
+        // Probes once; what would be written is said at once, too.
         let config = Config { initial_delay: Duration::ZERO, ..self.config.as_ref().clone() };
         let (_keep, configs) = watch::channel(Arc::new(config.clone()));
-        let standstill = Standstill::new(clock);
+        let suspend_detector = SuspendDetector::new(clock);
         let fence = Fence::always_closed();
         let shared = Shared {
             clock,
             config: configs,
             seed: Arc::clone(&self.seed),
-            writer: Arc::new(Writer::new(self.client.clone(), 1.0, NonZeroU32::MIN, fence, standstill.clone())),
-            standstill,
+            writer: Arc::new(Writer::new(self.client.clone(), 1.0, NonZeroU32::MIN, fence, suspend_detector.clone())),
+            suspend_detector,
             metrics,
-            board: board.clone(),
+            statuses: statuses.clone(),
             events: Events::none(),
             dry_run: true,
             lead: Fence::always_open(),
@@ -124,12 +124,12 @@ impl Spectator {
         let manager = tokio::spawn(Manager::new(shared).run(changes, stop.clone()));
         let deadline = Instant::now() + limit;
         let mut last = None;
-        // What has ended the wait is read once more: the look at the board may have met a line half written.
+        // What has ended the wait is read once more: the status may have been half written.
         let mut ended = false;
         while !ended {
             ended = last.as_ref().is_some_and(&enough) || Instant::now() >= deadline;
-            sleep(LOOK).await;
-            let status = ProberStatus::new(&board, clock, None, serde_json::Value::Null, false);
+            sleep(POLL_INTERVAL).await;
+            let status = ProberStatus::new(&statuses, clock, None, serde_json::Value::Null, false);
             last = status.shoots.into_iter().find(|shoot| shoot.namespace == namespace).and_then(|shoot| shoot.probe);
             if last.is_none() && !self.may_be_probed(namespace) {
                 break;

@@ -2,7 +2,7 @@
 
 use memory_api::hello;
 use prober::clock::Clock;
-use prober::engine::{Budget, Engine};
+use prober::shoot_client::{Budget, ShootClient};
 use tokio::net::TcpListener;
 
 use super::shoot::{Secret, Shoot, TOKEN};
@@ -14,7 +14,7 @@ async fn nothing_older_than_tls_1_2_is_offered_to_a_shoot() {
     let url = format!("https://{}", listener.local_addr().expect("an address"));
     let secret = Secret::default();
     secret.set(&shoot.api.kubeconfig_at(&url, TOKEN));
-    let mut engine = Engine::new(Clock::start(), secret);
+    let mut engine = ShootClient::new(Clock::start(), secret);
     let (answer, message) = tokio::join!(engine.leases(Budget::starting_now(shoot.timeout)), hello::hear(&listener));
     let message = message.expect("a message");
     assert!(answer.is_err());

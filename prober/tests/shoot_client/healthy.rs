@@ -38,7 +38,7 @@ async fn the_stamps_are_those_of_the_leases() {
     let first = seen.items.iter().next().expect("a lease");
     assert_eq!(first.renew_time.expect("a stamp").to_rfc3339(), "2026-03-01T12:00:07.123456+00:00");
     assert_eq!(first.duration_seconds, Some(40));
-    assert!(seen.look.sent <= seen.look.received);
+    assert!(seen.times.sent <= seen.times.received);
 }
 
 #[tokio::test]
@@ -47,7 +47,7 @@ async fn a_look_says_when_it_was_sent_and_when_it_was_answered() {
     shoot.healthy().await;
     shoot.api.faults().add(When::request("GET", LEASES), Fault::Delay(Duration::from_millis(200)));
     let seen = shoot.leases().await.expect("a complete answer");
-    assert!(seen.look.received - seen.look.sent >= chrono::TimeDelta::milliseconds(200));
+    assert!(seen.times.received - seen.times.sent >= chrono::TimeDelta::milliseconds(200));
 }
 
 #[tokio::test]

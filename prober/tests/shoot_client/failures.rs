@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use memory_api::{Fault, Options, When};
-use prober::engine::error::Cause;
+use prober::shoot_client::error::Cause;
 
 use super::shoot::{LEASES, NODES, Shoot, VERSION, words};
 

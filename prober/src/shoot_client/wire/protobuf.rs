@@ -1,4 +1,4 @@
-//! Kubernetes' protobuf, read where it lies: the few fields that matter are looked at, all others are stepped over.
+//! Kubernetes' protobuf, read where it lies: the few fields that matter are read, all others are stepped over.
 //! Field numbers are those of Kubernetes' `generated.proto` files.
 //!
 //! What is read here is checked to the end: lengths, wire types, field numbers, UTF-8. What is stepped over is checked as
