@@ -1,5 +1,4 @@
-//! An API server that gives the same answers again and again, in a thread of its own, so that nothing it does is counted
-//! as its client's.
+//! An API server that gives the same answers again and again, in a thread of its own, so that nothing it does is counted as its client's.
 
 #![allow(dead_code, reason = "several programs share this file and each uses a part of it")]
 

@@ -1,5 +1,5 @@
-//! The pieces of work that are measured, each on a shoot of so many nodes in its steady state: all leases are renewed and
-//! known from earlier probes.
+//! The pieces of work that are measured, each on a shoot of so many nodes in its steady state: all leases are renewed and known from
+//! earlier probes.
 
 #![allow(dead_code, reason = "several programs share this file and each uses a part of it")]
 

@@ -37,10 +37,6 @@ const FILL_WAIT: Duration = Duration::from_secs(5);
 /// A probe that is overdue by probeTimeout and this time means that the probe loop stalls.
 const STALLED: Duration = Duration::from_secs(60);
 
-/// Runs the prober until `shutdown`.
-///
-/// # Errors
-/// When it cannot start (config file, kubeconfig, ports), or when leadership is lost.
 pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result<()> {
     let clock = Clock::start();
     let (config, mut file) = ConfigFile::open(&args.config_file, Config::read)?;

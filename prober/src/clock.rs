@@ -5,7 +5,6 @@ use tokio::time::Instant;
 
 use crate::core::moment::{Moment, RequestTimes};
 
-/// Turns tokio's instants into moments and back.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     start: Instant,
@@ -15,12 +14,10 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Begins to count now.
     pub fn start() -> Self {
         Self { start: Instant::now(), wall: Utc::now() }
     }
 
-    /// The present moment.
     pub fn now(&self) -> Moment {
         Moment::since_start(TimeDelta::from_std(self.start.elapsed()).unwrap_or(TimeDelta::MAX))
     }

@@ -17,7 +17,6 @@ use crate::seed::Seed;
 use crate::seed::dependent::{DependentView, Unavailable};
 use crate::write::{WriteError, Writer};
 
-/// What is under way for the dependents of one shoot.
 pub struct Executor {
     namespace: String,
     seed: Arc<Seed>,
@@ -25,14 +24,10 @@ pub struct Executor {
     slots: Vec<Slot>,
 }
 
-/// What came of something that was under way.
 #[derive(Debug)]
 pub enum Done {
-    /// The permit is there, and kept for the write.
     Permitted,
-    /// It was read.
     Read(Result<DependentState, WriteError>),
-    /// It was written, and is so now.
     Written(Result<Arc<Observed>, WriteError>),
 }
 
@@ -48,18 +43,15 @@ enum Slot {
 }
 
 impl Executor {
-    /// Nothing is under way yet.
     pub fn new(namespace: String, seed: Arc<Seed>, writer: Arc<Writer>) -> Self {
         Self { namespace, seed, writer, slots: Vec::new() }
     }
 
-    /// Waits for the permit to write a dependent.
     pub fn acquire_permit(&mut self, at: usize, direction: Direction) {
         let writer = Arc::clone(&self.writer);
         self.begin(at, Box::pin(async move { (Done::Permitted, writer.permit(direction).await) }));
     }
 
-    /// Reads a dependent from the API server.
     pub fn read(&mut self, at: usize, resource: &ResourceRef, limit: Duration) {
         let (namespace, writer, view) = (self.namespace.clone(), Arc::clone(&self.writer), self.view(resource));
         self.begin(
@@ -73,7 +65,6 @@ impl Executor {
         );
     }
 
-    /// Writes a dependent, with the permit that is there for it.
     pub fn write(&mut self, resource: &ResourceRef, order: Order) {
         let (namespace, writer, view) = (self.namespace.clone(), Arc::clone(&self.writer), self.view(resource));
         let at = order.dependent;
@@ -92,7 +83,6 @@ impl Executor {
         );
     }
 
-    /// Gives up what is under way for a dependent, or its permit.
     pub fn cancel(&mut self, at: usize) {
         if let Some(slot) = self.slots.get_mut(at) {
             *slot = Slot::Idle;

@@ -20,7 +20,6 @@ use crate::shoot::{self, Identity, Shared};
 /// After so long without a panic the earlier ones of a shoot's task are forgotten.
 const CALM: Duration = Duration::from_secs(3600);
 
-/// Owns the tasks of all shoots.
 pub struct Manager {
     shared: Shared,
     probes: HashMap<String, Running>,
@@ -29,7 +28,6 @@ pub struct Manager {
     namespaces: HashMap<Id, String>,
 }
 
-/// What a probe that has ended held down.
 type HeldDown = Vec<ResourceRef>;
 
 struct Running {
@@ -41,7 +39,6 @@ struct Running {
     task: Id,
 }
 
-/// How a probe began.
 #[derive(Clone, Copy)]
 struct Began {
     /// When this process first saw that the shoot may be probed.
@@ -53,7 +50,6 @@ struct Began {
 }
 
 impl Manager {
-    /// A manager without probes.
     pub fn new(shared: Shared) -> Self {
         Self { shared, probes: HashMap::new(), tasks: JoinSet::new(), namespaces: HashMap::new() }
     }
@@ -73,7 +69,6 @@ impl Manager {
         while self.tasks.join_next().await.is_some() {}
     }
 
-    /// Makes the probe of one shoot what its Cluster says.
     async fn follow(&mut self, namespace: &str) {
         let cluster = self.shared.seed.clusters.get("", namespace);
         let Some(cluster) = cluster else {

@@ -12,7 +12,6 @@ use crate::config::ResourceRef;
 use crate::core::plan::Direction;
 use crate::shoot_client::error::{Cause, ProbeError};
 
-/// The prober's counters. Cheap to clone; all clones count together.
 #[derive(Clone, Debug)]
 pub struct Metrics {
     probes: Family<ProbeLabels, Counter>,
@@ -61,7 +60,6 @@ fn seconds() -> Histogram {
 }
 
 impl Metrics {
-    /// Makes and registers the counters.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self {
             probes: Family::default(),
@@ -124,14 +122,12 @@ impl Metrics {
         metrics
     }
 
-    /// A probe came to its verdict.
     pub fn probe_complete(&self, nodes_listed: bool, took: Duration) {
         let stage = if nodes_listed { "nodes" } else { "leases" };
         self.probes.get_or_create(&ProbeLabels { stage, result: "complete" }).inc();
         self.probe_duration.observe(took.as_secs_f64());
     }
 
-    /// A probe did not.
     pub fn probe_failed(&self, error: &ProbeError) {
         self.probes.get_or_create(&ProbeLabels { stage: error.stage.as_str(), result: error.cause.category() }).inc();
         if matches!(error.cause, Cause::Throttled { .. }) {
@@ -145,7 +141,6 @@ impl Metrics {
         self.scale_operations.get_or_create(&ScaleLabels { direction: direction.as_str(), kind, name, result }).inc();
     }
 
-    /// A dry run would have written a resource.
     pub fn dry_run_write(&self, direction: Direction, resource: &ResourceRef) {
         let (kind, name) = (resource.kind.clone(), resource.name.clone());
         self.dry_run_writes.get_or_create(&DryRunLabels { direction: direction.as_str(), kind, name }).inc();
@@ -156,7 +151,6 @@ impl Metrics {
         self.decision_to_write.get_or_create(&DirectionLabels { direction: direction.as_str() }).observe(after.as_secs_f64());
     }
 
-    /// A remembered number of replicas could not be used.
     pub fn memory_fell_back(&self) {
         self.memory_fallbacks.inc();
     }
@@ -166,7 +160,6 @@ impl Metrics {
         self.not_ready.inc();
     }
 
-    /// A flow was given up.
     pub fn flow_abandoned(&self, direction: Direction) {
         self.abandoned_flows.get_or_create(&DirectionLabels { direction: direction.as_str() }).inc();
     }
@@ -181,7 +174,6 @@ impl Metrics {
         self.without_lead.get_or_create(&DirectionLabels { direction: direction.as_str() }).inc();
     }
 
-    /// A shoot's task panicked.
     pub fn panicked(&self) {
         self.panics.inc();
     }

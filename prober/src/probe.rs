@@ -12,43 +12,32 @@ use crate::seed::secret::ShootSecret;
 use crate::shoot_client::error::ProbeError;
 use crate::shoot_client::{Budget, Listing, ShootClient};
 
-/// Probes one shoot again and again; its connection stays.
 pub struct Probe {
     client: ShootClient<ShootSecret>,
     /// What is left for the probe that is under way.
     budget: Budget,
 }
 
-/// What a request has brought.
 #[derive(Debug)]
 pub enum Listed {
-    /// All leases, and when they were listed.
     Leases(RequestTimes, LeaseList),
-    /// All nodes.
     Nodes(Vec<NodeRecord>),
 }
 
 impl Probe {
-    /// Not connected yet.
     pub fn new(namespace: String, clock: Clock, seed: Arc<Seed>) -> Self {
         let client = ShootClient::new(clock, ShootSecret { seed, namespace });
         Self { client, budget: Budget::starting_now(Duration::ZERO) }
     }
 
-    /// Begins a probe, all of which may take `timeout`: lists the leases.
-    ///
-    /// # Errors
-    /// When there is no complete, most-recent answer; that is never evidence of anything.
+    /// Begins a probe, all of which may take `timeout`: lists the leases. Without a complete, most-recent answer there is an error, which
+    /// is never evidence of anything.
     pub async fn leases(&mut self, timeout: Duration) -> Result<Listed, ProbeError> {
         self.budget = Budget::starting_now(timeout);
         let Listing { times, items } = self.client.leases(self.budget).await?;
         Ok(Listed::Leases(times, items))
     }
 
-    /// Goes on with the probe: lists the nodes.
-    ///
-    /// # Errors
-    /// As for the leases.
     pub async fn nodes(&mut self) -> Result<Listed, ProbeError> {
         let Listing { items, .. } = self.client.nodes(self.budget).await?;
         Ok(Listed::Nodes(items))

@@ -1,5 +1,5 @@
-//! Watches one shoot for somebody who asks about it: the same views, the same probe, the same verdict as in the prober, and no
-//! way to write.
+//! Watches one shoot for somebody who asks about it: the same views, the same probe, the same verdict as in the prober, and no way to
+//! write.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -57,19 +57,16 @@ impl ReadOnlyProber {
         Self { client, config: Arc::new(config), seed, views, changes, end }
     }
 
-    /// What of the seed could not be read, if anything.
     pub fn unknown(&self) -> Option<&'static str> {
         self.seed.unknown()
     }
 
-    /// All Clusters, by name.
     pub fn clusters(&self) -> Vec<(String, Arc<ClusterState>)> {
         let mut clusters: Vec<_> = self.seed.clusters.all().into_iter().map(|(key, state)| (key.name, state)).collect();
         clusters.sort_by(|a, b| a.0.cmp(&b.0));
         clusters
     }
 
-    /// Each configured dependent of a shoot, and how it is.
     pub fn dependents(&self, namespace: &str) -> Vec<(&Dependent, ObservedDependent)> {
         let observed = |dependent: &Dependent| match self.seed.dependent(&dependent.resource) {
             Some(view) => view.observed(namespace),
@@ -88,8 +85,8 @@ impl ReadOnlyProber {
         self.seed.paused(namespace)
     }
 
-    /// Probes the shoot in this namespace until `enough`, for at most `limit`; none when it may not be probed. `progress` gets
-    /// the status each time it is read.
+    /// Probes the shoot in this namespace until `enough`, for at most `limit`; none when it may not be probed. `progress` gets the status
+    /// each time it is read.
     pub async fn probe(
         mut self,
         namespace: &str,
@@ -148,7 +145,6 @@ impl ReadOnlyProber {
             if matches!(crate::core::lifecycle::lifecycle(shoot), Lifecycle::Probe(_)))
     }
 
-    /// Ends the watches.
     pub async fn end(mut self) {
         self.end.cancel();
         while self.views.join_next().await.is_some() {}

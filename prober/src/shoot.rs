@@ -1,5 +1,5 @@
-//! The task of one shoot: it drives the machine that decides ([`crate::core::shoot`]), carries out what that says, and is the only one
-//! that writes for the shoot.
+//! The task of one shoot: it drives the machine that decides ([`crate::core::shoot`]), carries out what that says, and is the only one that
+//! writes for the shoot.
 //!
 //! ```text
 //! timer, seed's watches, config, answers --input--> machine --actions--> probe, read, write, report
@@ -39,49 +39,34 @@ use crate::write::{WriteError, Writer};
 /// Over so much time a shoot probes are spread that all shoots would take at once (D-51).
 const SPREAD: TimeDelta = TimeDelta::milliseconds(10);
 
-/// What all shoots share.
 #[derive(Clone)]
 pub struct Shared {
-    /// The time.
     pub clock: Clock,
-    /// The prober's config, as it is now.
     pub config: watch::Receiver<Arc<Config>>,
-    /// What is known of the seed.
     pub seed: Arc<Seed>,
-    /// The way to write.
     pub writer: Arc<Writer>,
-    /// When this process was suspended.
     pub suspend_detector: SuspendDetector,
-    /// What is counted.
     pub metrics: Metrics,
-    /// How all shoots are.
     pub statuses: ShootStatuses,
-    /// Tells operators.
     pub events: Events,
     /// Whether nothing is written: what would be is said and counted.
     pub dry_run: bool,
     /// Open while this replica leads.
     pub lead: Fence,
-    /// Who leads.
     pub role: Role,
 }
 
-/// Which shoot a task probes.
 pub struct Identity {
-    /// Its namespace on the seed.
     pub namespace: String,
-    /// The UID of its Cluster.
     pub uid: String,
     /// When this process first saw that it may be probed.
     pub eligible: Moment,
-    /// See [`Start::in_operation`].
     pub in_operation: bool,
 }
 
 type Probing = Pin<Box<dyn Future<Output = (Probe, Result<Listed, ProbeError>)> + Send>>;
 type Verifying = Pin<Box<dyn Future<Output = Option<Verified>> + Send>>;
 
-/// A machine, and what carries out its actions.
 struct Driver {
     namespace: String,
     uid: String,
@@ -95,19 +80,16 @@ struct Driver {
     probe: Option<Probe>,
     probing: Option<Probing>,
     verifying: Option<Verifying>,
-    /// When the probe that is under way began.
     began: Moment,
     /// The Machines that were seen last, and what of them matters.
     machines: (Arc<Namespaced<Option<String>>>, Arc<BackedNodes>),
-    /// Why requests for the dependents failed last.
     errors: Vec<Option<WriteError>>,
     last_category: Option<&'static str>,
     last_verdict: Option<Verdict>,
     paused: bool,
 }
 
-/// Probes a shoot until cancelled; then what it holds down. `settings` are what the shoot itself says; they are applied
-/// while it runs.
+/// Probes a shoot until cancelled; then what it holds down. `settings` are what the shoot itself says; they are applied while it runs.
 pub async fn run(
     identity: Identity,
     shared: Shared,
@@ -194,7 +176,6 @@ impl Driver {
         }
     }
 
-    /// Lets the machine decide, and carries out what it says.
     fn feed(&mut self, input: Input<'_>) {
         let around = surroundings(&self.shared, &self.config, &self.settings, &self.namespace, &self.uid);
         if around.paused.is_some_and(|paused| paused != self.paused) {
@@ -288,7 +269,6 @@ impl Driver {
         self.feed(input);
     }
 
-    /// Keeps an error for the report that follows.
     fn failed(&mut self, at: usize, error: WriteError) -> crate::core::retry::Refusal {
         let refusal = error.refusal();
         tracing::debug!(resource = %self.config.dependents[at].resource, category = error.category(), error = %error, "request for a resource failed");
@@ -300,7 +280,6 @@ impl Driver {
     }
 }
 
-/// What the machine decides by, as it is now.
 fn surroundings(shared: &Shared, config: &Arc<Config>, settings: &ShootSettings, namespace: &str, uid: &str) -> Surroundings {
     let Shared { clock, seed, suspend_detector, lead, .. } = shared;
     let state = |dependent: &Dependent| match seed.dependent(&dependent.resource) {

@@ -1,12 +1,11 @@
-//! The probe engine: what one shoot's API server says of its leases and nodes, at the cost of one request while all is
-//! well.
+//! The probe engine: what one shoot's API server says of its leases and nodes, at the cost of one request while all is well.
 //!
 //! ```text
 //! [GET /version,] GET leases [, GET nodes, page by page]      over one kept connection, HTTP/1.1, protobuf
 //! ```
 //!
-//! `GET /version` is asked on the first probe, after a failed one and when the connection was replaced as planned;
-//! otherwise the list of leases proves as well that the API server can be reached.
+//! `GET /version` is asked on the first probe, after a failed one and when the connection was replaced as planned; otherwise the list of
+//! leases proves as well that the API server can be reached.
 
 pub mod error;
 pub mod kubeconfig;
@@ -38,33 +37,22 @@ const NODES_PER_PAGE: &str = "500";
 const MAX_PAGES: usize = 100;
 /// No honest answer is larger: 500 nodes (one page) come to 5 MB, 5,000 leases to 1.5 MB.
 const MAX_ANSWER: usize = 32 << 20;
-/// The pages of a list together. Leases come in one page unless the API server wants it otherwise; of the nodes, which come to 10 kB
-/// each, a list of 5,000 that are five times as large.
+/// The pages of a list together. Leases come in one page unless the API server wants it otherwise; of the nodes, which come to 10 kB each,
+/// a list of 5,000 that are five times as large.
 const MAX_LEASES: usize = MAX_ANSWER;
 const MAX_NODES: usize = 256 << 20;
 
 /// What is kept of the Secret with a kubeconfig. Has no `Debug`: it holds credentials.
 pub struct KubeconfigSecret {
-    /// The value of the key `kubeconfig`.
     pub kubeconfig: Option<Vec<u8>>,
 }
 
-/// Where the kubeconfig comes from.
 pub trait Secrets {
-    /// The Secret as it is known now.
-    ///
-    /// # Errors
-    /// When there is none or it cannot be known.
     fn current(&self) -> Result<Arc<KubeconfigSecret>, Cause>;
 
-    /// The Secret read again from the seed.
-    ///
-    /// # Errors
-    /// As for `current`.
     fn reread(&self) -> impl Future<Output = Result<Arc<KubeconfigSecret>, Cause>> + Send;
 }
 
-/// The time that one probe may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
     deadline: Instant,
@@ -72,7 +60,6 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// `probe_timeout` from now.
     pub fn starting_now(probe_timeout: Duration) -> Self {
         Self { deadline: Instant::now() + probe_timeout, probe_timeout }
     }
@@ -86,19 +73,15 @@ impl Budget {
     }
 }
 
-/// A complete list and when it was probed.
 #[derive(Debug)]
 pub struct Listing<T> {
-    /// When.
     pub times: RequestTimes,
-    /// What.
     pub items: T,
 }
 
 /// Adds what a page holds; see [`wire`].
 type Decode<T> = fn(&str, &[u8], &mut T) -> Result<Next, DecodeError>;
 
-/// Probes one shoot's API server.
 pub struct ShootClient<S> {
     clock: Clock,
     secrets: S,
@@ -110,15 +93,11 @@ pub struct ShootClient<S> {
 }
 
 impl<S: Secrets + Sync> ShootClient<S> {
-    /// An engine that has not connected yet.
     pub fn new(clock: Clock, secrets: S) -> Self {
         Self { clock, secrets, secret: None, link: None, ask_version: true }
     }
 
     /// Begins a probe: lists the leases of all nodes, asking for the version first where that is due.
-    ///
-    /// # Errors
-    /// Anything but a complete, well-formed answer.
     pub async fn leases(&mut self, budget: Budget) -> Result<Listing<LeaseList>, ProbeError> {
         self.follow_secret().map_err(|cause| self.failed(Stage::Kubeconfig, cause))?;
         self.retire_link();
@@ -132,10 +111,6 @@ impl<S: Secrets + Sync> ShootClient<S> {
         leases.map_err(|cause| self.failed(Stage::Leases, cause))
     }
 
-    /// Goes on with a probe: lists all nodes.
-    ///
-    /// # Errors
-    /// Anything but a complete, well-formed answer.
     pub async fn nodes(&mut self, budget: Budget) -> Result<Listing<Vec<NodeRecord>>, ProbeError> {
         let query = [("limit", NODES_PER_PAGE)];
         let nodes = self.list("/api/v1/nodes", &query, wire::nodes, MAX_NODES, budget).await;
@@ -208,8 +183,8 @@ impl<S: Secrets + Sync> ShootClient<S> {
         Err(Cause::TooManyPages(MAX_PAGES))
     }
 
-    /// One request: repeated once on a fresh connection when a kept one fails, and once with the Secret read again when
-    /// the credentials are not accepted.
+    /// One request: repeated once on a fresh connection when a kept one fails, and once with the Secret read again when the credentials are
+    /// not accepted.
     async fn get(&mut self, path: &str, query: &[(&str, &str)], limit: usize, budget: Budget) -> Result<(Moment, Answer), Cause> {
         let (mut redialled, mut reread) = (false, false);
         loop {

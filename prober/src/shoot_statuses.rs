@@ -35,14 +35,12 @@ struct Inner {
     probed: HashMap<String, ShootStatus>,
 }
 
-/// How one probed shoot is.
 #[derive(Clone, Debug)]
 pub struct ShootStatus {
     /// When the next probe is due; while one is under way, when that was.
     pub due: Moment,
     /// When the last probe was complete, or the first probe was due.
     pub complete: Moment,
-    /// Whether nothing is written because the shoot's operators say so.
     pub paused: bool,
     /// What carries the meltdown marker, and since when this process has seen it.
     pub held_down: BTreeMap<ResourceRef, Moment>,
@@ -50,34 +48,23 @@ pub struct ShootStatus {
     pub finding: Option<Arc<Finding>>,
     /// Why the last probe was not complete; none when it was.
     pub failure: Option<Failure>,
-    /// Which way a flow is scaling.
     pub scaling: Option<Direction>,
-    /// In a dry run: what would be written.
     pub intended: Vec<Intended>,
 }
 
-/// Why a probe was not complete.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Failure {
-    /// What was asked for.
     pub stage: &'static str,
-    /// The error in one word.
     pub category: &'static str,
-    /// The error in words.
     pub message: String,
-    /// How many probes failed in a row.
     pub failed_probes: u32,
 }
 
-/// A write that a dry run would make.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Intended {
-    /// The resource's kind.
     pub kind: String,
-    /// Its name.
     pub name: String,
-    /// Its replicas now.
     pub before: i32,
     /// Its replicas then; the same when only annotations would be removed.
     pub after: i32,
@@ -129,7 +116,6 @@ impl ShootStatuses {
         (late > limit).then(|| (namespace.clone(), late))
     }
 
-    /// All shoots: namespace, state, and the status of those that are probed.
     pub fn shoots(&self) -> Vec<(String, &'static str, Option<ShootStatus>)> {
         let inner = self.lock();
         inner.states.iter().map(|(namespace, state)| (namespace.clone(), *state, inner.probed.get(namespace).cloned())).collect()
@@ -160,7 +146,6 @@ impl ShootStatus {
         self.finding.as_ref().filter(|_| self.failure.is_none()).map(|finding| finding.verdict)
     }
 
-    /// The leases of the last complete probe by their state.
     fn leases(&self) -> [(&'static str, usize); 4] {
         let (tally, skewed) = self.finding.as_ref().map_or((Tally::default(), 0), |finding| (finding.tally, finding.skewed));
         [("candidate", tally.candidates), ("expired", tally.expired), ("undecided", tally.undecided), ("skewed", skewed)]
@@ -235,7 +220,6 @@ impl Collector for ShootStatuses {
     }
 }
 
-/// The metrics that tell shoots apart.
 fn encode_shoots(encoder: &mut DescriptorEncoder<'_>, probed: &HashMap<String, ShootStatus>, now: Moment) -> std::fmt::Result {
     let (mut leases, mut ages, mut held) = (Vec::new(), Vec::new(), Vec::new());
     for (namespace, status) in probed {
@@ -268,7 +252,6 @@ fn gauges(
     Ok(())
 }
 
-/// A gauge without labels.
 fn gauge(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: f64) -> std::fmt::Result {
     ConstGauge::new(value).encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)
 }

@@ -17,48 +17,35 @@ use crate::core::plan::Direction;
 pub use crate::shoot_statuses::Failure;
 use crate::shoot_statuses::{Intended, ShootStatus, ShootStatuses};
 
-/// How the prober is at one moment.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProberStatus {
-    /// What of the seed is not known at present, if anything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unknown: Option<&'static str>,
-    /// How many shoots there are of each state.
     pub shoots_by_state: BTreeMap<&'static str, usize>,
     /// Every shoot; those that need attention first, then by name.
     pub shoots: Vec<ShootEntry>,
     /// The config in force, defaults included, as a config file would say it.
     pub config: Value,
-    /// Whether the config file as it is now is refused, so that an older one is in force.
     pub config_refused: bool,
 }
 
-/// How one shoot is.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ShootEntry {
-    /// Its namespace on the seed.
     pub namespace: String,
-    /// What its Cluster says, in one word.
     pub state: &'static str,
-    /// How its probe is; none when it is not probed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe: Option<ProbeStatus>,
 }
 
-/// How one probe is.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProbeStatus {
-    /// Whether nothing is written because the shoot's operators say so.
     pub paused: bool,
-    /// What is held down.
     pub held_down: Vec<HeldDown>,
-    /// Which way a flow is scaling at present.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scaling: Option<&'static str>,
-    /// In a dry run: what would be written.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub would_write: Vec<Intended>,
     /// When the next probe is due; negative when that is past.
@@ -71,51 +58,37 @@ pub struct ProbeStatus {
     pub failure: Option<Failure>,
 }
 
-/// A resource that is held down.
 #[derive(Clone, Debug, Serialize)]
 pub struct HeldDown {
-    /// Its kind.
     pub kind: String,
-    /// Its name.
     pub name: String,
     /// When this process first saw it so; it may be so for longer.
     pub since: DateTime<Utc>,
 }
 
-/// What a complete probe found.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Found {
-    /// How long ago.
     pub seconds_ago: i64,
-    /// What followed, in one word.
     pub verdict: &'static str,
-    /// Leases that counted.
     pub candidates: usize,
-    /// Of these, the expired.
     pub expired: usize,
     /// Of these, those whose stamps could not be believed yet.
     pub undecided: usize,
-    /// Of these, those judged by clocks that differ from ours.
     pub skewed: usize,
     /// From which share of expired leases on there is an outage.
     pub fraction: f64,
-    /// The age at which a lease counts as expired.
     pub expired_after_seconds: f64,
-    /// The age at which kube-controller-manager gives the node up.
     pub given_up_after_seconds: f64,
-    /// Nodes or leases that did not count, by reason.
     pub excluded: BTreeMap<&'static str, usize>,
     /// The oldest leases that counted, oldest first; only while one is expired or undecided, or something is held down.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub leases: Vec<LeaseAge>,
 }
 
-/// How one lease was.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LeaseAge {
-    /// The node's name.
     pub node: String,
     /// For how long it has not been renewed, on our clock.
     pub age_seconds: f64,

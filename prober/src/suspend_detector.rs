@@ -1,5 +1,5 @@
-//! Notices that this process did not run: suspended, starved, or moved in time with its whole machine. What was found out
-//! before is out of date then, and timers that were set before all fire together: nothing may be written on either.
+//! Notices that this process did not run: suspended, starved, or moved in time with its whole machine. What was found out before is out of
+//! date then, and timers that were set before all fire together: nothing may be written on either.
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,8 +14,8 @@ use crate::core::moment::Moment;
 
 /// How often this process shows itself that it runs.
 const TICK: Duration = Duration::from_secs(1);
-/// A gap between two ticks that is longer than this counts as a suspension: far more than a busy machine makes of a second, and less
-/// than the margin that kubelets and kube-controller-manager leave each other (a beat of 10 s).
+/// A gap between two ticks that is longer than this counts as a suspension: far more than a busy machine makes of a second, and less than
+/// the margin that kubelets and kube-controller-manager leave each other (a beat of 10 s).
 const SUSPENDED: TimeDelta = TimeDelta::seconds(5);
 
 /// Remembers the end of the last suspension. Clones share it.
@@ -28,8 +28,8 @@ pub struct SuspendDetector {
 #[derive(Debug)]
 struct Ticks {
     last: Moment,
-    /// What the wall clock said then. A machine that was suspended may find its monotonic clock where it left it, and its
-    /// wall clock set forward.
+    /// What the wall clock said then. A machine that was suspended may find its monotonic clock where it left it, and its wall clock set
+    /// forward.
     wall: DateTime<Utc>,
     resumed: Moment,
 }
@@ -59,7 +59,6 @@ impl SuspendDetector {
         ticks.resumed
     }
 
-    /// Ticks for ever.
     pub async fn run(&self) {
         loop {
             sleep(TICK).await;
@@ -67,8 +66,8 @@ impl SuspendDetector {
         }
     }
 
-    /// Does something that rests on what was found out at `since`, such as a write that may first wait for a connection. None
-    /// when there was a suspension between the two, or is one before it is done; it is then dropped.
+    /// Does something that rests on what was found out at `since`, such as a write that may first wait for a connection. None when there
+    /// was a suspension between the two, or is one before it is done; it is then dropped.
     pub async fn run_unless_suspended<T>(&self, since: Moment, act: impl Future<Output = T>) -> Option<T> {
         let mut act = pin!(act);
         std::future::poll_fn(|context| match self.resumed() > since {

@@ -19,12 +19,9 @@ use crate::core::shoot::Order;
 use crate::seed::dependent::{DependentView, Kind, Unavailable};
 use crate::suspend_detector::SuspendDetector;
 
-/// At most so many protective writes are in flight at once.
 const PROTECTIVE_WRITES_IN_FLIGHT: usize = 32;
-/// Who we are in `managedFields`.
 const FIELD_MANAGER: &str = "dependency-watchdog";
 
-/// Writes to the seed.
 pub struct Writer {
     client: Client,
     limiter: DefaultDirectRateLimiter,
@@ -33,7 +30,6 @@ pub struct Writer {
     suspend_detector: SuspendDetector,
 }
 
-/// Why a dependent was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// This process does not lead, or cannot be sure of it any more.
@@ -42,44 +38,27 @@ pub enum WriteError {
     /// This process was suspended since the probe that the write rests on (fault 26).
     #[error("this process stood still")]
     Suspended,
-    /// It cannot be read or addressed.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
     /// It does not exist, though it must.
     #[error("not found")]
     Missing,
-    /// It was changed since it was read.
     #[error("it was changed in the meantime (409)")]
     Conflict,
-    /// 429.
     #[error("the seed's API server asks to come back later (429)")]
     Throttled(Option<Duration>),
     /// 401 or 403: a right is missing, or an admission webhook or policy refuses.
     #[error("access is denied ({code}): {said}")]
-    Denied {
-        /// The HTTP status.
-        code: u16,
-        /// Why, as the API server says.
-        said: Said,
-    },
-    /// Any other answer than success.
+    Denied { code: u16, said: Said },
     #[error("the seed's API server answered {code}: {said}")]
-    Status {
-        /// The HTTP status.
-        code: u16,
-        /// Why, as the API server says.
-        said: Said,
-    },
-    /// The dependent's own timeout is over.
+    Status { code: u16, said: Said },
     #[error("not done within its timeout: deadline exceeded")]
     Timeout,
-    /// No answer.
     #[error("no answer from the seed's API server: {0}")]
     NoAnswer(kube::Error),
 }
 
 impl WriteError {
-    /// The category: one word, from a fixed set.
     pub const fn category(&self) -> &'static str {
         match self {
             Self::NotLeading => "not_leading",
@@ -97,7 +76,6 @@ impl WriteError {
         }
     }
 
-    /// What of it matters for trying again.
     pub const fn refusal(&self) -> Refusal {
         match self {
             Self::Conflict => Refusal::Conflict,
@@ -128,8 +106,8 @@ impl From<kube::Error> for WriteError {
 }
 
 impl Writer {
-    /// Writes with at most `qps` requests a second after a burst of `burst`; protection is exempt. Nothing is sent while
-    /// the fence is closed, or after a suspension.
+    /// Writes with at most `qps` requests a second after a burst of `burst`; protection is exempt. Nothing is sent while the fence is
+    /// closed, or after a suspension.
     pub fn new(client: Client, qps: f64, burst: NonZeroU32, fence: Fence, suspend_detector: SuspendDetector) -> Self {
         let period = Duration::try_from_secs_f64(1.0 / qps).unwrap_or(Duration::from_secs(1)).max(Duration::from_nanos(1));
         let quota = Quota::with_period(period).unwrap_or(Quota::per_second(NonZeroU32::MIN)).allow_burst(burst);
@@ -143,9 +121,6 @@ impl Writer {
     }
 
     /// Reads a dependent from the API server itself; none when it does not exist.
-    ///
-    /// # Errors
-    /// When that cannot be said.
     pub async fn read(&self, dependent: &DependentView, namespace: &str) -> Result<Option<Observed>, WriteError> {
         let kind = dependent.kind()?;
         let api = kind.api(&self.client, namespace);
@@ -158,8 +133,8 @@ impl Writer {
         Ok(Some(kind.observe(&object, replicas)))
     }
 
-    /// Waits until a write in this direction may be made. To be awaited before that write is decided on, since it may take
-    /// long; what it returns is to be kept until the write is answered.
+    /// Waits until a write in this direction may be made. To be awaited before that write is decided on, since it may take long; what it
+    /// returns is to be kept until the write is answered.
     pub async fn permit(&self, direction: Direction) -> Option<OwnedSemaphorePermit> {
         match direction {
             Direction::Down => Arc::clone(&self.protective).acquire_owned().await.ok(),
@@ -170,10 +145,8 @@ impl Writer {
         }
     }
 
-    /// Makes one change, provided that the dependent is still as observed. Returns how it is then.
-    ///
-    /// # Errors
-    /// When it was not made, or not wholly; what was observed is then out of date.
+    /// Makes one change, provided that the dependent is still as observed. Returns how it is then. On an error it may have been made in
+    /// part: what was observed is then out of date.
     pub async fn write(&self, dependent: &DependentView, namespace: &str, order: &Order) -> Result<Observed, WriteError> {
         let Order { base, write, .. } = order;
         let kind = dependent.kind()?;
@@ -182,8 +155,8 @@ impl Writer {
         let version = match (kind, write.replicas) {
             (Kind { replicas_in_spec: true, .. }, replicas) => target.patch(version, replicas).await?,
             (_, None) => target.patch(version, None).await?,
-            // Two writes: the memory must outlive whatever happens between them, so it is the first of the two on the
-            // way down and the last on the way up. What is left half done is mended after the next probe.
+            // Two writes: the memory must outlive whatever happens between them, so it is the first of the two on the way down and the last
+            // on the way up. What is left half done is mended after the next probe.
             (_, Some(0)) => {
                 let version = target.patch(version, None).await?;
                 target.patch_scale(&version, 0).await?

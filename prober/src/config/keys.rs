@@ -6,7 +6,6 @@ const fn key(name: &'static str, takes: &'static str, default: &'static str, mea
     Key { name, takes, default, meaning }
 }
 
-/// At the top.
 pub const ROOT: &[Key] = &[
     key(
         "kubeConfigSecretName",

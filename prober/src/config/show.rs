@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use super::{Config, Dependent, ScaleInfo};
 
 impl Config {
-    /// The config as the object that a config file would hold.
     pub fn to_json(&self) -> Value {
         json!({
             "kubeConfigSecretName": self.kubeconfig_secret_name,

@@ -23,33 +23,25 @@ const SHOWN_LEASES: usize = 20;
 /// With leases and not a single Machine nothing is concluded until no lease was renewed for so long (D-55).
 const ABANDONED: TimeDelta = TimeDelta::minutes(10);
 
-/// What a shoot is judged by.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rules {
-    /// The shoot's grace period, or the configured one.
     pub grace: Grace,
     /// From which share of expired leases on there is an outage.
     pub fraction: f64,
-    /// What the shoot says of its pools.
     pub pool_conditions: PoolConditions,
 }
 
-/// What a complete probe found.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// What is to be done.
     pub verdict: Verdict,
     /// The moment that was judged: when the leases were asked for.
     pub judged_at: Moment,
-    /// By which grace.
     pub grace: Grace,
     /// From which share of expired leases on there is an outage.
     pub fraction: f64,
-    /// The numbers behind it.
     pub tally: Tally,
     /// Whether the nodes mattered, so that the candidates are known and not just an upper bound.
     pub nodes_known: bool,
-    /// How many leases or nodes did not count, by reason.
     pub excluded: BTreeMap<&'static str, usize>,
     /// How many leases are judged by clocks that differ from ours.
     pub skewed: usize,
@@ -63,7 +55,6 @@ pub struct Finding {
 
 #[cfg(test)]
 impl Default for Finding {
-    /// Of a healthy shoot, at the start.
     fn default() -> Self {
         Judge::default().judge(&Rules {
             grace: super::tests::scene::GRACE,
@@ -73,27 +64,22 @@ impl Default for Finding {
     }
 }
 
-/// A lease that counted.
 #[derive(Clone, Debug)]
 pub struct SeenLease {
-    /// The node's name.
     pub node: String,
     /// When it was renewed last, on our clock.
     pub renewed: Moment,
-    /// What it was.
     pub state: LeaseState,
     /// How far the node's clock is behind ours.
     pub skew: TimeDelta,
 }
 
-/// What is known of one shoot's nodes, probe by probe.
 #[derive(Debug, Default, Clone)]
 pub struct Judge {
     leases: LeaseClocks,
     machines: Arc<BackedNodes>,
     /// The nodes as listed last, and for which probe; kept while they matter.
     nodes: Option<(Moment, Vec<NodeRecord>)>,
-    /// The last probe whose leases were listed.
     last: Option<RequestTimes>,
     /// Whether a probe since then got no answer at all.
     unanswered: bool,
@@ -102,7 +88,6 @@ pub struct Judge {
 }
 
 impl Judge {
-    /// Takes in a complete list of leases.
     pub fn observe<'a>(&mut self, times: RequestTimes, leases: impl IntoIterator<Item = LeaseRecord<'a>>, grace: Grace) {
         if self.last.is_none_or(|last| self.may_have_been_away(times.sent - last.received, grace)) {
             self.answering = Some(times.sent);
@@ -122,19 +107,17 @@ impl Judge {
         self.unanswered = true;
     }
 
-    /// Takes in which nodes Machines back.
     pub fn set_machines(&mut self, machines: Arc<BackedNodes>) {
         self.machines = machines;
     }
 
-    /// Takes in the nodes that were listed for the last probe.
     pub fn set_nodes(&mut self, nodes: Vec<NodeRecord>) {
         self.nodes = self.last.map(|times| (times.sent, nodes));
     }
 
-    /// Whether the nodes are to be listed before the last probe is judged. Those of an earlier probe that was sent since
-    /// `good_since` do while every lease that Machines allow is expired: then no node can change the verdict but by being counted or
-    /// not (D-53). What is known of the nodes is forgotten when they do not matter.
+    /// Whether the nodes are to be listed before the last probe is judged. Those of an earlier probe that was sent since `good_since` do
+    /// while every lease that Machines allow is expired: then no node can change the verdict but by being counted or not (D-53). What is
+    /// known of the nodes is forgotten when they do not matter.
     pub fn wants_nodes(&mut self, rules: &Rules, settled: bool, good_since: Option<Moment>) -> bool {
         let allowed =
             Candidates::by_machines(&self.leases, &self.machines).tally(self.judged_at(), self.answering(), rules.grace);
@@ -146,7 +129,6 @@ impl Judge {
         !self.nodes.as_ref().is_some_and(|(at, _)| *at == self.judged_at() || good(*at))
     }
 
-    /// What all that is known at the last probe comes to.
     pub fn judge(&self, rules: &Rules) -> Finding {
         let (now, answering, grace) = (self.judged_at(), self.answering(), rules.grace);
         let candidates = match &self.nodes {
@@ -181,7 +163,6 @@ impl Judge {
         self.machines.without_machines() && self.leases.len() >= 2 && !self.leases.iter().all(|(_, clock)| silent(clock))
     }
 
-    /// Whether there was a probe.
     #[cfg(test)]
     pub fn has_probed(&self) -> bool {
         self.last.is_some()
@@ -203,7 +184,6 @@ impl Judge {
         excluded
     }
 
-    /// What people are shown of the leases.
     fn oldest(&self, candidates: &Candidates<'_>, grace: Grace) -> Vec<SeenLease> {
         let mut leases: Vec<_> = candidates.leases.iter().map(|&(node, clock)| (clock.renewed(grace), node, clock)).collect();
         leases.sort_unstable_by_key(|&(renewed, node, _)| (renewed, node));

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::moment::Moment;
 use super::replicas::{DependentState, Observed};
 
-/// What is known of one dependent.
 #[derive(Clone, Debug, Default, Hash)]
 pub struct Known {
     state: DependentState,
@@ -44,7 +43,6 @@ impl Known {
         self.adopt(after, Some(by), now);
     }
 
-    /// Takes in that it does not exist any more.
     pub fn is_gone(&mut self) {
         self.gone = self.newest.as_ref().map(|newest| newest.uid.clone());
         self.state = DependentState::Absent;
@@ -66,7 +64,6 @@ impl Known {
         self.since.is_none_or(|since| since < judged_at) || self.by.is_some() && self.by == scaling
     }
 
-    /// What can be said of it.
     pub fn state(&self) -> &DependentState {
         &self.state
     }
@@ -79,17 +76,14 @@ impl Known {
         }
     }
 
-    /// Whether it carries the meltdown marker.
     pub fn is_held_down(&self) -> bool {
         self.observed().is_some_and(|observed| observed.marks.held_down)
     }
 
-    /// Whether it runs, or is about to.
     pub fn has_replicas(&self) -> bool {
         self.observed().is_some_and(|observed| observed.replicas > 0)
     }
 
-    /// Whether it can do its work.
     pub fn is_ready(&self) -> bool {
         self.observed().is_some_and(|observed| observed.replicas > 0 && observed.ready > 0)
     }

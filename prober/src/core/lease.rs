@@ -1,13 +1,13 @@
 //! The lease clock (D-21): when was a lease really renewed, whatever the clocks of its node and of this machine say?
 //!
-//! A stamp alone can be believed only if the node's clock agrees with ours. Watching the stamp *change* tells more: the
-//! renewal happened between the probe that still showed the old value and the one that showed the new. The smallest
-//! distance seen between a stamp and the moment we first saw it, the `offset`, says how far the clocks are apart. It grows slowly, so
-//! that clocks that drift or were put back unseen are forgiven in minutes.
+//! A stamp alone can be believed only if the node's clock agrees with ours. Watching the stamp *change* tells more: the renewal happened
+//! between the probe that still showed the old value and the one that showed the new. The smallest distance seen between a stamp and the
+//! moment we first saw it, the `offset`, says how far the clocks are apart. It grows slowly, so that clocks that drift or were put back
+//! unseen are forgiven in minutes.
 //!
-//! A stamp is *doubted* for a beat and a tolerance when it was never seen to change, when it came from further back
-//! than a beat explains, or when it shows that the node's clock has stepped: either its node died soon after that renewal, or its clock
-//! was just put back, and only a live node renews again in that time.
+//! A stamp is *doubted* for a beat and a tolerance when it was never seen to change, when it came from further back than a beat explains,
+//! or when it shows that the node's clock has stepped: either its node died soon after that renewal, or its clock was just put back, and
+//! only a live node renews again in that time.
 
 mod list;
 
@@ -21,8 +21,8 @@ use super::sorted::position;
 const DEFAULT_BEAT: TimeDelta = TimeDelta::seconds(10);
 /// How far an observed offset may be off for reasons other than a differing clock (D-21).
 const TOLERANCE: TimeDelta = TimeDelta::seconds(1);
-/// `offset` grows by one part in so many of the time between two changes (D-21): three times what crystals and ntpd do to clocks, so that
-/// a clock that was put back by 10 s is forgiven in 50 minutes, and a verdict comes 1.6 s late at most for it.
+/// `offset` grows by one part in so many of the time between two changes (D-21): three times what crystals and ntpd do to clocks, so that a
+/// clock that was put back by 10 s is forgiven in 50 minutes, and a verdict comes 1.6 s late at most for it.
 const FORGIVEN_IN: i32 = 300;
 
 /// The shoot's `nodeMonitorGracePeriod` and what follows from it.
@@ -35,7 +35,6 @@ impl Grace {
         Self(period)
     }
 
-    /// The whole period.
     pub const fn period(self) -> TimeDelta {
         self.0
     }
@@ -45,8 +44,8 @@ impl Grace {
         TimeDelta::nanoseconds(self.0.num_nanoseconds().unwrap_or(i64::MAX) / 4 * 3)
     }
 
-    /// How far apart probes may be so that doubt never delays a verdict: a renewal that is seen within this time has been
-    /// watched for a beat and the tolerance before it expires.
+    /// How far apart probes may be so that doubt never delays a verdict: a renewal that is seen within this time has been watched for a
+    /// beat and the tolerance before it expires.
     pub fn longest_gap(self) -> TimeDelta {
         self.threshold() - self.0 / 4 - TOLERANCE
     }
@@ -56,8 +55,8 @@ impl Grace {
         self.beat(lease_duration_seconds) + TOLERANCE
     }
 
-    /// How far apart the complete probes around one without an answer may lie so that the silence of all leases cannot be the API
-    /// server's own (D-54): what is left of the threshold after the time in which kubelets renew, 0.7 of a beat beyond a whole one.
+    /// How far apart the complete probes around one without an answer may lie so that the silence of all leases cannot be the API server's
+    /// own (D-54): what is left of the threshold after the time in which kubelets renew, 0.7 of a beat beyond a whole one.
     pub fn longest_silence(self) -> TimeDelta {
         self.threshold() - self.beat(None) * 17 / 10 - TOLERANCE
     }
@@ -82,10 +81,8 @@ impl Grace {
     }
 }
 
-/// What is known of one lease at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseState {
-    /// Renewed within the threshold.
     Valid,
     /// Not renewed for at least the threshold.
     Expired,
@@ -93,7 +90,6 @@ pub enum LeaseState {
     Undecided,
 }
 
-/// What we know of one lease's renewals.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LeaseClock {
     stamp: DateTime<Utc>,
@@ -104,7 +100,6 @@ pub struct LeaseClock {
     /// The smallest `seen - placed` over the values seen.
     offset: TimeDelta,
     duration_seconds: Option<i32>,
-    /// Whether the stamp was ever seen to change.
     changed: bool,
     /// Whether `stamp` may be misplaced.
     doubted: bool,
@@ -113,7 +108,6 @@ pub struct LeaseClock {
 }
 
 impl LeaseClock {
-    /// Starts to watch a lease that shows `stamp`.
     pub fn new(times: &RequestTimes, stamp: DateTime<Utc>, duration_seconds: Option<i32>) -> Self {
         let placed = times.place(stamp);
         Self {
@@ -162,8 +156,7 @@ impl LeaseClock {
         if self.clocks_differ(grace) && !self.stepped { self.placed + self.offset } else { self.placed.min(self.seen) }
     }
 
-    /// How far the node's clock is behind ours (negative: ahead), beyond what the beat and the tolerance explain; zero
-    /// while they agree.
+    /// How far the node's clock is behind ours (negative: ahead), beyond what the beat and the tolerance explain; zero while they agree.
     pub fn skew(&self, grace: Grace) -> TimeDelta {
         if self.clocks_differ(grace) { self.offset } else { TimeDelta::zero() }
     }
@@ -212,7 +205,6 @@ pub struct LeaseClocks {
     without_renew_time: usize,
     /// Which probe was the last; wraps around.
     round: u32,
-    /// When the last probe was sent.
     last_sent: Option<Moment>,
 }
 
@@ -221,7 +213,6 @@ struct Entry {
     name: Box<str>,
     uid: LeaseUid,
     clock: LeaseClock,
-    /// The last probe that showed the lease.
     round: u32,
 }
 
@@ -281,32 +272,26 @@ impl LeaseClocks {
         });
     }
 
-    /// The clock of the lease of this node.
     pub fn get(&self, node: &str) -> Option<&LeaseClock> {
         self.position(node, 0).map(|at| &self.entries[at].clock)
     }
 
-    /// The lease at a position, with its node's name.
     pub(super) fn entry(&self, at: usize) -> (&str, &LeaseClock) {
         (&self.entries[at].name, &self.entries[at].clock)
     }
 
-    /// All leases that have a renewTime, sorted by the names of their nodes.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &LeaseClock)> {
         self.entries.iter().map(|entry| (&*entry.name, &entry.clock))
     }
 
-    /// How many leases have a renewTime.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// How many leases of the last probe had no renewTime.
     pub fn without_renew_time(&self) -> usize {
         self.without_renew_time
     }

@@ -4,21 +4,18 @@ use std::ops::{Add, Sub};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-/// A point on this process's monotonic clock: the time since the process began, negative for what happened before.
-/// Never affected by a step of the wall clock.
+/// A point on this process's monotonic clock: the time since the process began, negative for what happened before. Never affected by a step
+/// of the wall clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Moment(TimeDelta);
 
 impl Moment {
-    /// When the process began.
     pub const START: Self = Self(TimeDelta::zero());
 
-    /// The moment this long after [`Moment::START`].
     pub const fn since_start(span: TimeDelta) -> Self {
         Self(span)
     }
 
-    /// The time since [`Moment::START`].
     pub const fn elapsed_since_start(self) -> TimeDelta {
         self.0
     }
@@ -47,13 +44,11 @@ impl Sub for Moment {
 
 /// When one answer of the API server was asked for and got.
 ///
-/// A most-recent answer shows a state no older than `sent`; what it shows had happened by `received`. Judging by `sent`
-/// means that a slow answer cannot make a lease seem older than it is.
+/// A most-recent answer shows a state no older than `sent`; what it shows had happened by `received`. Judging by `sent` means that a slow
+/// answer cannot make a lease seem older than it is.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestTimes {
-    /// When the request was sent.
     pub sent: Moment,
-    /// When the answer was complete.
     pub received: Moment,
     /// What the wall clock said at `received`; used only to place the stamps of other machines' clocks on ours.
     pub wall: DateTime<Utc>,

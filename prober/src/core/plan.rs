@@ -8,17 +8,13 @@ use super::lease::{Grace, LeaseClock};
 use super::moment::Moment;
 use crate::config::{Dependent, ScaleInfo};
 
-/// Which way to scale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
-    /// Bring back.
     Up,
-    /// Take to 0.
     Down,
 }
 
 impl Direction {
-    /// The direction's settings of a dependent.
     pub fn info(self, dependent: &Dependent) -> &ScaleInfo {
         match self {
             Self::Up => &dependent.scale_up,
@@ -26,7 +22,6 @@ impl Direction {
         }
     }
 
-    /// The direction in one word, for logs and metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Up => "up",

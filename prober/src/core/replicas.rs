@@ -12,18 +12,14 @@ pub const MELTDOWN_PROTECTION_ACTIVE: &str = "dependency-watchdog.gardener.cloud
 /// The operators' way to say: hands off.
 pub const IGNORE_SCALING: &str = "dependency-watchdog.gardener.cloud/ignore-scaling";
 
-/// What is known of one dependent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Observed {
-    /// Distinguishes it from a successor of the same name.
     pub uid: String,
     /// The precondition of a write that is based on this.
     pub resource_version: String,
-    /// Desired replicas.
     pub replicas: i32,
     /// `status.readyReplicas`; 0 when absent.
     pub ready: i32,
-    /// Our annotations, as they are.
     pub marks: Marks,
 }
 
@@ -39,7 +35,6 @@ impl Observed {
         self.uid == other.uid && matches!((number(self), number(other)), (Some(this), Some(other)) if this < other)
     }
 
-    /// How it is once `write` was made.
     pub fn written(&self, write: &Write, resource_version: String) -> Self {
         let mut written = Self { resource_version, ..self.clone() };
         match &write.memory {
@@ -55,24 +50,18 @@ impl Observed {
     }
 }
 
-/// What can be said of one dependent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum DependentState {
     /// Nothing: the seed's view of it is not filled, or has been broken for too long (D-27).
     #[default]
     Unknown,
-    /// Its kind does not exist.
     NoSuchKind,
-    /// It does not exist.
     Absent,
-    /// How it is.
     Present(Arc<Observed>),
 }
 
-/// Our annotations on a resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Marks {
-    /// The value of [`REPLICAS`].
     pub replicas: Option<String>,
     /// Whether [`MELTDOWN_PROTECTION_ACTIVE`] is present, whatever its value.
     pub held_down: bool,
@@ -81,7 +70,6 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// Takes ours out of a resource's annotations.
     pub fn of(annotations: Option<&BTreeMap<String, String>>) -> Self {
         let value = |key: &str| annotations.and_then(|annotations| annotations.get(key));
         Self {
@@ -92,8 +80,8 @@ impl Marks {
         }
     }
 
-    /// The remembered replicas, if they are a whole number from 1 to 2147483647 in the syntax of Go's Atoi, which
-    /// Rust's own parser shares (a sign is allowed, blanks and underscores are not).
+    /// The remembered replicas, if they are a whole number from 1 to 2147483647 in the syntax of Go's Atoi, which Rust's own parser shares
+    /// (a sign is allowed, blanks and underscores are not).
     fn remembered(&self) -> Option<i32> {
         self.replicas.as_deref()?.parse().ok().filter(|&replicas| replicas >= 1)
     }
@@ -102,22 +90,16 @@ impl Marks {
 /// One change to one resource. Keys that are none are left as they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Write {
-    /// What to do with [`REPLICAS`].
     pub memory: Option<Mark>,
-    /// What to do with [`MELTDOWN_PROTECTION_ACTIVE`].
     pub marker: Option<Mark>,
-    /// The new number of replicas.
     pub replicas: Option<i32>,
     /// The memory was unusable, so that 1 is used: to be logged and counted.
     pub fell_back: bool,
 }
 
-/// What to do with an annotation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Mark {
-    /// Set it to this value.
     Set(String),
-    /// Take it away.
     Remove,
 }
 
@@ -133,15 +115,15 @@ impl Write {
     }
 }
 
-/// What an operator who says `ignore-scaling` gets in either direction: no marker, so that gardenlet reconciles the
-/// resource; memory and replicas stay (rule 67).
+/// What an operator who says `ignore-scaling` gets in either direction: no marker, so that gardenlet reconciles the resource; memory and
+/// replicas stay (rule 67).
 fn hands_off(observed: &Observed) -> Option<Write> {
     observed.marks.held_down.then(|| Write { marker: Some(Mark::Remove), ..Write::default() })
 }
 
-/// The write that takes a resource to 0 and remembers its replicas; none when there is nothing to do.
-/// A valid memory under a marker is never overwritten (D-31), and 0 is never remembered. A marker that somebody took from what is at 0
-/// with a valid memory is set again, as a late patch of a Go replica's can do.
+/// The write that takes a resource to 0 and remembers its replicas; none when there is nothing to do. A valid memory under a marker is
+/// never overwritten (D-31), and 0 is never remembered. A marker that somebody took from what is at 0 with a valid memory is set again, as
+/// a late patch of a Go replica's can do.
 pub fn scale_down(observed: &Observed) -> Option<Write> {
     if observed.marks.ignored {
         return hands_off(observed);
@@ -159,8 +141,8 @@ pub fn scale_down(observed: &Observed) -> Option<Write> {
     })
 }
 
-/// The write that brings a resource back and forgets its replicas (D-30); none when there is nothing to do.
-/// `only_held_down` is the setting `restoreOnlyHeldDown`.
+/// The write that brings a resource back and forgets its replicas (D-30); none when there is nothing to do. `only_held_down` is the setting
+/// `restoreOnlyHeldDown`.
 pub fn scale_up(observed: &Observed, scope: Scope, only_held_down: bool) -> Option<Write> {
     let marks = &observed.marks;
     if marks.ignored {

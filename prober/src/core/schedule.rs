@@ -27,9 +27,9 @@ fn failing_count(candidates: usize, fraction: f64) -> Option<usize> {
 
 /// The earliest moment at which the verdict can fall if nothing is renewed from now on.
 ///
-/// With the candidates known it is when the k-th oldest of them expires, k being the smallest count that fails. With
-/// only `leases` that machines allow known, any subset might be the candidates, so it is when as many have expired as
-/// make two candidates fail: the nodes must be probed then.
+/// With the candidates known it is when the k-th oldest of them expires, k being the smallest count that fails. With only `leases` that
+/// machines allow known, any subset might be the candidates, so it is when as many have expired as make two candidates fail: the nodes must
+/// be probed then.
 pub fn verdict_possible<'a>(
     leases: impl IntoIterator<Item = &'a LeaseClock>,
     candidates_known: bool,
@@ -46,30 +46,24 @@ pub fn verdict_possible<'a>(
     Some(*expiry + JUST_AFTER)
 }
 
-/// What the time of the next probe depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct ScheduleInputs {
     /// When the probe that is over ended.
     pub now: Moment,
     /// The moment that it judged: what became possible since then has not been probed. `now` after a failed probe.
     pub judged_at: Moment,
-    /// The configured interval with this round's jitter.
     pub interval: TimeDelta,
     /// See [`verdict_possible`]; of the last complete probe. None also before the first one.
     pub verdict_possible: Option<Moment>,
-    /// After this moment a renewal would be seen so late that it could be doubted when it counts; see
-    /// [`Grace::longest_gap`].
+    /// After this moment a renewal would be seen so late that it could be doubted when it counts; see [`Grace::longest_gap`].
     pub doubt_from: Option<Moment>,
     /// A moment from which on something waits for a probe, such as the end of the initial delay.
     pub awaited: Option<Moment>,
-    /// Set when the probe failed.
     pub failure: Option<Failure>,
 }
 
-/// What is known after a failed probe.
 #[derive(Clone, Copy, Debug)]
 pub struct Failure {
-    /// How many probes failed in a row, this one included.
     pub in_a_row: u32,
     /// Whether to try again soon whatever the leases said last: no probe was ever complete, or protection itself failed.
     pub urgent: bool,

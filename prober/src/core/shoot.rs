@@ -32,7 +32,6 @@ use super::span;
 use super::verdict::{BackedNodes, Scope, Verdict};
 use crate::config::ResourceRef;
 
-/// What is under way at the shoot's API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Probing {
     Idle,
@@ -44,7 +43,6 @@ enum Probing {
 /// file").
 const PAUSE_READ: TimeDelta = TimeDelta::seconds(2);
 
-/// All that is known of one shoot, and what is to be done for it.
 #[derive(Debug, Clone)]
 pub struct Shoot {
     start: Start,
@@ -60,7 +58,6 @@ pub struct Shoot {
     failures: u32,
     throttled_until: Option<Moment>,
     finding: Option<Arc<Finding>>,
-    /// Whether the last probe was complete.
     complete: bool,
 
     /// Since when every complete probe said "up", and how many there were.
@@ -86,7 +83,6 @@ pub struct Shoot {
     wake: Option<Moment>,
 }
 
-/// One input being worked on.
 struct Context<'a> {
     around: &'a Surroundings,
     now: Moment,
@@ -115,7 +111,6 @@ impl Context<'_> {
 }
 
 impl Shoot {
-    /// A shoot that nobody has probed.
     pub fn new(start: Start, around: &Surroundings, now: Moment) -> Self {
         let count = around.config.dependents.len();
         let mut shoot = Self {
@@ -151,7 +146,6 @@ impl Shoot {
         shoot
     }
 
-    /// Takes in what happened, and returns what is to be done.
     pub fn input(&mut self, input: Input<'_>, around: &Surroundings, now: Moment) -> Vec<Action> {
         let mut cx = Context { around, now, actions: Vec::new(), wake: None, reprobe_requested: false, changed: None };
         if matches!(input, Input::Reloaded) {
@@ -232,7 +226,6 @@ impl Shoot {
         }
     }
 
-    /// A probe is complete.
     fn conclude(&mut self, cx: &mut Context<'_>) {
         self.complete(self.judge.judge(&self.rules(cx.around)), cx);
     }
@@ -293,7 +286,6 @@ impl Shoot {
         self.finding.as_ref().filter(|_| self.complete).map(|finding| finding.verdict)
     }
 
-    /// The moment that the last complete probe judged.
     fn judged_at(&self) -> Option<Moment> {
         self.finding.as_ref().map(|finding| finding.judged_at)
     }
@@ -314,32 +306,26 @@ impl Shoot {
         })
     }
 
-    /// What the last complete probe found.
     pub fn finding(&self) -> Option<&Arc<Finding>> {
         self.finding.as_ref()
     }
 
-    /// How many probes in a row were not complete.
     pub fn failures(&self) -> u32 {
         self.failures
     }
 
-    /// The dependents that carry the meltdown marker.
     pub fn held_down(&self) -> impl Iterator<Item = &ResourceRef> {
         self.resources.iter().zip(&self.known).filter(|(_, known)| known.is_held_down()).map(|(resource, _)| resource)
     }
 
-    /// What is known of each dependent, in the config's order.
     pub fn known(&self) -> &[Known] {
         &self.known
     }
 
-    /// Which way a scaling is under way.
     pub fn scaling(&self) -> Option<Direction> {
         self.scaling.as_ref().map(|scaling| scaling.direction)
     }
 
-    /// In a dry run: what would be written.
     pub fn intended(&self) -> &[Intended] {
         &self.intended
     }
@@ -355,7 +341,6 @@ impl Shoot {
     }
 }
 
-/// A share of a span.
 fn scaled(span: TimeDelta, share: f64) -> TimeDelta {
     TimeDelta::microseconds((span.num_microseconds().unwrap_or(i64::MAX) as f64 * share) as i64)
 }

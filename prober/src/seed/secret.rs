@@ -22,17 +22,13 @@ impl From<Secret> for KubeconfigSecret {
     }
 }
 
-/// The Secrets of all shoots, watched by name.
 pub struct SecretView {
-    /// The Secrets' name.
     pub name: String,
-    /// What is known of them.
     pub view: Arc<View<KubeconfigSecret>>,
     ended: CancellationToken,
 }
 
 impl SecretView {
-    /// A view that still has to run.
     pub fn new(name: &str) -> Arc<Self> {
         Arc::new(Self { name: name.to_owned(), view: View::new("secrets"), ended: CancellationToken::new() })
     }
@@ -49,18 +45,14 @@ impl SecretView {
         }
     }
 
-    /// Ends the watch: the config names another Secret.
     pub fn end(&self) {
         self.ended.cancel();
     }
 }
 
-/// One shoot's Secret.
 #[derive(Clone)]
 pub struct ShootSecret {
-    /// Where it is known, or read again.
     pub seed: Arc<Seed>,
-    /// The shoot's namespace on the seed.
     pub namespace: String,
 }
 

@@ -53,7 +53,6 @@ impl Driver {
         self.shared.events.warning(&self.about(resource, ""), "KeepsChanging", message);
     }
 
-    /// What Events about a dependent refer to.
     fn about(&self, resource: &ResourceRef, uid: &str) -> ObjectReference {
         ObjectReference {
             api_version: Some(resource.api_version.clone()),

@@ -13,7 +13,6 @@ use crate::shoot_statuses::{Failure, Intended};
 use crate::write::WriteError;
 
 impl Driver {
-    /// Notes when the next probe is due and what is held down.
     pub(super) fn update_status(&self) {
         let (machine, now) = (&self.machine, self.shared.clock.now());
         let intended = machine.intended().iter().map(|&(at, before, after)| {

@@ -6,23 +6,17 @@ use std::time::Duration;
 use super::kubeconfig::KubeconfigError;
 use super::wire::DecodeError;
 
-/// What a probe was doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stage {
-    /// Reading the kubeconfig.
     Kubeconfig,
-    /// Asking for /version.
     Version,
-    /// Listing leases.
     Leases,
-    /// Listing nodes.
     Nodes,
     /// Finding out which nodes have Machines, on the seed.
     Machines,
 }
 
 impl Stage {
-    /// The stage in one word, for logs and metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Kubeconfig => "kubeconfig",
@@ -34,13 +28,10 @@ impl Stage {
     }
 }
 
-/// Why a probe did not end with complete answers.
 #[derive(Debug, thiserror::Error)]
 #[error("{stage}: {cause}", stage = .stage.as_str())]
 pub struct ProbeError {
-    /// What the probe was doing.
     pub stage: Stage,
-    /// Why it failed.
     #[source]
     pub cause: Cause,
 }
@@ -48,49 +39,33 @@ pub struct ProbeError {
 /// The cause of a failed probe. None of them says anything about the shoot's nodes.
 #[derive(Debug, thiserror::Error)]
 pub enum Cause {
-    /// There is no Secret with the kubeconfig.
     #[error("the Secret with the kubeconfig does not exist")]
     NoSecret,
     /// Objects of the seed cannot be seen at present (D-27).
     #[error("the seed's {0} are not known at present")]
     SeedUnknown(&'static str),
-    /// The kubeconfig cannot be used.
     #[error("the kubeconfig cannot be used: {0}")]
     Kubeconfig(#[from] KubeconfigError),
-    /// No answer in time.
     #[error("no answer in time")]
     Timeout,
-    /// The host name could not be resolved.
     #[error("the host name cannot be resolved: {0}")]
     Dns(String),
-    /// No connection could be made.
     #[error("no connection: {0}")]
     Connect(String),
-    /// The TLS handshake failed.
     #[error("TLS: {0}")]
     Tls(String),
-    /// The connection broke in mid-answer.
     #[error("the connection broke: {0}")]
     Broken(String),
-    /// 401.
     #[error("the credentials are not accepted (401)")]
     Unauthorized,
-    /// 403.
     #[error("access is denied (403)")]
     Forbidden,
-    /// 404.
     #[error("not found (404)")]
     NotFound,
-    /// 410: the snapshot that pages are read from is gone.
     #[error("the snapshot of the list is gone (410)")]
     Gone,
-    /// 429.
     #[error("the API server asks to come back later (429)")]
-    Throttled {
-        /// The value of Retry-After.
-        retry_after: Option<Duration>,
-    },
-    /// 5xx.
+    Throttled { retry_after: Option<Duration> },
     #[error("the API server failed ({0})")]
     Server(u16),
     /// A redirect, which is not followed, or any other status.
@@ -99,16 +74,13 @@ pub enum Cause {
     /// The answer is larger than any honest one, or than what is left for the list that it is a page of.
     #[error("the answer is larger than the {0} bytes that are left for it")]
     TooLarge(usize),
-    /// The list goes on and on.
     #[error("the list has more than {0} pages")]
     TooManyPages(usize),
-    /// The answer is not what was asked for.
     #[error("{0}")]
     Decode(#[from] DecodeError),
 }
 
 impl Cause {
-    /// The category: one word, from a fixed set.
     pub const fn category(&self) -> &'static str {
         match self {
             Self::NoSecret => "no_secret",
@@ -143,8 +115,8 @@ impl Cause {
         matches!(self, Self::Timeout | Self::Dns(_) | Self::Connect(_) | Self::Broken(_) | Self::Server(_))
     }
 
-    /// Sorts an error of the HTTP client; `connecting` tells whether there was a connection yet. The text of such errors contains
-    /// no URL and no header.
+    /// Sorts an error of the HTTP client; `connecting` tells whether there was a connection yet. The text of such errors contains no URL
+    /// and no header.
     pub(super) fn of(error: &(dyn Error + 'static), connecting: bool) -> Self {
         let chain = || std::iter::successors(Some(error), |&error| cause_of(error));
         let timed_out = |error: &std::io::Error| error.kind() == std::io::ErrorKind::TimedOut;
@@ -168,7 +140,6 @@ fn cause_of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'st
     wrapped.map(|wrapped| wrapped as &(dyn Error + 'static)).or_else(|| error.source())
 }
 
-/// A failed look-up of a host name.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct NameError(pub(super) std::io::Error);

@@ -9,7 +9,6 @@ use url::Url;
 
 /// What is needed to talk to a shoot's API server. Has no `Debug`: it holds credentials.
 pub struct Access {
-    /// The API server.
     pub server: Url,
     /// The name to verify the server's certificate by, where it is not the host's.
     pub tls_server_name: Option<String>,
@@ -19,45 +18,27 @@ pub struct Access {
     pub identity: Option<Vec<u8>>,
     /// Credentials and impersonation as headers; marked as sensitive.
     pub headers: HeaderMap,
-    /// The proxy to go through.
     pub proxy: Option<Url>,
 }
 
 /// Why a kubeconfig cannot be used. Never contains a credential.
 #[derive(Debug, thiserror::Error)]
 pub enum KubeconfigError {
-    /// The Secret has no data, or not the key `kubeconfig`.
     #[error("the Secret has no key \"kubeconfig\", or it is empty")]
     Missing,
     /// Not a kubeconfig at all. The parser's message would quote the text.
     #[error("it is not YAML of a kubeconfig")]
     Unreadable,
-    /// A field is missing or refers to nothing.
     #[error("{0} is missing or names nothing that exists")]
     Absent(&'static str),
-    /// A field has a value that cannot be used.
     #[error("{field} {problem}")]
-    Invalid {
-        /// Which field.
-        field: &'static str,
-        /// What is wrong with it.
-        problem: &'static str,
-    },
+    Invalid { field: &'static str, problem: &'static str },
     /// A field that would let the Secret's author act here.
     #[error("{field} is refused: {why}")]
-    Refused {
-        /// Which field.
-        field: &'static str,
-        /// Why.
-        why: &'static str,
-    },
+    Refused { field: &'static str, why: &'static str },
 }
 
 impl Access {
-    /// Reads the current context of a kubeconfig.
-    ///
-    /// # Errors
-    /// Names the field that is missing, invalid or refused.
     pub fn from_kubeconfig(text: &[u8]) -> Result<Self, KubeconfigError> {
         let text = std::str::from_utf8(text).map_err(|_| KubeconfigError::Unreadable)?;
         if text.trim().is_empty() {

@@ -22,15 +22,13 @@ use super::kubeconfig::{Access, KubeconfigError};
 
 const ACCEPTED: HeaderValue = HeaderValue::from_static("application/vnd.kubernetes.protobuf,application/json;q=0.9");
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("dependency-watchdog/", env!("CARGO_PKG_VERSION")));
-/// What a connection reads at once, and keeps for reading while it is idle: a TLS record holds as much. Left to itself hyper lets
-/// this grow to the size of the answers: 75 kB a shoot with 100 nodes (measured), more than all else that a shoot costs.
+/// What a connection reads at once, and keeps for reading while it is idle: a TLS record holds as much. Left to itself hyper lets this grow
+/// to the size of the answers: 75 kB a shoot with 100 nodes (measured), more than all else that a shoot costs.
 const READ_AT_ONCE: usize = 16 << 10;
 
-/// An HTTP client with one kept connection to one API server.
 pub struct Link {
     client: Client<Connector, Empty<Bytes>>,
     server: Authority,
-    /// What comes before the path of every request.
     prefix: String,
     headers: HeaderMap,
     /// When the link was made: it is replaced after a while.
@@ -44,12 +42,10 @@ pub struct Link {
 /// A complete answer with status 200.
 pub struct Answer {
     content_type: Option<HeaderValue>,
-    /// The whole body.
     pub body: Bytes,
 }
 
 impl Answer {
-    /// The value of Content-Type.
     pub fn content_type(&self) -> &str {
         self.content_type.as_ref().and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
@@ -57,9 +53,6 @@ impl Answer {
 
 impl Link {
     /// Prepares a link; connects when first used. Each new connection resolves the host's name again.
-    ///
-    /// # Errors
-    /// When certificates or keys cannot be used.
     pub fn new(access: &Access, connect_timeout: Duration) -> Result<Self, KubeconfigError> {
         let invalid = KubeconfigError::Invalid { field: "cluster.server", problem: "is not a URL" };
         let server: Uri = access.server.as_str().parse().map_err(|_| invalid)?;
@@ -81,9 +74,6 @@ impl Link {
     }
 
     /// Gets a path of the API server: an answer of at most `limit` bytes. No redirect is followed.
-    ///
-    /// # Errors
-    /// Anything but a complete answer with status 200.
     pub async fn get(&mut self, path: &str, query: &[(&str, &str)], limit: usize) -> Result<Answer, Cause> {
         let mut request = Request::new(Empty::new());
         *request.uri_mut() = self.uri(path, query)?;

@@ -1,5 +1,5 @@
-//! Leases and nodes on the wire: Kubernetes' protobuf, and JSON where a server does not speak it. Nothing is kept of an
-//! answer but the few values that matter.
+//! Leases and nodes on the wire: Kubernetes' protobuf, and JSON where a server does not speak it. Nothing is kept of an answer but the few
+//! values that matter.
 
 mod json;
 mod protobuf;
@@ -15,39 +15,26 @@ const MAX_ITEMS: usize = 100_000;
 /// The most that is kept of the pages of a list of nodes, in bytes. Of an honest node 300 are kept, of 5,000 nodes 1.5 MB.
 const MAX_KEPT: usize = 32 << 20;
 
-/// Why an answer is not the complete list it should be.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
-    /// Neither protobuf nor JSON.
     #[error("the answer is {0:?}, neither Kubernetes protobuf nor JSON")]
     ContentType(String),
-    /// A protobuf body without Kubernetes' magic.
     #[error("the answer does not begin like Kubernetes protobuf")]
     Magic,
-    /// The protobuf is broken.
     #[error("the protobuf is broken")]
     Protobuf(#[from] Broken),
-    /// The JSON is broken.
     #[error("the JSON is broken")]
     Json(#[from] json::Broken),
-    /// Another object than was asked for.
     #[error("the answer is a {found:?}, not a {expected}")]
-    Kind {
-        /// What was asked for.
-        expected: &'static str,
-        /// What came.
-        found: String,
-    },
+    Kind { expected: &'static str, found: String },
     /// More items than any honest list has, so that a small body cannot become a large table.
     #[error("the list has more than {MAX_ITEMS} items")]
     TooManyItems,
-    /// The items of the list hold more than honest ones.
     #[error("the items of the list hold more than {MAX_KEPT} bytes that matter")]
     TooMuch,
     /// No list of an API server is without a resourceVersion.
     #[error("the list has no resourceVersion")]
     NoResourceVersion,
-    /// A timestamp outside of what a calendar knows.
     #[error("renewTime of lease {0:?} is not a point in time")]
     RenewTime(String),
 }
@@ -55,10 +42,7 @@ pub enum DecodeError {
 /// Where the next page of a list begins; none behind the last one.
 pub type Next = Option<String>;
 
-/// Adds a page of leases to those of earlier pages.
-///
-/// # Errors
-/// When the body is anything but a complete LeaseList, or the list is too long with it. The leases may then be added in part.
+/// Adds a page of leases to those of earlier pages. On an error the items may have been added in part.
 pub fn leases(content_type: &str, body: &[u8], leases: &mut LeaseList) -> Result<Next, DecodeError> {
     const KIND: &str = "LeaseList";
     match Format::of(content_type)? {
@@ -68,10 +52,7 @@ pub fn leases(content_type: &str, body: &[u8], leases: &mut LeaseList) -> Result
     .next()
 }
 
-/// Adds a page of nodes to those of earlier pages.
-///
-/// # Errors
-/// When the body is anything but a complete NodeList page, or the list is too long with it. The nodes may then be added in part.
+/// Adds a page of nodes to those of earlier pages. On an error the items may have been added in part.
 pub fn nodes(content_type: &str, body: &[u8], nodes: &mut Vec<NodeRecord>) -> Result<Next, DecodeError> {
     const KIND: &str = "NodeList";
     match Format::of(content_type)? {
@@ -98,7 +79,6 @@ impl Format {
     }
 }
 
-/// What a list says of itself.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct ListMeta {
@@ -117,11 +97,9 @@ impl ListMeta {
     }
 }
 
-/// How much more may be kept of a list of nodes.
 struct Room(usize);
 
 impl Room {
-    /// What is left by the earlier pages.
     fn beside(nodes: &[NodeRecord]) -> Self {
         Self(MAX_KEPT.saturating_sub(nodes.iter().map(size).sum()))
     }
@@ -132,7 +110,6 @@ impl Room {
     }
 }
 
-/// What a node takes in memory: the record and its texts.
 fn size(node: &NodeRecord) -> usize {
     let NodeRecord { name, pool, not_managed_by_mcm: _, conditions } = node;
     let of = |NodeCondition { kind, status, reason }: &NodeCondition| kind.len() + status.len() + reason.len();
@@ -149,8 +126,8 @@ fn check_kind(expected: &'static str, found: &str) -> Result<(), DecodeError> {
     if found == expected { Ok(()) } else { Err(DecodeError::Kind { expected, found: shortened(found) }) }
 }
 
-/// How much room the names of a list take, by the first of them: the names of a shoot's nodes are about equally long. Never
-/// more than the list itself.
+/// How much room the names of a list take, by the first of them: the names of a shoot's nodes are about equally long. Never more than the
+/// list itself.
 fn room_for_names(count: usize, first: &str, list: &[u8]) -> usize {
     count.saturating_mul(first.len() + 1).min(list.len())
 }

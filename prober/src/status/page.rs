@@ -7,7 +7,6 @@ use crate::shoot_statuses::Intended;
 
 use super::{Concern, Failure, Found, ProbeStatus, ProberStatus, ShootEntry};
 
-/// More rows than this are folded away.
 const FOLD: usize = 30;
 
 pub(super) fn body(status: &ProberStatus) -> Markup {

@@ -14,11 +14,8 @@ use crate::core::scaling::{Scaling, Stage};
 use crate::core::span;
 use crate::core::verdict::{Scope, Verdict};
 
-/// What follows from how a dependent is.
 enum Decision {
-    /// This is to be written, based on that.
     Write(Arc<Observed>, Write),
-    /// It is where it should be.
     Nothing,
     /// It cannot be said, or must not be so.
     Wrong(Reason),
@@ -45,7 +42,6 @@ impl Shoot {
         turned || cx.around.paused == Some(true) || !cx.around.is_ours
     }
 
-    /// Gives the scaling that is under way up, and all that was asked for it.
     pub(super) fn drop_scaling(&mut self, cx: &mut Context<'_>) {
         let Some(scaling) = self.scaling.take() else { return };
         for (at, step) in scaling.steps.iter().enumerate() {
@@ -110,7 +106,6 @@ impl Shoot {
         }
     }
 
-    /// What would be written, as far as is known at present.
     fn intends(&self, at: usize, direction: Direction, scope: Scope, cx: &mut Context<'_>) -> Option<(Arc<Observed>, Write)> {
         let observed = self.known[at].observed()?;
         let write = match direction {
@@ -167,7 +162,6 @@ impl Shoot {
         }
     }
 
-    /// Takes the scaling as far as it goes at present.
     fn advance(&mut self, cx: &mut Context<'_>) {
         let Some(mut scaling) = self.scaling.take() else { return };
         loop {
@@ -197,7 +191,6 @@ impl Shoot {
         }
     }
 
-    /// Takes one dependent as far as it goes.
     fn step(&mut self, scaling: &mut Scaling, at: usize, cx: &mut Context<'_>) {
         let direction = scaling.direction;
         if scaling.ends_wait(at, &self.known[at], cx.now) {
@@ -248,7 +241,6 @@ impl Shoot {
         }
     }
 
-    /// Nothing is to be written.
     fn settle(&mut self, scaling: &mut Scaling, at: usize, decision: Decision, cx: &mut Context<'_>) {
         let Decision::Wrong(reason) = decision else {
             let landed = self.known[at].observed().and_then(|observed| scaling.steps[at].retry.landed(observed));
@@ -272,7 +264,6 @@ impl Shoot {
         }
     }
 
-    /// The permit is there: what is written is decided now.
     pub(super) fn on_permitted(&mut self, at: usize, cx: &mut Context<'_>) {
         let Some(mut scaling) = self.scaling.take() else { return cx.actions.push(Action::Cancel(at)) };
         let decision = self.decide(&scaling, at, cx);
@@ -324,7 +315,6 @@ impl Shoot {
         self.scaling = Some(scaling);
     }
 
-    /// What was known of a dependent is out of date.
     fn read(&mut self, scaling: &mut Scaling, at: usize, cx: &mut Context<'_>) {
         let limit: Duration = scaling.steps[at].retry.limit();
         scaling.steps[at].stage = Stage::Reading;

@@ -14,31 +14,25 @@ use crate::core::replicas::{DependentState, Observed, Write};
 use crate::core::retry::Refusal;
 use crate::core::verdict::{BackedNodes, NodeRecord};
 
-/// Which shoot begins to be probed, and under which circumstances.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
     /// When this process first saw that it may be probed.
     pub eligible: Moment,
     /// Whether the last operation on it is over for longer than initialDelay, so that it is in operation (D-51).
     pub in_operation: bool,
-    /// Whether nothing is written: what would be is said.
     pub dry_run: bool,
 }
 
 /// All that a decision depends on besides the probes and the answers. Whoever drives the machine reads it again for each input.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
-    /// The config in force.
     pub config: Arc<Config>,
-    /// What the shoot says of itself.
     pub settings: ShootSettings,
     /// What can be set without a config file.
     pub options: Options,
-    /// Whether this replica leads.
     pub leads: bool,
     /// Since when the Clusters are seen without interruption: they were read again then. None while they are not.
     pub seed_since: Option<Moment>,
-    /// Whether the Cluster still wants this very probe.
     pub is_ours: bool,
     /// Whether operators want nothing written; none while that is not known.
     pub paused: Option<bool>,
@@ -55,11 +49,8 @@ pub struct Surroundings {
 /// What the config says, unless an annotation overrules it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// See [`Config::restore_only_held_down`].
     pub restore_only_held_down: bool,
-    /// See [`Config::scale_up_stabilization`].
     pub scale_up_stabilization: Duration,
-    /// See [`Config::standby_protects`].
     pub standby_protects: bool,
 }
 
@@ -73,31 +64,23 @@ impl From<&Config> for Options {
     }
 }
 
-/// What happens to a shoot.
 #[derive(Debug)]
 pub enum Input<'a> {
     /// Time has passed, or the surroundings have changed.
     Woken,
-    /// The config was reloaded.
     Reloaded,
-    /// The shoot's own settings have changed.
     SettingsChanged,
     /// A probe has listed the leases; the Machines are none while they are not known.
     Leases(RequestTimes, &'a LeaseList, Option<Arc<BackedNodes>>),
-    /// The same probe has listed the nodes.
     Nodes(Vec<NodeRecord>),
     /// A probe was complete and came to this: in the model, which has no leases.
     #[cfg(test)]
     Found(crate::core::judgement::Finding),
-    /// A probe was not complete.
     Failed(ProbeFailure),
     /// The Cluster, the namespace and the Machines were read from the API server; none if one could not be.
     Verified(Option<Verified>),
-    /// The permit is there for a write to this dependent.
     Permitted(usize),
-    /// A dependent was read from the API server.
     Read(usize, Result<DependentState, Refusal>),
-    /// A write to a dependent was answered: how it is now.
     Written(usize, Result<Arc<Observed>, Refusal>),
 }
 
@@ -108,22 +91,16 @@ pub enum ProbeFailure {
     Unanswered,
     /// 429, and for how long it asks to be left alone.
     Throttled(Option<TimeDelta>),
-    /// Anything else.
     Other,
 }
 
-/// What was read from the seed's API server itself.
 #[derive(Clone, Debug)]
 pub struct Verified {
-    /// Whether the Cluster still wants this very probe.
     pub is_ours: bool,
-    /// Whether operators want nothing written.
     pub is_paused: bool,
-    /// Which nodes Machines back.
     pub machines: Arc<BackedNodes>,
 }
 
-/// What is to be done.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Begin a probe: list the leases; then [`Input::Leases`] or [`Input::Failed`].
@@ -144,18 +121,13 @@ pub enum Action {
     Report(Report),
 }
 
-/// One write that is to be made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Order {
-    /// To which dependent.
     pub dependent: usize,
-    /// What it rests on.
     pub base: Arc<Observed>,
-    /// What is written.
     pub write: Write,
     /// When the probe was sent that it rests on.
     pub judged_at: Moment,
-    /// How long it may take.
     pub limit: Duration,
     /// Whether it may be sent only while this replica leads.
     pub needs_lead: bool,
@@ -166,9 +138,7 @@ pub struct Order {
 pub enum Report {
     /// A probe was complete: [`super::Shoot::finding`] has changed.
     Found,
-    /// A probe was not complete since the Machines are not known.
     MachinesUnknown,
-    /// A scaling begins.
     Begun(Direction),
     /// A scaling is given up: the verdict has turned, operators want nothing written, or the probe is not wanted any more.
     Abandoned(Direction),
@@ -176,41 +146,29 @@ pub enum Report {
     Ended(Direction, usize, usize),
     /// A dependent was written, or had been without an answer; `turn` is how long ago it was its turn.
     Written {
-        /// Which.
         dependent: usize,
-        /// Which way.
         direction: Direction,
-        /// How it was before.
         base: Arc<Observed>,
-        /// What was written.
         write: Write,
         /// How long the write took; none if its answer was lost.
         took: Option<TimeDelta>,
-        /// How long ago it was its turn.
         turn: TimeDelta,
         /// Whether this replica does not lead: the leader did not act.
         without_lead: bool,
     },
-    /// A dependent cannot be scaled.
     NotScaled(usize, Direction, Reason),
     /// A dependent that was restored is not ready in time; the next level does not wait any more.
     NotReady(usize),
-    /// Somebody else keeps writing a dependent.
     KeepsChanging(usize),
     /// A dry run would write a dependent: replicas before and after.
     WouldWrite(usize, Direction, i32, i32),
 }
 
-/// Why a dependent cannot be scaled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// It must exist, and does not.
     Missing,
-    /// It is not known how it is.
     Unknown,
-    /// Its kind does not exist.
     NoSuchKind,
-    /// The last request failed.
     Refused,
 }
 

@@ -18,10 +18,8 @@ const REPROBE_GAP: TimeDelta = TimeDelta::seconds(1);
 const LONG_REPROBE_GAP: TimeDelta = TimeDelta::seconds(10);
 const REPROBES_PER_MINUTE: usize = 3;
 
-/// The re-probes that were requested.
 #[derive(Debug, Default, Clone, Hash)]
 pub(super) struct ReprobeRequests {
-    /// When the last of them were made.
     made: VecDeque<Moment>,
     due: Option<Moment>,
 }
@@ -41,7 +39,6 @@ impl ReprobeRequests {
         often && first
     }
 
-    /// A probe is made.
     fn probed(&mut self, now: Moment) {
         if self.due.take().is_some() {
             self.made.push_back(now);
@@ -68,7 +65,6 @@ impl StartupJitter {
         Self { share: chance / f64::from(Self::PROBES), probes: Self::PROBES }
     }
 
-    /// A probe was complete.
     pub(super) fn probe_completed(&mut self) {
         self.probes = self.probes.saturating_sub(1);
     }
@@ -131,8 +127,8 @@ impl Shoot {
         let interval = recovery.filter(|_| failure.is_some()).map_or(interval, |gap| interval.min(gap));
         let gap = scaled(grace.longest_gap().max(SHORTEST_GAP), 1.0 - self.jitter.share());
         let gap = recovery.map_or(gap, |recovery| recovery.min(gap));
-        // A shoot for which nothing waits to be written keeps its own pace: a probe at the end of initialDelay would bring all
-        // shoots into step.
+        // A shoot for which nothing waits to be written keeps its own pace: a probe at the end of initialDelay would bring all shoots into
+        // step.
         let waits = !(self.verdict().is_some_and(Verdict::is_up) && self.is_settled(cx.around));
         let awaited = [Some(self.acts_from(Direction::Down, cx)), Some(self.acts_from(Direction::Up, cx)), self.stable_from(cx)];
         let awaited = awaited.into_iter().flatten().map(|moment| moment + JUST_AFTER);

@@ -33,7 +33,6 @@ pub(super) enum Verification {
     Refused(Moment),
 }
 
-/// A write that this replica made without the lead.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StandbyWrite {
     /// How often the verdict had turned by then.
@@ -42,7 +41,6 @@ pub(super) struct StandbyWrite {
 }
 
 impl Shoot {
-    /// Whether this replica, which does not lead, may write now.
     pub(super) fn standby_may_write(&mut self, direction: Direction, cx: &mut Context<'_>) -> bool {
         if !cx.around.options.standby_protects {
             return false;

@@ -1,8 +1,8 @@
 //! The machine itself over hours of simulated time: nodes with clocks of their own, that step and drift, answers and renewals that are
 //! slow, probes that fail, API servers that are away for everyone, outages at random moments, starts in the midst of one.
 //!
-//! What must come out: no healthy shoot is scaled down, and no outage is seen late but for what the lease clock gives (D-21, D-54).
-//! `cargo test --package prober --lib core::tests::simulation -- --nocapture` prints the figures; with `MODEL=long` each comes from 100 runs a
+//! What must come out: no healthy shoot is scaled down, and no outage is seen late but for what the lease clock gives (D-21, D-54). `cargo
+//! test --package prober --lib core::tests::simulation -- --nocapture` prints the figures; with `MODEL=long` each comes from 100 runs a
 //! size of shoot instead of 12.
 
 use std::ops::Range;

@@ -39,7 +39,6 @@ pub struct Reading {
 #[derive(Default)]
 struct Latest {
     observed: Option<Arc<Observed>>,
-    /// Whether the scale was asked for.
     tried: bool,
 }
 
@@ -49,7 +48,6 @@ impl Reading {
         self.latest.borrow().observed.clone()
     }
 
-    /// Waits until its scale was asked for.
     pub async fn tried(&self) {
         // Fails only when nobody reads it any more.
         let _ = self.latest.clone().wait_for(|latest| latest.tried).await;
@@ -86,7 +84,6 @@ impl Scales {
     }
 }
 
-/// One object whose scale is read.
 struct One {
     client: Client,
     kind: Kind,

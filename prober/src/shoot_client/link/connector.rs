@@ -32,16 +32,12 @@ use super::super::kubeconfig::{Access, KubeconfigError};
 /// What is connected: plain or TLS to a proxy, and TLS through that.
 type Connection = MaybeHttpsStream<MaybeHttpsStream<TokioIo<TcpStream>>>;
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
-/// Makes connections.
 pub type Connector = BoxCloneSyncService<Uri, Connection, AnyError>;
 
 /// How often a quiet connection is checked by the kernel, so that one whose other end is gone is found out.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// A connector to this server that gives up after `limit`, TLS included.
-///
-/// # Errors
-/// When certificates, keys, names or the proxy's URL cannot be used.
 pub fn connector(access: &Access, server: &Uri, limit: Duration) -> Result<Connector, KubeconfigError> {
     let tls = tls(access)?;
     let mut tcp = HttpConnector::new_with_resolver(service_fn(resolve));
@@ -110,7 +106,6 @@ fn without_tls(server: Uri) -> Result<Uri, http::Error> {
     Ok(Uri::from_parts(parts)?)
 }
 
-/// What is trusted, and who we are.
 fn tls(access: &Access) -> Result<ClientConfig, KubeconfigError> {
     let unusable = |_| KubeconfigError::Invalid {
         field: "cluster.certificate-authority-data or user.client-certificate-data",
@@ -151,7 +146,6 @@ fn identity(pem: &[u8]) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'
     if chain.is_empty() { Err(unreadable()) } else { Ok((chain, key)) }
 }
 
-/// Resolves a name by the system's resolver.
 async fn resolve(name: Name) -> Result<std::vec::IntoIter<SocketAddr>, NameError> {
     let addresses = tokio::net::lookup_host((name.as_str(), 0)).await.map_err(NameError)?;
     Ok(addresses.collect::<Vec<_>>().into_iter())

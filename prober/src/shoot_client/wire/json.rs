@@ -14,8 +14,8 @@ use crate::core::lease::{LeaseList, LeaseRecord};
 use crate::core::verdict::{NodeCondition, NodeRecord};
 use crate::gardener::object::Object;
 
-/// Where the body is no JSON, or not the JSON that was expected. The parser's own words are not kept: they repeat what was
-/// found, at any length.
+/// Where the body is no JSON, or not the JSON that was expected. The parser's own words are not kept: they repeat what was found, at any
+/// length.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("{what} at line {line}, column {column}")]
 pub struct Broken {
@@ -36,7 +36,6 @@ impl From<serde_json::Error> for Broken {
     }
 }
 
-/// Reads a LeaseList.
 pub fn leases(expected: &'static str, body: &[u8], leases: &mut LeaseList) -> Result<ListMeta, DecodeError> {
     let (metadata, items) = list::<Lease<'_>>(expected, body)?;
     check_count(leases.len(), items.len())?;
@@ -49,7 +48,6 @@ pub fn leases(expected: &'static str, body: &[u8], leases: &mut LeaseList) -> Re
     Ok(metadata)
 }
 
-/// Reads a NodeList.
 pub fn nodes(expected: &'static str, body: &[u8], nodes: &mut Vec<NodeRecord>) -> Result<ListMeta, DecodeError> {
     let (metadata, items) = list::<Node<'_>>(expected, body)?;
     check_count(nodes.len(), items.len())?;

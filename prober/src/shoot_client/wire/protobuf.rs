@@ -1,8 +1,8 @@
-//! Kubernetes' protobuf, read where it lies: the few fields that matter are read, all others are stepped over.
-//! Field numbers are those of Kubernetes' `generated.proto` files.
+//! Kubernetes' protobuf, read where it lies: the few fields that matter are read, all others are stepped over. Field numbers are those of
+//! Kubernetes' `generated.proto` files.
 //!
-//! What is read here is checked to the end: lengths, wire types, field numbers, UTF-8. What is stepped over is checked as
-//! far as stepping over it needs.
+//! What is read here is checked to the end: lengths, wire types, field numbers, UTF-8. What is stepped over is checked as far as stepping
+//! over it needs.
 
 use chrono::{DateTime, Utc};
 
@@ -13,22 +13,17 @@ use crate::core::verdict::{NodeCondition, NodeRecord};
 /// What every protobuf body of Kubernetes begins with.
 const MAGIC: &[u8] = b"k8s\0";
 
-/// Why bytes are no protobuf, or not the message that was expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Broken {
-    /// The message ends within a field.
     #[error("it ends within a field")]
     Cut,
-    /// A number that does not fit into 64 bits.
     #[error("a number is too long")]
     Number,
     /// A field number or a wire type that Kubernetes does not use. Groups, which protobuf itself gave up, are among them.
     #[error("a key names no field")]
     Key,
-    /// A field of another wire type than its own.
     #[error("a field is of the wrong type")]
     WireType,
-    /// Text that is not UTF-8.
     #[error("a text is not UTF-8")]
     Text,
 }
@@ -54,7 +49,6 @@ pub fn open<'a>(expected: &'static str, body: &'a [u8]) -> Result<&'a [u8], Deco
     Ok(raw)
 }
 
-/// Reads a LeaseList.
 pub fn leases(list: &[u8], leases: &mut LeaseList) -> Result<ListMeta, DecodeError> {
     let mut metadata = ListMeta::default();
     let count = count_items(list)?;
@@ -77,7 +71,6 @@ pub fn leases(list: &[u8], leases: &mut LeaseList) -> Result<ListMeta, DecodeErr
     Ok(metadata)
 }
 
-/// Reads a NodeList.
 pub fn nodes(list: &[u8], nodes: &mut Vec<NodeRecord>) -> Result<ListMeta, DecodeError> {
     let mut metadata = ListMeta::default();
     let count = count_items(list)?;
@@ -98,7 +91,6 @@ pub fn nodes(list: &[u8], nodes: &mut Vec<NodeRecord>) -> Result<ListMeta, Decod
     Ok(metadata)
 }
 
-/// How many items a list has.
 fn count_items(list: &[u8]) -> Result<usize, Broken> {
     let mut count = 0;
     for field in Fields(list) {
@@ -195,7 +187,6 @@ fn node(value: Value<'_>) -> Result<NodeRecord, Broken> {
     Ok(node)
 }
 
-/// An entry of a map.
 fn entry(value: Value<'_>) -> Result<(&str, &str), Broken> {
     let mut entry = ("", "");
     for field in value.message()? {
@@ -221,10 +212,8 @@ fn condition(value: Value<'_>) -> Result<NodeCondition<&str>, Broken> {
     Ok(condition)
 }
 
-/// The fields of a message that have not been read yet.
 struct Fields<'a>(&'a [u8]);
 
-/// The value of a field.
 #[derive(Clone, Copy)]
 enum Value<'a> {
     Number(u64),

@@ -81,8 +81,7 @@ fn list_meta(version: &str, next: &str) -> Vec<u8> {
     message(1, &[text(1, ""), text(2, version), text(3, next), number(4, 3)])
 }
 
-/// A Lease with metadata (name 1, namespace 3, uid 5) and spec (holder 1, duration 2, acquireTime 3, renewTime 4,
-/// transitions 5).
+/// A Lease with metadata (name 1, namespace 3, uid 5) and spec (holder 1, duration 2, acquireTime 3, renewTime 4, transitions 5).
 fn proto_lease(name: &str, duration: Option<i64>, renewed: Option<(i64, i64)>) -> Vec<u8> {
     let metadata = message(1, &[text(1, name), text(3, "kube-node-lease"), text(5, "a-uid"), number(7, 3)]);
     let mut spec = vec![text(1, name)];
@@ -97,8 +96,8 @@ fn entry(field: u64, key: &str, value: &str) -> Vec<u8> {
     message(field, &[text(1, key), text(2, value)])
 }
 
-/// A Node with metadata (name 1, labels 11, annotations 12), spec (2) and status (3) whose conditions (4) have type 1,
-/// status 2, lastHeartbeatTime 3, reason 5 and message 6.
+/// A Node with metadata (name 1, labels 11, annotations 12), spec (2) and status (3) whose conditions (4) have type 1, status 2,
+/// lastHeartbeatTime 3, reason 5 and message 6.
 fn proto_node() -> Vec<u8> {
     let labels = [entry(11, "worker.gardener.cloud/pool", "w1"), entry(11, "zone", "a")].concat();
     let annotations = entry(12, "node.machine.sapcloud.io/not-managed-by-mcm", "");
@@ -153,8 +152,8 @@ fn leases_are_the_same_from_protobuf_and_from_json() {
 
 #[test]
 fn the_bytes_of_a_real_answer_are_understood() {
-    // Written out by hand: magic; Unknown{1: TypeMeta{1: "v1", 2: "LeaseList"}, 2: raw}; raw = LeaseList{1: ListMeta{2: "7"},
-    // 2: Lease{1: ObjectMeta{1: "n"}, 2: LeaseSpec{2: 40, 4: {1: 1700000000, 2: 5000}}}}.
+    // Written out by hand: magic; Unknown{1: TypeMeta{1: "v1", 2: "LeaseList"}, 2: raw}; raw = LeaseList{1: ListMeta{2: "7"}, 2: Lease{1:
+    // ObjectMeta{1: "n"}, 2: LeaseSpec{2: 40, 4: {1: 1700000000, 2: 5000}}}}.
     let golden = b"k8s\0\x0a\x0f\x0a\x02v1\x12\x09LeaseList\x12\x1b\x0a\x03\x12\x017\x12\x14\x0a\x03\x0a\x01n\x12\x0d\x10\x28\x22\x09\x08\x80\xe2\xcf\xaa\x06\x10\x88\x27";
     let page = leases(PROTOBUF, golden.to_vec());
     let Ok(Page { items, next: None }) = page else { panic!("{page:?}") };

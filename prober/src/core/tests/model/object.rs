@@ -124,8 +124,8 @@ impl Object {
         self.go.is_some() || !marks.ignored && if outage { self.shown.replicas > 0 } else { self.shown.replicas == 0 }
     }
 
-    /// The Go replica's next write: the annotations first, then the replicas; on the way up the other way round, and the marker last, however
-    /// late that is.
+    /// The Go replica's next write: the annotations first, then the replicas; on the way up the other way round, and the marker last,
+    /// however late that is.
     pub fn go_works(&mut self, outage: bool) {
         let (replicas, mut marks) = (self.shown.replicas, self.shown.marks.clone());
         self.owed = None;
