@@ -12,6 +12,7 @@ use common::health::Check;
 use common::leader_election::Fence;
 use common::metrics::SeedKnown;
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
@@ -139,12 +140,7 @@ async fn work(shared: Shared, mut file: ConfigFile<Config>, configs: watch::Send
                     }
                     configs.send_replace(Arc::new(config));
                 }
-                Some(ended) = views.join_next() => {
-                    // Without one of its views the prober is blind: the process ends, and another one begins.
-                    if let Err(error) = ended && let Ok(panic) = error.try_into_panic() {
-                        std::panic::resume_unwind(panic);
-                    }
-                }
+                Some(ended) = views.join_next() => propagate_panic(ended),
             }
         }
     };
@@ -157,4 +153,13 @@ async fn work(shared: Shared, mut file: ConfigFile<Config>, configs: watch::Send
     );
     views_end.cancel();
     while views.join_next().await.is_some() {}
+}
+
+/// Without one of its views the prober is blind: the process ends, and another one begins.
+fn propagate_panic(ended: Result<(), JoinError>) {
+    if let Err(error) = ended
+        && let Ok(panic) = error.try_into_panic()
+    {
+        std::panic::resume_unwind(panic);
+    }
 }

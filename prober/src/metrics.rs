@@ -6,7 +6,7 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Metric, Registry};
 
 use crate::config::ResourceRef;
 use crate::core::plan::Direction;
@@ -24,8 +24,8 @@ pub struct Metrics {
     not_ready: Counter,
     abandoned_flows: Family<DirectionLabels, Counter>,
     probes_ended_while_held_down: Counter,
-    panics: Counter,
     without_lead: Family<DirectionLabels, Counter>,
+    panics: Counter,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -59,53 +59,62 @@ fn seconds() -> Histogram {
     Histogram::new(exponential_buckets(0.005, 2.0, 14))
 }
 
+fn register<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
+    registry.register(name, help, metric.clone());
+    metric
+}
+
 impl Metrics {
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self {
-            probes: Family::default(),
-            probe_duration: seconds(),
-            throttles: Counter::default(),
-            scale_operations: Family::default(),
-            dry_run_writes: Family::default(),
-            decision_to_write: Family::new_with_constructor(seconds),
-            memory_fallbacks: Counter::default(),
-            not_ready: Counter::default(),
-            abandoned_flows: Family::default(),
-            probes_ended_while_held_down: Counter::default(),
-            panics: Counter::default(),
-            without_lead: Family::default(),
+            probes: register(registry, "dwd_probes", "Probes by the stage they ended in and their result", Family::default()),
+            probe_duration: register(registry, "dwd_probe_duration_seconds", "How long complete probes took", seconds()),
+            throttles: register(registry, "dwd_throttles", "Probes that an API server answered with 429", Counter::default()),
+            scale_operations: register(
+                registry,
+                "dwd_scale_operations",
+                "Attempts to scale a resource, by result",
+                Family::default(),
+            ),
+            dry_run_writes: register(registry, "dwd_dry_run_writes", "Writes that a dry run would have made", Family::default()),
+            decision_to_write: register(
+                registry,
+                "dwd_decision_to_write_seconds",
+                "From the turn of a resource in a flow to the answer to its write, configured delays included",
+                Family::new_with_constructor(seconds),
+            ),
+            memory_fallbacks: register(
+                registry,
+                "dwd_memory_fallbacks",
+                "Resources restored to 1 replica because the remembered number could not be used",
+                Counter::default(),
+            ),
+            not_ready: register(
+                registry,
+                "dwd_not_ready_in_time",
+                "Restored resources that were not ready 5 s after their write, so that the next level went on without them",
+                Counter::default(),
+            ),
+            abandoned_flows: register(
+                registry,
+                "dwd_abandoned_flows",
+                "Scale flows given up because the verdict turned or the shoot was paused",
+                Family::default(),
+            ),
+            probes_ended_while_held_down: register(
+                registry,
+                "dwd_probes_ended_while_held_down",
+                "Shoots whose probe ended while resources were held down; these stay at 0",
+                Counter::default(),
+            ),
+            without_lead: register(
+                registry,
+                "dwd_protected_without_lead",
+                "Writes by this replica while it did not lead: the leader did not act",
+                Family::default(),
+            ),
+            panics: register(registry, "dwd_panics", "Tasks of shoots that panicked and were started anew", Counter::default()),
         };
-        registry.register("dwd_probes", "Probes by the stage they ended in and their result", metrics.probes.clone());
-        registry.register("dwd_probe_duration_seconds", "How long complete probes took", metrics.probe_duration.clone());
-        registry.register("dwd_throttles", "Probes that an API server answered with 429", metrics.throttles.clone());
-        registry.register("dwd_scale_operations", "Attempts to scale a resource, by result", metrics.scale_operations.clone());
-        let help = "Writes that a dry run would have made";
-        registry.register("dwd_dry_run_writes", help, metrics.dry_run_writes.clone());
-        registry.register(
-            "dwd_decision_to_write_seconds",
-            "From the turn of a resource in a flow to the answer to its write, configured delays included",
-            metrics.decision_to_write.clone(),
-        );
-        registry.register(
-            "dwd_memory_fallbacks",
-            "Resources restored to 1 replica because the remembered number could not be used",
-            metrics.memory_fallbacks.clone(),
-        );
-        registry.register(
-            "dwd_not_ready_in_time",
-            "Restored resources that were not ready 5 s after their write, so that the next level went on without them",
-            metrics.not_ready.clone(),
-        );
-        registry.register(
-            "dwd_abandoned_flows",
-            "Scale flows given up because the verdict turned or the shoot was paused",
-            metrics.abandoned_flows.clone(),
-        );
-        registry.register(
-            "dwd_probes_ended_while_held_down",
-            "Shoots whose probe ended while resources were held down; these stay at 0",
-            metrics.probes_ended_while_held_down.clone(),
-        );
         // Both series are there from the beginning, so that the first event of each is seen as an increase.
         for direction in [Direction::Up, Direction::Down] {
             let labels = DirectionLabels { direction: direction.as_str() };
@@ -113,12 +122,6 @@ impl Metrics {
             drop(metrics.decision_to_write.get_or_create(&labels));
             drop(metrics.without_lead.get_or_create(&labels));
         }
-        registry.register(
-            "dwd_protected_without_lead",
-            "Writes by this replica while it did not lead: the leader did not act",
-            metrics.without_lead.clone(),
-        );
-        registry.register("dwd_panics", "Tasks of shoots that panicked and were started anew", metrics.panics.clone());
         metrics
     }
 

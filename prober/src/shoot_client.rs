@@ -1,4 +1,4 @@
-//! The probe engine: what one shoot's API server says of its leases and nodes, at the cost of one request while all is well.
+//! The client of shoots: what one shoot's API server says of its leases and nodes, at the cost of one request while all is well.
 //!
 //! ```text
 //! [GET /version,] GET leases [, GET nodes, page by page]      over one kept connection, HTTP/1.1, protobuf
@@ -79,8 +79,24 @@ pub struct Listing<T> {
     pub items: T,
 }
 
-/// Adds what a page holds; see [`wire`].
-type Decode<T> = fn(&str, &[u8], &mut T) -> Result<Next, DecodeError>;
+/// What is listed, and how.
+struct List<T> {
+    path: &'static str,
+    query: &'static [(&'static str, &'static str)],
+    /// Adds what a page holds; see [`wire`].
+    decode: fn(&str, &[u8], &mut T) -> Result<Next, DecodeError>,
+    /// The most bytes of all pages together.
+    limit: usize,
+}
+
+const LEASES: List<LeaseList> = List {
+    path: "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases",
+    query: &[],
+    decode: wire::leases,
+    limit: MAX_LEASES,
+};
+const NODES: List<Vec<NodeRecord>> =
+    List { path: "/api/v1/nodes", query: &[("limit", NODES_PER_PAGE)], decode: wire::nodes, limit: MAX_NODES };
 
 pub struct ShootClient<S> {
     clock: Clock,
@@ -106,14 +122,12 @@ impl<S: Secrets + Sync> ShootClient<S> {
             answer.map_err(|cause| self.failed(Stage::Version, cause))?;
             self.ask_version = false;
         }
-        let path = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
-        let leases = self.list(path, &[], wire::leases, MAX_LEASES, budget).await;
+        let leases = self.list(&LEASES, budget).await;
         leases.map_err(|cause| self.failed(Stage::Leases, cause))
     }
 
     pub async fn nodes(&mut self, budget: Budget) -> Result<Listing<Vec<NodeRecord>>, ProbeError> {
-        let query = [("limit", NODES_PER_PAGE)];
-        let nodes = self.list("/api/v1/nodes", &query, wire::nodes, MAX_NODES, budget).await;
+        let nodes = self.list(&NODES, budget).await;
         nodes.map_err(|cause| self.failed(Stage::Nodes, cause))
     }
 
@@ -144,29 +158,16 @@ impl<S: Secrets + Sync> ShootClient<S> {
         ProbeError { stage, cause }
     }
 
-    /// Lists all pages of one snapshot, of `limit` bytes together; begins again once when the snapshot is gone in between.
-    async fn list<T: Default>(
-        &mut self,
-        path: &str,
-        query: &[(&str, &str)],
-        decode: Decode<T>,
-        limit: usize,
-        budget: Budget,
-    ) -> Result<Listing<T>, Cause> {
-        match self.pages(path, query, decode, limit, budget).await {
-            Err(Cause::Gone) => self.pages(path, query, decode, limit, budget).await,
+    /// Lists all pages of one snapshot; begins again once when the snapshot is gone in between.
+    async fn list<T: Default>(&mut self, list: &List<T>, budget: Budget) -> Result<Listing<T>, Cause> {
+        match self.pages(list, budget).await {
+            Err(Cause::Gone) => self.pages(list, budget).await,
             result => result,
         }
     }
 
-    async fn pages<T: Default>(
-        &mut self,
-        path: &str,
-        query: &[(&str, &str)],
-        decode: Decode<T>,
-        limit: usize,
-        budget: Budget,
-    ) -> Result<Listing<T>, Cause> {
+    async fn pages<T: Default>(&mut self, list: &List<T>, budget: Budget) -> Result<Listing<T>, Cause> {
+        let List { path, query, decode, limit } = *list;
         let mut items = T::default();
         let (sent, answer) = self.get(path, query, limit.min(MAX_ANSWER), budget).await?;
         let mut left = limit - answer.body.len();

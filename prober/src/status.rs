@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::clock::Clock;
+use crate::core::judgement::{Finding, SeenLease};
 use crate::core::lease::LeaseState;
 use crate::core::moment::Moment;
 use crate::core::plan::Direction;
@@ -179,32 +180,34 @@ fn probe(status: ShootStatus, now: Moment, wall: DateTime<Utc>) -> ProbeStatus {
         scaling: status.scaling.map(Direction::as_str),
         would_write: status.intended,
         next_look_in_seconds: (status.due - now).num_seconds(),
-        found: status.finding.map(|finding| {
-            let ages = finding.leases.iter().map(|lease| LeaseAge {
-                node: lease.node.clone(),
-                age_seconds: seconds(now - lease.renewed),
-                state: match lease.state {
-                    LeaseState::Valid => "valid",
-                    LeaseState::Expired => "expired",
-                    LeaseState::Undecided => "undecided",
-                },
-                skew_seconds: seconds(lease.skew),
-            });
-            Found {
-                seconds_ago: (now - status.complete).num_seconds(),
-                verdict: finding.verdict.as_str(),
-                candidates: finding.tally.candidates,
-                expired: finding.tally.expired,
-                undecided: finding.tally.undecided,
-                skewed: finding.skewed,
-                fraction: finding.fraction,
-                expired_after_seconds: seconds(finding.grace.threshold()),
-                given_up_after_seconds: seconds(finding.grace.period()),
-                excluded: finding.excluded.clone(),
-                leases: ages.collect(),
-            }
-        }),
+        found: status.finding.map(|finding| found(&finding, status.complete, now)),
         failure: status.failure,
+    }
+}
+
+fn found(finding: &Finding, complete: Moment, now: Moment) -> Found {
+    let age = |lease: &SeenLease| LeaseAge {
+        node: lease.node.clone(),
+        age_seconds: seconds(now - lease.renewed),
+        state: match lease.state {
+            LeaseState::Valid => "valid",
+            LeaseState::Expired => "expired",
+            LeaseState::Undecided => "undecided",
+        },
+        skew_seconds: seconds(lease.skew),
+    };
+    Found {
+        seconds_ago: (now - complete).num_seconds(),
+        verdict: finding.verdict.as_str(),
+        candidates: finding.tally.candidates,
+        expired: finding.tally.expired,
+        undecided: finding.tally.undecided,
+        skewed: finding.skewed,
+        fraction: finding.fraction,
+        expired_after_seconds: seconds(finding.grace.threshold()),
+        given_up_after_seconds: seconds(finding.grace.period()),
+        excluded: finding.excluded.clone(),
+        leases: finding.leases.iter().map(age).collect(),
     }
 }
 

@@ -60,6 +60,10 @@ pub struct ScheduleInputs {
     /// A moment from which on something waits for a probe, such as the end of the initial delay.
     pub awaited: Option<Moment>,
     pub failure: Option<Failure>,
+    /// The factor, from 1 on, by which the wait after a failure is stretched so that shoots do not move in step.
+    pub stretch: f64,
+    /// Until when the API server asked us to stay away (429); none after a complete probe.
+    pub throttled_until: Option<Moment>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -67,25 +71,23 @@ pub struct Failure {
     pub in_a_row: u32,
     /// Whether to try again soon whatever the leases said last: no probe was ever complete, or protection itself failed.
     pub urgent: bool,
-    /// The factor, from 1 on, by which the wait is stretched so that shoots do not move in step.
-    pub stretch: f64,
-    /// Until when the API server asked us to stay away (429).
-    pub throttled_until: Option<Moment>,
 }
 
 /// When to probe next. A moment that has been judged never schedules again.
 pub fn next_probe(inputs: &ScheduleInputs) -> Moment {
-    let ScheduleInputs { now, judged_at, interval, verdict_possible, doubt_from, awaited, failure } = *inputs;
+    let ScheduleInputs { now, judged_at, interval, verdict_possible, doubt_from, awaited, failure, stretch, throttled_until } =
+        *inputs;
     let regular = now + interval;
-    let retry = failure.filter(|f| f.urgent || verdict_possible.is_some_and(|due| due <= regular)).map(|f| now + retry_wait(f));
+    let retry =
+        failure.filter(|f| f.urgent || verdict_possible.is_some_and(|due| due <= regular)).map(|f| now + retry_wait(f, stretch));
     let moments = [verdict_possible, doubt_from, awaited].into_iter().flatten().filter(|&moment| moment > judged_at);
     let earliest = moments.chain(retry).fold(regular, Moment::min).max(now);
-    failure.and_then(|f| f.throttled_until).map_or(earliest, |until| earliest.max(until))
+    throttled_until.map_or(earliest, |until| earliest.max(until))
 }
 
-fn retry_wait(failure: Failure) -> TimeDelta {
+fn retry_wait(failure: Failure, stretch: f64) -> TimeDelta {
     let doubled = FIRST_RETRY * 2_i32.pow(failure.in_a_row.saturating_sub(1).min(16));
-    TimeDelta::milliseconds((doubled.num_milliseconds() as f64 * failure.stretch) as i64)
+    TimeDelta::milliseconds((doubled.num_milliseconds() as f64 * stretch) as i64)
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ use super::moment::{Moment, RequestTimes};
 use super::plan::Direction;
 use super::replicas::{DependentState, scale_up};
 use super::scaling::{Scaling, Stage};
+use super::schedule::Failure;
 use super::span;
 use super::verdict::{BackedNodes, Scope, Verdict};
 use crate::config::ResourceRef;
@@ -249,7 +250,7 @@ impl Shoot {
             ProbeFailure::Throttled(retry_after) => Some(cx.now + super::schedule::rest(retry_after)),
             _ => None,
         };
-        self.next_probe = self.scheduled(Some((self.failures, self.finding.is_none())), cx);
+        self.next_probe = self.scheduled(Some(Failure { in_a_row: self.failures, urgent: self.finding.is_none() }), cx);
     }
 
     fn adopt(&mut self, finding: Finding, cx: &mut Context<'_>) {

@@ -4,10 +4,9 @@ use super::*;
 use std::sync::Arc;
 
 use crate::config::ResourceRef;
-use crate::core::judgement::{Finding, SeenLease};
 use crate::core::verdict::{HoldReason, Scope, Tally, Verdict};
 
-fn found(verdict: Verdict) -> Option<Arc<Finding>> {
+fn finding(verdict: Verdict) -> Option<Arc<Finding>> {
     Some(Arc::new(Finding { verdict, ..Finding::default() }))
 }
 
@@ -20,8 +19,11 @@ fn statuses(clock: Clock) -> (ShootStatuses, Vec<crate::shoot_statuses::StatusHa
     let statuses = ShootStatuses::new(clock, false);
     let mut handles = Vec::new();
     for (namespace, change) in [
-        ("a-healthy", (|status: &mut ShootStatus| status.finding = found(Verdict::ScaleUp(Scope::All))) as fn(&mut ShootStatus)),
-        ("b-unclear", |status| status.finding = found(Verdict::Hold(HoldReason::Undecided))),
+        (
+            "a-healthy",
+            (|status: &mut ShootStatus| status.finding = finding(Verdict::ScaleUp(Scope::All))) as fn(&mut ShootStatus),
+        ),
+        ("b-unclear", |status| status.finding = finding(Verdict::Hold(HoldReason::Undecided))),
         ("c-paused", |status| status.paused = true),
         ("d-failing", |status| status.failure = failure()),
         ("e-outage", |status| {

@@ -80,9 +80,11 @@ const CALM: ScheduleInputs = ScheduleInputs {
     doubt_from: None,
     awaited: None,
     failure: None,
+    stretch: 1.0,
+    throttled_until: None,
 };
 
-const FAILED: Failure = Failure { in_a_row: 1, urgent: false, stretch: 1.0, throttled_until: None };
+const FAILED: Failure = Failure { in_a_row: 1, urgent: false };
 
 #[test]
 fn without_anything_to_wait_for_the_interval_counts_from_the_end_of_the_probe() {
@@ -142,17 +144,26 @@ fn a_verdict_that_can_fall_before_the_repetition_is_not_missed() {
 
 #[test]
 fn repetitions_are_stretched() {
-    let failure = Some(Failure { in_a_row: 2, stretch: 1.15, ..FAILED });
-    assert_eq!(next_probe(&ScheduleInputs { failure, verdict_possible: Some(at(-1.0)), ..CALM }), at(2.3));
+    let failure = Some(Failure { in_a_row: 2, ..FAILED });
+    assert_eq!(next_probe(&ScheduleInputs { failure, stretch: 1.15, verdict_possible: Some(at(-1.0)), ..CALM }), at(2.3));
 }
 
 #[test]
 fn an_api_server_that_asks_for_time_gets_it_before_anything_else() {
-    let throttled = |until: f64| Some(Failure { throttled_until: Some(at(until)), urgent: true, ..FAILED });
-    let pressing = ScheduleInputs { verdict_possible: Some(at(2.0)), awaited: Some(at(3.0)), ..CALM };
-    assert_eq!(next_probe(&ScheduleInputs { failure: throttled(10.0), ..pressing }), at(10.0));
-    assert_eq!(next_probe(&ScheduleInputs { failure: throttled(45.0), ..pressing }), at(45.0), "also beyond the interval");
-    assert_eq!(next_probe(&ScheduleInputs { failure: throttled(0.5), ..pressing }), at(1.0), "a short wait delays nothing");
+    let failure = Some(Failure { urgent: true, ..FAILED });
+    let pressing = ScheduleInputs { verdict_possible: Some(at(2.0)), awaited: Some(at(3.0)), failure, ..CALM };
+    let throttled = |until: f64| Some(at(until));
+    assert_eq!(next_probe(&ScheduleInputs { throttled_until: throttled(10.0), ..pressing }), at(10.0));
+    assert_eq!(
+        next_probe(&ScheduleInputs { throttled_until: throttled(45.0), ..pressing }),
+        at(45.0),
+        "also beyond the interval"
+    );
+    assert_eq!(
+        next_probe(&ScheduleInputs { throttled_until: throttled(0.5), ..pressing }),
+        at(1.0),
+        "a short wait delays nothing"
+    );
 }
 
 fn clocks() -> impl Strategy<Value = Vec<LeaseClock>> {
@@ -210,11 +221,12 @@ proptest! {
         interval in 1.0..100.0_f64,
         possible in prop::option::of(-100.0..100.0_f64),
         awaited in prop::option::of(-100.0..100.0_f64),
-        failure in prop::option::of((1_u32..40, any::<bool>(), 1.0..1.5_f64, prop::option::of(-10.0..60.0_f64))),
+        failure in prop::option::of((1_u32..40, any::<bool>())),
+        stretch in 1.0..1.5_f64,
+        throttled in prop::option::of(-10.0..60.0_f64),
     ) {
-        let failure = failure.map(|(in_a_row, urgent, stretch, throttled)| Failure {
-            in_a_row, urgent, stretch, throttled_until: throttled.map(|wait| at(now + wait)),
-        });
+        let failure = failure.map(|(in_a_row, urgent)| Failure { in_a_row, urgent });
+        let throttled_until = throttled.map(|wait| at(now + wait));
         let next = next_probe(&ScheduleInputs { doubt_from: None,
             now: at(now),
             judged_at: at(now),
@@ -222,9 +234,11 @@ proptest! {
             verdict_possible: possible.map(|ahead| at(now + ahead)),
             awaited: awaited.map(|ahead| at(now + ahead)),
             failure,
+            stretch,
+            throttled_until,
         });
         prop_assert!(next > at(now));
-        let throttled = failure.and_then(|failure| failure.throttled_until).unwrap_or(at(now));
+        let throttled = throttled_until.unwrap_or(at(now));
         prop_assert!(next <= throttled.max(at(now) + span(interval)));
         prop_assert!(next >= throttled);
     }

@@ -11,6 +11,7 @@ use crate::core::moment::Moment;
 use crate::core::replicas::{DependentState, Observed, Write, scale_down, scale_up};
 use crate::core::retry::Refusal;
 use crate::core::scaling::{Scaling, Stage};
+use crate::core::schedule::Failure;
 use crate::core::span;
 use crate::core::verdict::{Scope, Verdict};
 
@@ -185,7 +186,8 @@ impl Shoot {
         self.ended = Some(cx.now);
         if scaling.direction == Direction::Down && failed > 0 {
             self.failed_scalings = self.failed_scalings.saturating_add(1);
-            self.next_probe = self.next_probe.min(self.scheduled(Some((self.failed_scalings, true)), cx));
+            self.next_probe =
+                self.next_probe.min(self.scheduled(Some(Failure { in_a_row: self.failed_scalings, urgent: true }), cx));
         } else {
             self.failed_scalings = 0;
         }
@@ -245,7 +247,7 @@ impl Shoot {
         let Decision::Wrong(reason) = decision else {
             let landed = self.known[at].observed().and_then(|observed| scaling.steps[at].retry.landed(observed));
             return match landed {
-                Some((base, write)) => self.done(scaling, at, (base, write), None, cx),
+                Some((base, write)) => self.done(scaling, at, base, write, None, cx),
                 None => scaling.steps[at].stage = Stage::Done(None),
             };
         };
@@ -292,7 +294,7 @@ impl Shoot {
             match result {
                 Ok(after) => {
                     self.known[at].wrote(after, scaling.id, cx.now);
-                    self.done(&mut scaling, at, (base, write), Some(cx.now - sent), cx);
+                    self.done(&mut scaling, at, base, write, Some(cx.now - sent), cx);
                 }
                 // It went away in the meantime; what follows under its name is another resource.
                 Err(Refusal::Gone) => {
@@ -325,12 +327,10 @@ impl Shoot {
         let Some(mut scaling) = self.scaling.take() else { return };
         if scaling.steps[at].stage == Stage::Reading {
             match result {
-                Ok(DependentState::Absent) => {
-                    self.known[at].is_gone();
-                    scaling.steps[at].stage = Stage::Due(cx.now);
-                }
-                Ok(seen) => {
-                    if self.known[at].observe(seen, cx.now) {
+                Ok(state) => {
+                    if state == DependentState::Absent {
+                        self.known[at].is_gone();
+                    } else if self.known[at].observe(state, cx.now) {
                         self.marker_seen = Some(cx.now);
                     }
                     scaling.steps[at].stage = Stage::Due(cx.now);
@@ -346,7 +346,8 @@ impl Shoot {
         &mut self,
         scaling: &mut Scaling,
         at: usize,
-        (base, write): (Arc<Observed>, Write),
+        base: Arc<Observed>,
+        write: Write,
         took: Option<TimeDelta>,
         cx: &mut Context<'_>,
     ) {

@@ -114,8 +114,8 @@ impl Shoot {
         cx.actions.push(Action::ListLeases);
     }
 
-    /// When to probe next after a probe, or after so many failures, which may be urgent.
-    pub(super) fn scheduled(&self, failure: Option<(u32, bool)>, cx: &Context<'_>) -> Moment {
+    /// When to probe next, after a complete probe or a failure.
+    pub(super) fn scheduled(&self, failure: Option<Failure>, cx: &Context<'_>) -> Moment {
         let Surroundings { config, chance, .. } = cx.around;
         let finding = self.finding.as_deref();
         let stretch = 1.0 + chance * config.backoff_jitter_factor;
@@ -139,12 +139,9 @@ impl Shoot {
             verdict_possible: finding.and_then(|finding| finding.verdict_possible),
             doubt_from: finding.map(|_| judged_at + gap),
             awaited: awaited.filter(|&moment| waits && moment > judged_at).min(),
-            failure: failure.map(|(in_a_row, urgent)| Failure {
-                in_a_row,
-                urgent,
-                stretch,
-                throttled_until: self.throttled_until,
-            }),
+            failure,
+            stretch,
+            throttled_until: self.throttled_until,
         })
     }
 }

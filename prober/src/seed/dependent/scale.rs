@@ -100,20 +100,11 @@ impl One {
         loop {
             let answer = self.replicas(&key).await;
             let first = !latest.borrow().tried;
-            let observed = match answer {
-                Ok(replicas) => Some(Arc::new(self.kind.observe(&self.object, Some(replicas)))),
-                Err(error) => {
-                    if first {
-                        tracing::warn!(
-                            namespace = key.namespace,
-                            name = key.name,
-                            error,
-                            "scale cannot be read, the resource is unknown until it can"
-                        );
-                    }
-                    None
-                }
-            };
+            if first && let Err(error) = &answer {
+                let Key { namespace, name } = &key;
+                tracing::warn!(namespace, name, error, "scale cannot be read, the resource is unknown until it can");
+            }
+            let observed = answer.ok().map(|replicas| Arc::new(self.kind.observe(&self.object, Some(replicas))));
             let is_known = observed.is_some();
             if first || is_known {
                 latest.send_replace(Latest { observed, tried: true });

@@ -34,19 +34,24 @@ pub fn open<'a>(expected: &'static str, body: &'a [u8]) -> Result<&'a [u8], Deco
     let (mut kind, mut raw) = ("", [].as_slice());
     for field in Fields(body) {
         match field? {
-            (1, type_meta) => {
-                for field in type_meta.message()? {
-                    if let (2, value) = field? {
-                        kind = value.text()?;
-                    }
-                }
-            }
+            (1, type_meta) => kind = last_text(2, type_meta)?.unwrap_or(kind),
             (2, value) => raw = value.bytes()?,
             _ => {}
         }
     }
     super::check_kind(expected, kind)?;
     Ok(raw)
+}
+
+fn last_text(wanted: u32, message: Value<'_>) -> Result<Option<&str>, Broken> {
+    let mut text = None;
+    for field in message.message()? {
+        match field? {
+            (number, value) if number == wanted => text = Some(value.text()?),
+            _ => {}
+        }
+    }
+    Ok(text)
 }
 
 pub fn leases(list: &[u8], leases: &mut LeaseList) -> Result<ListMeta, DecodeError> {
@@ -111,39 +116,66 @@ fn list_meta(value: Value<'_>, metadata: &mut ListMeta) -> Result<(), Broken> {
 }
 
 fn lease(value: Value<'_>) -> Result<LeaseRecord<'_>, DecodeError> {
-    let (mut name, mut uid, mut duration_seconds, mut stamp) = ("", "", None, None);
+    let (mut name, mut uid, mut spec) = ("", "", LeaseSpec::default());
     for field in value.message()? {
         match field? {
-            (1, metadata) => {
-                for field in metadata.message()? {
-                    match field? {
-                        (1, value) => name = value.text()?,
-                        (5, value) => uid = value.text()?,
-                        _ => {}
-                    }
-                }
-            }
-            (2, spec) => {
-                for field in spec.message()? {
-                    match field? {
-                        (2, value) => duration_seconds = Some(value.int32()?),
-                        (4, value) => timestamp(value, &mut stamp)?,
-                        _ => {}
-                    }
-                }
-            }
+            (1, metadata) => (name, uid) = name_and_uid(metadata)?,
+            (2, value) => spec = lease_spec(value)?,
             _ => {}
         }
     }
-    let renew_time =
-        stamp.map(|stamp| instant(stamp).ok_or_else(|| DecodeError::RenewTime(super::shortened(name)))).transpose()?;
-    Ok(LeaseRecord { name, uid: uid.into(), renew_time, duration_seconds })
+    let instant = |stamp: Stamp| stamp.instant().ok_or_else(|| DecodeError::RenewTime(super::shortened(name)));
+    let renew_time = spec.renew_time.map(instant).transpose()?;
+    Ok(LeaseRecord { name, uid: uid.into(), renew_time, duration_seconds: spec.duration_seconds })
 }
 
-/// Seconds and nanoseconds since 1970. An empty message is how Go writes its zero time, which stands for none.
-fn timestamp(value: Value<'_>, stamp: &mut Option<(i64, i32)>) -> Result<(), Broken> {
+fn name_and_uid(metadata: Value<'_>) -> Result<(&str, &str), Broken> {
+    let (mut name, mut uid) = ("", "");
+    for field in metadata.message()? {
+        match field? {
+            (1, value) => name = value.text()?,
+            (5, value) => uid = value.text()?,
+            _ => {}
+        }
+    }
+    Ok((name, uid))
+}
+
+#[derive(Default)]
+struct LeaseSpec {
+    duration_seconds: Option<i32>,
+    renew_time: Option<Stamp>,
+}
+
+fn lease_spec(value: Value<'_>) -> Result<LeaseSpec, Broken> {
+    let mut spec = LeaseSpec::default();
     for field in value.message()? {
-        let (seconds, nanos) = stamp.get_or_insert_default();
+        match field? {
+            (2, value) => spec.duration_seconds = Some(value.int32()?),
+            (4, value) => timestamp(value, &mut spec.renew_time)?,
+            _ => {}
+        }
+    }
+    Ok(spec)
+}
+
+/// Since 1970.
+#[derive(Default)]
+struct Stamp {
+    seconds: i64,
+    nanos: i32,
+}
+
+impl Stamp {
+    fn instant(self) -> Option<DateTime<Utc>> {
+        DateTime::from_timestamp(self.seconds, u32::try_from(self.nanos).ok()?)
+    }
+}
+
+/// An empty message is how Go writes its zero time, which stands for none.
+fn timestamp(value: Value<'_>, stamp: &mut Option<Stamp>) -> Result<(), Broken> {
+    for field in value.message()? {
+        let Stamp { seconds, nanos } = stamp.get_or_insert_default();
         match field? {
             (1, value) => *seconds = value.number()? as i64,
             (2, value) => *nanos = value.int32()?,
@@ -153,38 +185,40 @@ fn timestamp(value: Value<'_>, stamp: &mut Option<(i64, i32)>) -> Result<(), Bro
     Ok(())
 }
 
-fn instant((seconds, nanos): (i64, i32)) -> Option<DateTime<Utc>> {
-    DateTime::from_timestamp(seconds, u32::try_from(nanos).ok()?)
-}
-
 fn node(value: Value<'_>) -> Result<NodeRecord, Broken> {
     let mut node = NodeRecord::default();
     for field in value.message()? {
         match field? {
-            (1, metadata) => {
-                for field in metadata.message()? {
-                    match field? {
-                        (1, value) => value.text()?.clone_into(&mut node.name),
-                        (11, label) => {
-                            let (key, value) = entry(label)?;
-                            node.note_label(key, value);
-                        }
-                        (12, annotation) => node.note_annotation(entry(annotation)?.0),
-                        _ => {}
-                    }
-                }
-            }
-            (3, status) => {
-                for field in status.message()? {
-                    if let (4, value) = field? {
-                        node.note_condition(condition(value)?);
-                    }
-                }
-            }
+            (1, metadata) => node_metadata(metadata, &mut node)?,
+            (3, status) => node_status(status, &mut node)?,
             _ => {}
         }
     }
     Ok(node)
+}
+
+fn node_metadata(metadata: Value<'_>, node: &mut NodeRecord) -> Result<(), Broken> {
+    for field in metadata.message()? {
+        match field? {
+            (1, value) => value.text()?.clone_into(&mut node.name),
+            (11, label) => {
+                let (key, value) = entry(label)?;
+                node.note_label(key, value);
+            }
+            (12, annotation) => node.note_annotation(entry(annotation)?.0),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn node_status(status: Value<'_>, node: &mut NodeRecord) -> Result<(), Broken> {
+    for field in status.message()? {
+        if let (4, value) = field? {
+            node.note_condition(condition(value)?);
+        }
+    }
+    Ok(())
 }
 
 fn entry(value: Value<'_>) -> Result<(&str, &str), Broken> {
