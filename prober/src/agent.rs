@@ -71,7 +71,7 @@ pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result
     frame.run(shown, work).await
 }
 
-/// As the reference: what the config names no more is not restored, but nobody has to discover it (D-49).
+/// As the Go original: what the config names no more is not restored, but nobody has to discover it (D-49).
 fn report_dropped(dropped: &DependentView, metrics: &Metrics) {
     for namespace in dropped.held_down() {
         metrics.ended_while_held_down();

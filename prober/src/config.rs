@@ -1,6 +1,6 @@
 //! The prober's config file: what may stand in it, what holds when it does not, and what is refused.
 //!
-//! Field names and defaults are the reference's (rule 22); ranges are checked here at load (rule 23 and D-7, D-9), because a wrong number
+//! Field names and defaults are the Go original's (rule 22); ranges are checked here at load (rule 23 and D-7, D-9), because a wrong number
 //! would otherwise show only in an outage, when protection is needed.
 
 pub mod keys;
@@ -15,33 +15,29 @@ use std::time::Duration;
 pub use common::document::ConfigError;
 use common::document::{self, Contents, Object, Problems};
 
+/// What each field means and what it is by default stands in [`keys`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// The Secret in the shoot's namespace on the seed whose key `kubeconfig` leads to the shoot. Never blank.
+    /// Never blank.
     pub kubeconfig_secret_name: String,
-    /// The longest wait between two probes; at least 1 s (decisions, "Life cycle"). Default 10 s.
+    /// At least 1 s (decisions, "Life cycle").
     pub probe_interval: Duration,
-    /// From the moment a shoot may be probed to the first write. Default 30 s; may be 0.
     pub initial_delay: Duration,
-    /// The longest a whole probe may take; positive. Default 30 s.
+    /// Above 0.
     pub probe_timeout: Duration,
-    /// The wait between probes is stretched by up to this share of itself; 0 or more. Default 0.2.
+    /// 0 or more.
     pub backoff_jitter_factor: f64,
-    /// How long kube-controller-manager waits for a lease's renewal before it gives the node up (`kcmNodeMonitorGraceDuration`); positive.
-    /// Default 40 s; a shoot's own `nodeMonitorGracePeriod` wins.
+    /// Above 0.
     pub node_monitor_grace: Duration,
-    /// The share of candidate leases that must be expired for a scale-down, in (0, 1]. Default 0.6.
+    /// In (0, 1].
     pub node_lease_failure_fraction: f64,
-    /// How long the lease probe must stay healthy before anything is restored (`scaleUpStabilization`, D-22). Not in the reference. Default
-    /// 0: at once.
+    /// D-22.
     pub scale_up_stabilization: Duration,
-    /// Restore only what carries the marker of a scale-down of ours (`restoreOnlyHeldDown`). Not in the reference. Default false: whatever
-    /// is configured and found at 0, as the reference (rule 63).
+    /// Where this is false, whatever is configured and found at 0 is restored, as the Go original does (rule 63).
     pub restore_only_held_down: bool,
-    /// Whether a replica that does not lead protects when the leader has not acted (`standbyProtects`, D-50). Not in the reference. Default
-    /// true.
+    /// D-50.
     pub standby_protects: bool,
-    /// What is scaled, in the file's order; at least one, no resource twice.
+    /// In the file's order; at least one, no resource twice.
     pub dependents: Vec<Dependent>,
 }
 
@@ -49,7 +45,6 @@ pub struct Config {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dependent {
     pub resource: ResourceRef,
-    /// Whether its absence is no error. Default false.
     pub optional: bool,
     pub scale_up: ScaleInfo,
     pub scale_down: ScaleInfo,
@@ -73,11 +68,10 @@ impl fmt::Display for ResourceRef {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScaleInfo {
-    /// Lower levels go first, equal ones together; may be negative (rule 19). Default 0.
+    /// May be negative (rule 19).
     pub level: i32,
-    /// The wait before it is scaled, once its level has begun. Default 0.
     pub initial_delay: Duration,
-    /// The longest its requests may take; positive. Default 30 s.
+    /// Above 0.
     pub timeout: Duration,
 }
 

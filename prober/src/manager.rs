@@ -143,7 +143,7 @@ impl Manager {
         {
             let held_down = self.ended(ended);
             if !held_down.is_empty() {
-                // As the reference: whoever ends the probe decides about what it held down (D-49).
+                // As the Go original: whoever ends the probe decides about what it held down (D-49).
                 self.shared.metrics.ended_while_held_down();
                 let held_down: Vec<String> = held_down.iter().map(ToString::to_string).collect();
                 tracing::warn!(namespace, held_down = held_down.join(", "), "probe ended, what it holds down stays at 0");

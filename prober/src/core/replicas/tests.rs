@@ -97,7 +97,7 @@ fn the_marker_counts_by_its_presence() {
 
 #[test]
 fn a_memory_without_marker_above_0_is_left_alone_on_the_way_up() {
-    // SCL-12: the reference leaves such memories everywhere.
+    // SCL-12: the Go original leaves such memories everywhere.
     let old = observed(1, Some("2"), false);
     assert_eq!(scale_up(&old, Scope::All, false), None);
     assert_eq!(down(&old), observed(0, Some("1"), true), "and is overwritten on the way down");

@@ -275,7 +275,7 @@ proptest! {
         valid in 0_usize..30, expired in 0_usize..30, undecided in 0_usize..30, fraction in 0.001..=1.0_f64,
     ) {
         let candidates = valid + expired + undecided;
-        // The reference's decision on leases that are all decided, in its own arithmetic (rule 48); at one, D-20's.
+        // The Go original's decision on leases that are all decided, in its own arithmetic (rule 48); at one, D-20's.
         let decided = |expired: usize| match candidates {
             0 => UP,
             1 if expired == 0 => Verdict::ScaleUp(Scope::HeldDown),
