@@ -1,5 +1,4 @@
-//! Watches one shoot for somebody who asks about it: the same views, the same probe, the same verdict as in the prober, and no way to
-//! write.
+//! The prober of the command line: the same views, the same probe and the same verdict, and no way to write.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;

@@ -24,7 +24,7 @@ use crate::config::{Config, Dependent, ResourceRef};
 use crate::core::lifecycle::{Lifecycle, lifecycle};
 use crate::gardener::{Cluster, Machine, Shoot};
 
-/// Changed objects that may wait to be told to the shoots' tasks; more of them hold up the watches.
+/// Changed objects that may wait for the shoots' tasks; more of them hold up the watches.
 const CHANGES: usize = 256;
 /// So many shoots are read again at once before a replica that does not lead protects them (D-50).
 const VERIFICATIONS: usize = 32;

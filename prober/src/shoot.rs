@@ -296,7 +296,7 @@ fn surroundings(shared: &Shared, config: &Arc<Config>, settings: &ShootSettings,
         paused: seed.paused(namespace),
         resumed: suspend_detector.resumed(),
         dependents: config.dependents.iter().map(state).collect(),
-        spread: SPREAD * i32::try_from(seed.wakers.len()).unwrap_or(i32::MAX),
+        spread: SPREAD * i32::try_from(seed.wakers.count()).unwrap_or(i32::MAX),
         chance: rand::random(),
     }
 }

@@ -1,4 +1,4 @@
-//! What this process knows of one dependent, whoever told it: the seed's view, a read, or the answer to a write of ours.
+//! What this process knows of one dependent, wherever from: the seed's view, a read, or the answer to a write of ours.
 
 use std::sync::Arc;
 

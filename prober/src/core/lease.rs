@@ -25,6 +25,13 @@ const TOLERANCE: TimeDelta = TimeDelta::seconds(1);
 /// clock that was put back by 10 s is forgiven in 50 minutes, and a verdict comes 1.6 s late at most for it.
 const FORGIVEN_IN: i32 = 300;
 
+/// A share of the grace, and the most that it may come to.
+#[derive(Clone, Copy, Debug)]
+pub struct Share {
+    pub ten_thousandths: i32,
+    pub at_most: TimeDelta,
+}
+
 /// The shoot's `nodeMonitorGracePeriod` and what follows from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grace(TimeDelta);
@@ -66,9 +73,8 @@ impl Grace {
         self.beat(None) / 2
     }
 
-    /// A share of the grace, in ten-thousandths, but at most `longest`.
-    pub fn share(self, ten_thousandths: i32, longest: TimeDelta) -> TimeDelta {
-        longest.min(TimeDelta::nanoseconds(self.0.num_nanoseconds().unwrap_or(i64::MAX) / 10_000 * i64::from(ten_thousandths)))
+    pub fn share(self, Share { ten_thousandths, at_most }: Share) -> TimeDelta {
+        at_most.min(TimeDelta::nanoseconds(self.0.num_nanoseconds().unwrap_or(i64::MAX) / 10_000 * i64::from(ten_thousandths)))
     }
 
     /// The interval of a kubelet's renewals: a quarter of the lease's own duration, at most a quarter of the grace.

@@ -103,7 +103,7 @@ pub fn is_in_operation(shoot: &Shoot, delay: TimeDelta, now: DateTime<Utc>) -> b
     })
 }
 
-/// The settings of a shoot, also of one that waits: a running probe takes them up.
+/// The settings of a shoot, also of one that waits: a running probe applies them.
 pub fn settings(shoot: &Shoot) -> ShootSettings {
     let pool_conditions = shoot
         .spec

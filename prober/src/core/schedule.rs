@@ -29,7 +29,7 @@ fn failing_count(candidates: usize, fraction: f64) -> Option<usize> {
 ///
 /// With the candidates known it is when the k-th oldest of them expires, k being the smallest count that fails. With only `leases` that
 /// machines allow known, any subset might be the candidates, so it is when as many have expired as make two candidates fail: the nodes must
-/// be probed then.
+/// be listed then.
 pub fn verdict_possible<'a>(
     leases: impl IntoIterator<Item = &'a LeaseClock>,
     candidates_known: bool,
@@ -50,7 +50,7 @@ pub fn verdict_possible<'a>(
 pub struct ScheduleInputs {
     /// When the probe that is over ended.
     pub now: Moment,
-    /// The moment that it judged: what became possible since then has not been probed. `now` after a failed probe.
+    /// The moment that it judged: what became possible since then no probe has shown. `now` after a failed probe.
     pub judged_at: Moment,
     pub interval: TimeDelta,
     /// See [`verdict_possible`]; of the last complete probe. None also before the first one.

@@ -40,8 +40,7 @@ enum Probing {
     Nodes,
 }
 
-/// How long it is waited, from the start of this process on, to learn whether a shoot is paused (decisions, "Settings without a config
-/// file").
+/// How long to wait, from the start of this process, to learn whether a shoot is paused (decisions, "Settings without a config file").
 const PAUSE_READ: TimeDelta = TimeDelta::seconds(2);
 
 #[derive(Debug, Clone)]

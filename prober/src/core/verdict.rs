@@ -13,7 +13,8 @@ const POOL_LABEL: &str = "worker.gardener.cloud/pool";
 const DEFAULT_UNHEALTHY_CONDITIONS: [&str; 4] = ["KernelDeadlock", "ReadonlyFilesystem", "DiskPressure", "NetworkUnavailable"];
 const TRUE: &str = "True";
 /// The condition type that accompanies an in-place update, and the reasons with which the node does not count.
-const IN_PLACE_UPDATE: (&str, [&str; 2]) = ("InPlaceUpdate", ["ReadyForUpdate", "UpdateFailed"]);
+const IN_PLACE_UPDATE: &str = "InPlaceUpdate";
+const IN_PLACE_UPDATE_REASONS: [&str; 2] = ["ReadyForUpdate", "UpdateFailed"];
 
 /// The most conditions that are kept of a node: honest nodes have some twenty, of which Ready alone is True as a rule. Kubernetes' own
 /// limits for a condition's type and reason are 316 and 1,024 bytes.
@@ -44,7 +45,7 @@ impl NodeRecord {
     /// Takes one of the node's conditions if it can matter: most conditions of a node are False.
     pub fn note_condition(&mut self, condition: NodeCondition<&str>) {
         let NodeCondition { kind, status, reason } = condition;
-        let matters = status == TRUE || kind == IN_PLACE_UPDATE.0;
+        let matters = status == TRUE || kind == IN_PLACE_UPDATE;
         let is_honest = || [kind, status, reason].iter().all(|text| text.len() <= MAX_CONDITION_TEXT);
         if matters && self.conditions.len() < MAX_CONDITIONS && is_honest() {
             let [kind, status, reason] = [kind, status, reason].map(str::to_owned);
@@ -304,8 +305,9 @@ fn exclusion(node: &NodeRecord, is_backed: bool, conditions: &PoolConditions) ->
     if !is_backed {
         return Some(Exclusion::NoUsableMachine);
     }
-    let (kind, reasons) = IN_PLACE_UPDATE;
-    let updated = |condition: &NodeCondition| condition.kind == kind && reasons.contains(&condition.reason.as_str());
+    let updated = |condition: &NodeCondition| {
+        condition.kind == IN_PLACE_UPDATE && IN_PLACE_UPDATE_REASONS.contains(&condition.reason.as_str())
+    };
     node.conditions.iter().any(updated).then_some(Exclusion::InPlaceUpdate)
 }
 

@@ -1,4 +1,4 @@
-//! Which shoots are watched: all of them, or one that somebody asks about.
+//! Which shoots are watched: all of them, or a single one.
 
 use kube::api::DynamicObject;
 use kube::core::DeserializeGuard;

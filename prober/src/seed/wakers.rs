@@ -27,12 +27,8 @@ impl Wakers {
         Registration { wakers: Arc::clone(self), namespace: namespace.to_owned(), notify }
     }
 
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.lock().len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     pub fn wake_all(&self) {

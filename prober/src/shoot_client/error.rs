@@ -110,7 +110,7 @@ impl Cause {
         matches!(self, Self::Timeout | Self::Connect(_) | Self::Tls(_) | Self::Dns(_) | Self::Broken(_))
     }
 
-    /// Whether the API server may have been away: nothing came back that tells otherwise (D-54).
+    /// Whether the API server may have been away: nothing came back that shows otherwise (D-54).
     pub const fn is_no_answer(&self) -> bool {
         matches!(self, Self::Timeout | Self::Dns(_) | Self::Connect(_) | Self::Broken(_) | Self::Server(_))
     }

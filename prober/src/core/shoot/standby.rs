@@ -6,21 +6,23 @@ use chrono::TimeDelta;
 
 use super::{Action, Context, Direction, Shoot, Verified};
 use crate::core::judgement::Finding;
+use crate::core::lease::Share;
 use crate::core::moment::Moment;
 use crate::core::replicas::{Observed, Write};
 use crate::core::span;
 
-/// How long the leader has for its first write after the verdict: at most so long, and this share of the grace in ten-thousandths.
-const PATIENCE: (i32, TimeDelta) = (375, TimeDelta::milliseconds(1500));
+/// How long the leader has for its first write after the verdict.
+const PATIENCE: Share = Share { ten_thousandths: 375, at_most: TimeDelta::milliseconds(1500) };
 /// A marker that others set shows that the leader is at work if it was first seen so shortly before the verdict, or since.
 const AT_WORK: TimeDelta = TimeDelta::seconds(5);
-/// Then it is waited until so long after the ordering deadline.
-const BEHIND_DEADLINE: (i32, TimeDelta) = (250, TimeDelta::seconds(1));
+/// Then a standby waits until so long after the ordering deadline.
+const BEHIND_DEADLINE: Share = Share { ten_thousandths: 250, at_most: TimeDelta::seconds(1) };
 /// What is held down is restored after so much time, and so many probes, that all said "up".
-const RESTORES_AFTER: (TimeDelta, u32) = (TimeDelta::seconds(60), 3);
+const RESTORES_AFTER: TimeDelta = TimeDelta::seconds(60);
+const RESTORES_AFTER_PROBES: u32 = 3;
 /// A resource above 0 that carries its marker is taken to 0 again at most so often.
 const AGAIN_AFTER: TimeDelta = TimeDelta::seconds(10);
-/// After this time it is tried again to read what could not be read.
+/// What could not be read is read again after this time.
 const VERIFIED_AGAIN_AFTER: TimeDelta = TimeDelta::seconds(1);
 
 /// Whether the seed's API server itself has shown, in this outage, that the shoot is to be protected.
@@ -54,24 +56,22 @@ impl Shoot {
 
     fn leader_had_its_time(&self, cx: &mut Context<'_>) -> bool {
         let (Some((since, deadline)), Some(finding)) = (self.down_since, &self.finding) else { return false };
-        let share = |(ten_thousandths, longest)| finding.grace.share(ten_thousandths, longest);
         let at_work = self.marker_seen.is_some_and(|seen| seen >= since - AT_WORK);
-        let behind = deadline.filter(|_| at_work).map(|deadline| deadline + share(BEHIND_DEADLINE));
-        let from = behind.into_iter().fold(since + share(PATIENCE), Moment::max);
+        let behind = deadline.filter(|_| at_work).map(|deadline| deadline + finding.grace.share(BEHIND_DEADLINE));
+        let from = behind.into_iter().fold(since + finding.grace.share(PATIENCE), Moment::max);
         cx.wake_at(from);
         from <= cx.now
     }
 
     fn has_recovered(&self, cx: &mut Context<'_>) -> bool {
-        let (span_of_up, least) = RESTORES_AFTER;
-        let lasting = span_of_up + span(cx.around.options.scale_up_stabilization);
+        let lasting = RESTORES_AFTER + span(cx.around.options.scale_up_stabilization);
         // What the leader has only just taken down is not brought back by a replica that observes something else.
         if let Some(from) = self.marker_seen.map(|seen| seen + lasting).filter(|&from| from > cx.now) {
             cx.wake_at(from);
             return false;
         }
         match (self.up_since, self.judged_at()) {
-            (Some((since, probes)), Some(judged_at)) => probes >= least && judged_at - since >= lasting,
+            (Some((since, probes)), Some(judged_at)) => probes >= RESTORES_AFTER_PROBES && judged_at - since >= lasting,
             _ => false,
         }
     }

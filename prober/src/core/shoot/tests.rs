@@ -43,7 +43,7 @@ enum Api {
     Hangs,
 }
 
-/// A shoot's machine and its world. Unless told otherwise, whatever the machine asks for is done at once.
+/// A shoot's machine and its world. Unless a test says otherwise, whatever the machine asks for is done at once.
 struct Rig {
     shoot: Shoot,
     around: Surroundings,

@@ -55,7 +55,7 @@ impl Reading {
 }
 
 impl Scales {
-    /// Nothing is read yet. What was read is told to `changes`.
+    /// Nothing is read yet. What was read goes to `changes`.
     pub fn new(client: Client, kind: Kind, changes: mpsc::Sender<Key>) -> Self {
         Self { client, kind, changes, permits: Arc::new(Semaphore::new(AT_ONCE)), tasks: JoinSet::new() }
     }

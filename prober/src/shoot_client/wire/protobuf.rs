@@ -115,48 +115,50 @@ fn list_meta(value: Value<'_>, metadata: &mut ListMeta) -> Result<(), Broken> {
     Ok(())
 }
 
-fn lease(value: Value<'_>) -> Result<LeaseRecord<'_>, DecodeError> {
-    let (mut name, mut uid, mut spec) = ("", "", LeaseSpec::default());
-    for field in value.message()? {
-        match field? {
-            (1, metadata) => (name, uid) = name_and_uid(metadata)?,
-            (2, value) => spec = lease_spec(value)?,
-            _ => {}
-        }
-    }
-    let instant = |stamp: Stamp| stamp.instant().ok_or_else(|| DecodeError::RenewTime(super::shortened(name)));
-    let renew_time = spec.renew_time.map(instant).transpose()?;
-    Ok(LeaseRecord { name, uid: uid.into(), renew_time, duration_seconds: spec.duration_seconds })
-}
-
-fn name_and_uid(metadata: Value<'_>) -> Result<(&str, &str), Broken> {
-    let (mut name, mut uid) = ("", "");
-    for field in metadata.message()? {
-        match field? {
-            (1, value) => name = value.text()?,
-            (5, value) => uid = value.text()?,
-            _ => {}
-        }
-    }
-    Ok((name, uid))
-}
-
 #[derive(Default)]
-struct LeaseSpec {
+struct Lease<'a> {
+    name: &'a str,
+    uid: &'a str,
     duration_seconds: Option<i32>,
     renew_time: Option<Stamp>,
 }
 
-fn lease_spec(value: Value<'_>) -> Result<LeaseSpec, Broken> {
-    let mut spec = LeaseSpec::default();
+/// A message that comes twice is merged: what a later one says wins, and what only an earlier one says stays.
+fn lease(value: Value<'_>) -> Result<LeaseRecord<'_>, DecodeError> {
+    let mut lease = Lease::default();
     for field in value.message()? {
         match field? {
-            (2, value) => spec.duration_seconds = Some(value.int32()?),
-            (4, value) => timestamp(value, &mut spec.renew_time)?,
+            (1, metadata) => lease_metadata(metadata, &mut lease)?,
+            (2, spec) => lease_spec(spec, &mut lease)?,
             _ => {}
         }
     }
-    Ok(spec)
+    let Lease { name, uid, duration_seconds, renew_time } = lease;
+    let instant = |stamp: Stamp| stamp.instant().ok_or_else(|| DecodeError::RenewTime(super::shortened(name)));
+    let renew_time = renew_time.map(instant).transpose()?;
+    Ok(LeaseRecord { name, uid: uid.into(), renew_time, duration_seconds })
+}
+
+fn lease_metadata<'a>(metadata: Value<'a>, lease: &mut Lease<'a>) -> Result<(), Broken> {
+    for field in metadata.message()? {
+        match field? {
+            (1, value) => lease.name = value.text()?,
+            (5, value) => lease.uid = value.text()?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn lease_spec(spec: Value<'_>, lease: &mut Lease<'_>) -> Result<(), Broken> {
+    for field in spec.message()? {
+        match field? {
+            (2, value) => lease.duration_seconds = Some(value.int32()?),
+            (4, value) => timestamp(value, &mut lease.renew_time)?,
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Since 1970.
