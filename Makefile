@@ -109,7 +109,7 @@ bench-core: ## Measure what a probe computes and allocates; counting instruction
 test-long: ## The long forms: more kill points, processes suspended for 5 minutes, models in which more goes wrong
 	cargo build --package dependency-watchdog
 	KILLS=long SUSPENDED_S=300 cargo test --package kind-tests --test kills -- --nocapture
-	MODEL=long cargo test --release --package prober --lib -- core::model core::simulation --nocapture --test-threads=1
+	MODEL=long cargo test --release --package prober --lib -- core::tests --nocapture --test-threads=1
 
 .PHONY: sabotage
 sabotage: ## Break one rule of the core at a time and show that the model or the simulation finds it; 15 minutes, needs Python

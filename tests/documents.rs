@@ -135,7 +135,7 @@ fn pages() -> Vec<PathBuf> {
 
 #[test]
 fn every_annotation_that_a_page_names_is_one_that_the_program_knows() {
-    use prober::core::memory::{IGNORE_SCALING, MELTDOWN_PROTECTION_ACTIVE, REPLICAS};
+    use prober::core::replicas::{IGNORE_SCALING, MELTDOWN_PROTECTION_ACTIVE, REPLICAS};
     let known = [IGNORE_SCALING, MELTDOWN_PROTECTION_ACTIVE, REPLICAS, prober::seed::PAUSE];
     let (prefix, mut seen) = ("dependency-watchdog.gardener.cloud/", BTreeSet::new());
     for page in pages() {

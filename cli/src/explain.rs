@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use kube::Api;
 use kube::api::DynamicObject;
 use prober::config::ResourceRef;
-use prober::core::memory::MELTDOWN_PROTECTION_ACTIVE;
+use prober::core::replicas::MELTDOWN_PROTECTION_ACTIVE;
 use prober::seed::reach::Reach;
 use prober::status::ProbeStatus;
 use serde::Serialize;
@@ -57,11 +57,11 @@ struct Dependent {
 
 pub(crate) async fn run(args: commands::Explain) -> anyhow::Result<()> {
     let seed = seed::read(&args.access, Reach::Shoot(args.namespace.clone())).await?;
-    let spectator = &seed.spectator;
+    let prober = &seed.prober;
     let cluster = seed.cluster(&args.namespace)?;
     let (state, because) = why::state(&cluster);
     let mut dependents = Vec::new();
-    for (dependent, observed) in spectator.dependents(&args.namespace) {
+    for (dependent, observed) in prober.dependents(&args.namespace) {
         let because = why::dependent(dependent, &observed, seed.config.restore_only_held_down);
         let observed = observed.ok().flatten();
         let held_down = observed.as_ref().is_some_and(|observed| observed.marks.held_down);
@@ -77,10 +77,10 @@ pub(crate) async fn run(args: commands::Explain) -> anyhow::Result<()> {
             because,
         });
     }
-    let (machines, paused) = (spectator.machines(&args.namespace), spectator.paused(&args.namespace));
+    let (machines, paused) = (prober.machines(&args.namespace), prober.paused(&args.namespace));
     let progress = Progress::saying("looking at the shoot ...");
     let looked = |probe: &ProbeStatus| probe.found.is_some() || probe.failure.is_some();
-    let probe = seed.spectator.probe(&args.namespace, LOOK, looked, |_| {}).await;
+    let probe = seed.prober.probe(&args.namespace, LOOK, looked, |_| {}).await;
     drop(progress);
     let config_from = seed.config_from;
     let answer = Answer { namespace: args.namespace, state, because, paused, machines, dependents, probe, config_from };

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use prober::board::Intended;
 use prober::seed::reach::Reach;
+use prober::shoot_statuses::Intended;
 use prober::status::{Failure, Found, ProbeStatus};
 use serde::Serialize;
 
@@ -35,7 +35,7 @@ pub(crate) async fn run(args: commands::Probe) -> anyhow::Result<()> {
         };
         progress.say(format!("looking at {namespace} for {} s: {what}", began.elapsed().as_secs()));
     };
-    let probe = seed.spectator.probe(&namespace, args.timeout, is_enough, progress_of).await;
+    let probe = seed.prober.probe(&namespace, args.timeout, is_enough, progress_of).await;
     drop(progress);
     let Some(probe) = probe else { anyhow::bail!("{namespace} is not probed ({state}): {because}") };
     let clear = is_clear(&probe);

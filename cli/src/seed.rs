@@ -9,9 +9,9 @@ use kube::api::{DynamicObject, ListParams};
 use kube::discovery::ApiResource;
 use kube::{Api, Client};
 use prober::gardener::Cluster;
+use prober::read_only::ReadOnlyProber;
 use prober::seed::ClusterState;
 use prober::seed::reach::Reach;
-use prober::spectator::Spectator;
 
 use crate::commands::Access;
 use crate::config;
@@ -24,13 +24,13 @@ pub(crate) struct Seed {
     pub(crate) client: Client,
     pub(crate) config: prober::config::Config,
     pub(crate) config_from: String,
-    pub(crate) spectator: Spectator,
+    pub(crate) prober: ReadOnlyProber,
 }
 
 impl Seed {
     /// The Cluster of the shoot in this namespace, when the reach is that shoot.
     pub(crate) fn cluster(&self, namespace: &str) -> anyhow::Result<Arc<ClusterState>> {
-        let found = self.spectator.clusters().into_iter().next();
+        let found = self.prober.clusters().into_iter().next();
         let (_, cluster) = found.with_context(|| {
             format!("there is no Cluster {namespace:?} on this seed; `dependency-watchdog status` lists all there are")
         })?;
@@ -46,9 +46,9 @@ pub(crate) async fn read(access: &Access, reach: Reach) -> anyhow::Result<Seed> 
     drop(progress);
     let (config, config_from) = config::find(&client, access).await?;
     let progress = Progress::saying("reading the seed ...");
-    let spectator = Spectator::start(client.clone(), config.clone(), reach, PATIENCE).await;
+    let prober = ReadOnlyProber::start(client.clone(), config.clone(), reach, PATIENCE).await;
     drop(progress);
-    if let Some(what) = spectator.unknown() {
+    if let Some(what) = prober.unknown() {
         // Without the Clusters nothing can be said of any shoot, not even that there is none.
         anyhow::ensure!(what != "Clusters", "the seed's Clusters could not be read in {} s", PATIENCE.as_secs());
         anstream::eprintln!(
@@ -56,7 +56,7 @@ pub(crate) async fn read(access: &Access, reach: Reach) -> anyhow::Result<Seed> 
             PATIENCE.as_secs()
         );
     }
-    Ok(Seed { client, config, config_from, spectator })
+    Ok(Seed { client, config, config_from, prober })
 }
 
 /// Says at once why nothing can be read, which a watch would only retry for ever.

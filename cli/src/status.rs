@@ -5,9 +5,9 @@ use std::fmt::Write;
 use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client};
+use prober::read_only::ReadOnlyProber;
 use prober::seed::ClusterState;
 use prober::seed::reach::Reach;
-use prober::spectator::Spectator;
 use serde::Serialize;
 
 use crate::output::{bad, good, plain, table, warn, with_causes};
@@ -60,21 +60,21 @@ struct Row {
 
 pub(crate) async fn run(args: commands::Status) -> anyhow::Result<()> {
     let seed = seed::read(&args.access, Reach::Seed).await?;
-    let shoots = seed.spectator.clusters().into_iter().map(|(namespace, cluster)| Row::of(namespace, &cluster, &seed.spectator));
+    let shoots = seed.prober.clusters().into_iter().map(|(namespace, cluster)| Row::of(namespace, &cluster, &seed.prober));
     let shoots = shoots.collect();
     let mut leaders = Vec::new();
     for lease in LEASES {
         leaders.push(leader(&seed.client, &args.access.garden_namespace, lease).await);
     }
     let answer = Answer { leaders, shoots, config_from: seed.config_from };
-    seed.spectator.end().await;
+    seed.prober.end().await;
     output::write(&answer, args.output, || text(&answer))
 }
 
 impl Row {
-    fn of(namespace: String, cluster: &ClusterState, spectator: &Spectator) -> Self {
+    fn of(namespace: String, cluster: &ClusterState, prober: &ReadOnlyProber) -> Self {
         let (mut held_down, mut at_zero, mut ignored, mut unknown) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for (dependent, observed) in spectator.dependents(&namespace) {
+        for (dependent, observed) in prober.dependents(&namespace) {
             let list = match &observed {
                 Ok(None) => continue,
                 Err(_) => &mut unknown,
@@ -86,7 +86,7 @@ impl Row {
             list.push(dependent.resource.name.clone());
         }
         let (state, _) = why::state(cluster);
-        let (machines, paused) = (spectator.machines(&namespace), spectator.paused(&namespace));
+        let (machines, paused) = (prober.machines(&namespace), prober.paused(&namespace));
         Self { namespace, state, machines, paused, held_down, at_zero, ignored, unknown }
     }
 }

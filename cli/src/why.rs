@@ -2,7 +2,7 @@
 
 use prober::config::Dependent;
 use prober::core::lifecycle::lifecycle;
-use prober::core::memory::{Observed, scale_up};
+use prober::core::replicas::{Observed, scale_up};
 use prober::core::verdict::Scope;
 use prober::seed::ClusterState;
 use prober::seed::dependent::Unavailable;

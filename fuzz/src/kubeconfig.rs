@@ -3,7 +3,7 @@
 use arbitrary::Arbitrary;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use prober::engine::kubeconfig::{Access, KubeconfigError};
+use prober::shoot_client::kubeconfig::{Access, KubeconfigError};
 use serde_json::{Map, Value, json};
 
 /// Bytes that may be a kubeconfig: what comes of them is encrypted and keeps its secrets.

@@ -4,7 +4,7 @@ use arbitrary::Arbitrary;
 use chrono::DateTime;
 use prober::core::lease::LeaseList;
 use prober::core::verdict::NodeRecord;
-use prober::engine::wire::{self, DecodeError};
+use prober::shoot_client::wire::{self, DecodeError};
 use serde_json::{Map, Value, json};
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use arbitrary::Arbitrary;
-use prober::core::memory::{
+use prober::core::replicas::{
     IGNORE_SCALING, MELTDOWN_PROTECTION_ACTIVE, Mark, Marks, Observed, REPLICAS, Write, scale_down, scale_up,
 };
 use prober::core::verdict::Scope;

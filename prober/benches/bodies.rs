@@ -1,5 +1,5 @@
-//! Answers of an API server as a real one gives them for kubelets' leases and nodes: owner references, managed fields,
-//! labels, images and all. Written by the rules of the formats alone: none of this comes from the code under test.
+//! Answers of an API server as a real one gives them for kubelets' leases and nodes: owner references, managed fields, labels, images and
+//! all. Written by the rules of the formats alone: none of this comes from the code under test.
 
 #![allow(dead_code, reason = "several programs share this file and each uses a part of it")]
 

@@ -1,5 +1,4 @@
-//! An API server that gives the same answers again and again, in a thread of its own, so that nothing it does is counted
-//! as its client's.
+//! An API server that gives the same answers again and again, in a thread of its own, so that nothing it does is counted as its client's.
 
 #![allow(dead_code, reason = "several programs share this file and each uses a part of it")]
 
@@ -9,8 +8,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use prober::engine::error::Cause;
-use prober::engine::{KubeconfigSecret, Secrets};
+use prober::shoot_client::error::Cause;
+use prober::shoot_client::{KubeconfigSecret, Secrets};
 use rcgen::{CertificateParams, CertifiedIssuer, KeyPair};
 use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};

@@ -48,8 +48,8 @@ fn probing(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("a healthy probe, computed");
     for count in [100, LARGEST] {
         let mut shoot = Shoot::new(count);
-        // The body alternates, so that every look shows renewed leases.
-        let other = bodies::leases_protobuf(count, shoot.look.wall - chrono::TimeDelta::seconds(20));
+        // The body alternates, so that every probe shows renewed leases.
+        let other = bodies::leases_protobuf(count, shoot.times.wall - chrono::TimeDelta::seconds(20));
         let mut bodies = [shoot.protobuf.clone(), other].into_iter().cycle();
         group.bench_function(format!("{count} nodes"), |bench| {
             bench.iter_batched(

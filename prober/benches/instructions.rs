@@ -1,5 +1,5 @@
-//! How many instructions the parts of a probe take, as valgrind's callgrind counts them: the same on every machine of a
-//! kind, and on a busy one.
+//! How many instructions the parts of a probe take, as valgrind's callgrind counts them: the same on every machine of a kind, and on a busy
+//! one.
 //!
 //! Without arguments it runs itself under callgrind once for each piece of work; with `run NAME` it does that piece once.
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use allocation_counter::{AllocationInfo, measure};
 use chrono::Utc;
 use prober::clock::Clock;
-use prober::core::lease::LeaseBook;
-use prober::engine::{Budget, Engine};
+use prober::core::lease::LeaseClocks;
+use prober::shoot_client::{Budget, ShootClient};
 use tokio::runtime::Runtime;
 
 use super::bodies;
@@ -18,22 +18,22 @@ use super::work::GRACE;
 /// One client in its steady state: connected, all leases known.
 pub struct Probing {
     runtime: Runtime,
-    engine: Engine<Known>,
-    book: LeaseBook,
+    engine: ShootClient<Known>,
+    book: LeaseClocks,
     /// Dropped last: the client's connection ends before its server.
     _server: Canned,
 }
 
 impl Probing {
-    /// Connects to a shoot of so many nodes and looks a few times.
+    /// Connects to a shoot of so many nodes and probes a few times.
     pub fn new(count: usize) -> Self {
         let server = Canned::start(bodies::leases_protobuf(count, Utc::now()), bodies::nodes_protobuf(count.min(500)));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let engine = {
             let _inside = runtime.enter();
-            Engine::new(Clock::start(), server.secret())
+            ShootClient::new(Clock::start(), server.secret())
         };
-        let mut probing = Self { runtime, engine, book: LeaseBook::default(), _server: server };
+        let mut probing = Self { runtime, engine, book: LeaseClocks::default(), _server: server };
         for _ in 0..5 {
             assert_eq!(probing.leases(), count);
         }
@@ -46,7 +46,7 @@ impl Probing {
             let budget = Budget::starting_now(Duration::from_secs(10));
             let seen = self.engine.leases(budget).await.expect("a complete answer");
             let count = seen.items.len();
-            self.book.observe(&seen.look, seen.items.iter(), GRACE);
+            self.book.observe(&seen.times, seen.items.iter(), GRACE);
             count
         })
     }

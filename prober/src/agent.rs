@@ -12,9 +12,9 @@ use common::health::Check;
 use common::leader_election::Fence;
 use common::metrics::SeedKnown;
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 
-use crate::board::Board;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::manager::Manager;
@@ -23,8 +23,9 @@ use crate::seed::Seed;
 use crate::seed::dependent::DependentView;
 use crate::seed::reach::Reach;
 use crate::shoot::Shared;
-use crate::standstill::Standstill;
+use crate::shoot_statuses::ShootStatuses;
 use crate::status::ProberStatus;
+use crate::suspend_detector::SuspendDetector;
 use crate::write::Writer;
 
 /// The Lease that replicas of the prober elect their leader by (rule 79).
@@ -34,13 +35,9 @@ const CHANGES: usize = 256;
 /// How long the first probes wait for views that cannot be filled, such as that of a kind that does not exist.
 const FILL_WAIT: Duration = Duration::from_secs(5);
 
-/// A look that is overdue by probeTimeout and this time means that the probe loop stalls.
+/// A probe that is overdue by probeTimeout and this time means that the probe loop stalls.
 const STALLED: Duration = Duration::from_secs(60);
 
-/// Runs the prober until `shutdown`.
-///
-/// # Errors
-/// When it cannot start (config file, kubeconfig, ports), or when leadership is lost.
 pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result<()> {
     let clock = Clock::start();
     let (config, mut file) = ConfigFile::open(&args.config_file, Config::read)?;
@@ -48,23 +45,23 @@ pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result
     file.report_to(&mut frame.registry, frame.events.clone(), frame.self_reference.clone());
     let burst = NonZeroU32::new(u32::try_from(args.kube_api_burst).unwrap_or(u32::MAX)).unwrap_or(NonZeroU32::MIN);
     let metrics = Metrics::register(&mut frame.registry);
-    let board = Board::new(clock, args.metrics_per_shoot);
-    frame.registry.register_collector(Box::new(board.clone()));
+    let statuses = ShootStatuses::new(clock, args.metrics_per_shoot);
+    frame.registry.register_collector(Box::new(statuses.clone()));
     let (config_sender, configs) = watch::channel(Arc::new(config));
     let seed = Arc::new(Seed::new(frame.client.clone(), &configs.borrow(), Reach::Seed));
     let known = Arc::clone(&seed);
     frame.registry.register_collector(Box::new(SeedKnown::new(move || known.is_known())));
     let write_fence = if frame.dry_run { Fence::always_closed() } else { frame.fence.clone() };
-    let standstill = Standstill::new(clock);
+    let suspend_detector = SuspendDetector::new(clock);
     let shared = Shared {
         clock,
-        writer: Arc::new(Writer::new(frame.client.clone(), args.kube_api_qps, burst, write_fence, standstill.clone())),
-        standstill,
+        writer: Arc::new(Writer::new(frame.client.clone(), args.kube_api_qps, burst, write_fence, suspend_detector.clone())),
+        suspend_detector,
         dry_run: frame.dry_run,
         seed,
         config: configs,
         metrics,
-        board,
+        statuses,
         events: frame.events.clone(),
         lead: frame.fence.clone(),
         role: frame.role.clone(),
@@ -74,33 +71,34 @@ pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result
     frame.run(shown, work).await
 }
 
-/// As the reference: what the config names no more is not restored, but nobody has to discover it (D-49).
-fn tell_dropped(dropped: &DependentView, metrics: &Metrics) {
+/// As the Go original: what the config names no more is not restored, but nobody has to discover it (D-49).
+fn report_dropped(dropped: &DependentView, metrics: &Metrics) {
     for namespace in dropped.held_down() {
         metrics.ended_while_held_down();
         tracing::warn!(namespace, resource = %dropped.resource, "config does not name a resource any more that is held down, it stays at 0");
     }
 }
 
-/// Live: no shoot's look is long overdue. Ready: the seed's objects are known.
+/// Live: no shoot's probe is long overdue. Ready: the seed's objects are known.
 fn shown<R>(shared: &Shared, refused: R) -> Endpoints<impl Fn() -> ProberStatus + Send + Sync + use<R>>
 where
     R: Fn() -> bool + Send + Sync + 'static,
 {
-    let (board, config) = (shared.board.clone(), shared.config.clone());
+    let (statuses, config) = (shared.statuses.clone(), shared.config.clone());
     let probes = Check::new("probes", move || {
         let limit = TimeDelta::from_std(config.borrow().probe_timeout + STALLED).unwrap_or(TimeDelta::MAX);
-        match board.overdue(limit) {
+        match statuses.overdue(limit) {
             Some((namespace, late)) => Err(format!("the look at {namespace} is {} s overdue", late.num_seconds())),
             None => Ok(()),
         }
     });
     let seed = Arc::clone(&shared.seed);
     let views = Check::new("seed", move || seed.unknown().map_or(Ok(()), |what| Err(format!("{what} are not known"))));
-    let (board, clock, config, seed) = (shared.board.clone(), shared.clock, shared.config.clone(), Arc::clone(&shared.seed));
+    let (statuses, clock, config, seed) =
+        (shared.statuses.clone(), shared.clock, shared.config.clone(), Arc::clone(&shared.seed));
     let status = move || {
         let config = config.borrow().to_json();
-        ProberStatus::new(&board, clock, seed.unknown(), config, refused())
+        ProberStatus::new(&statuses, clock, seed.unknown(), config, refused())
     };
     Endpoints { live: vec![probes], ready: vec![views], status }
 }
@@ -109,7 +107,7 @@ where
 async fn work(shared: Shared, mut file: ConfigFile<Config>, configs: watch::Sender<Arc<Config>>, shutdown: CancellationToken) {
     let seed = Arc::clone(&shared.seed);
     let lead = shared.lead.clone();
-    let standstill = shared.standstill.clone();
+    let suspend_detector = shared.suspend_detector.clone();
     let metrics = shared.metrics.clone();
     let (changes, receiver) = mpsc::channel(CHANGES);
     // The views outlive the probes: a flow that is ending still reads them.
@@ -118,7 +116,7 @@ async fn work(shared: Shared, mut file: ConfigFile<Config>, configs: watch::Send
     let filled = Arc::clone(&seed);
     let until = shutdown.clone();
     let manager = async move {
-        // First looks that could not know what is held down would be spread, and would find that out of date.
+        // First probes that could not know what is held down would be spread, and would find that out of date.
         let filled = tokio::time::timeout(FILL_WAIT, filled.filled());
         if until.run_until_cancelled(filled).await.is_some_and(|filled| filled.is_err()) {
             tracing::warn!("not all of the seed's objects are known yet, starting all the same");
@@ -138,16 +136,11 @@ async fn work(shared: Shared, mut file: ConfigFile<Config>, configs: watch::Send
             tokio::select! {
                 config = file.next() => {
                     for dropped in seed.follow_config(&config, &mut views, &views_end) {
-                        tell_dropped(&dropped, &metrics);
+                        report_dropped(&dropped, &metrics);
                     }
                     configs.send_replace(Arc::new(config));
                 }
-                Some(ended) = views.join_next() => {
-                    // Without one of its views the prober is blind: the process ends, and another one begins.
-                    if let Err(error) = ended && let Ok(panic) = error.try_into_panic() {
-                        std::panic::resume_unwind(panic);
-                    }
-                }
+                Some(ended) = views.join_next() => propagate_panic(ended),
             }
         }
     };
@@ -156,8 +149,17 @@ async fn work(shared: Shared, mut file: ConfigFile<Config>, configs: watch::Send
         shutdown.run_until_cancelled(lead),
         shutdown.run_until_cancelled(wakes),
         shutdown.run_until_cancelled(follow),
-        shutdown.run_until_cancelled(standstill.beat())
+        shutdown.run_until_cancelled(suspend_detector.run())
     );
     views_end.cancel();
     while views.join_next().await.is_some() {}
+}
+
+/// Without one of its views the prober is blind: the process ends, and another one begins.
+fn propagate_panic(ended: Result<(), JoinError>) {
+    if let Err(error) = ended
+        && let Ok(panic) = error.try_into_panic()
+    {
+        std::panic::resume_unwind(panic);
+    }
 }

@@ -3,24 +3,21 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::time::Instant;
 
-use crate::core::moment::{Look, Moment};
+use crate::core::moment::{Moment, RequestTimes};
 
-/// Turns tokio's instants into moments and back.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     start: Instant,
     /// What the wall clock said at `start`. It is read this once: were it to step forward by most of a lease's life later, all leases of
-    /// all shoots would look expired together.
+    /// all shoots would seem expired together.
     wall: DateTime<Utc>,
 }
 
 impl Clock {
-    /// Begins to count now.
     pub fn start() -> Self {
         Self { start: Instant::now(), wall: Utc::now() }
     }
 
-    /// The present moment.
     pub fn now(&self) -> Moment {
         Moment::since_start(TimeDelta::from_std(self.start.elapsed()).unwrap_or(TimeDelta::MAX))
     }
@@ -40,10 +37,10 @@ impl Clock {
         self.start + moment.elapsed_since_start().to_std().unwrap_or_default()
     }
 
-    /// The look whose request was sent at `sent` and whose answer is complete now.
-    pub fn look(&self, sent: Moment) -> Look {
+    /// Of a request that was sent at `sent` and whose answer is complete now.
+    pub fn request_times(&self, sent: Moment) -> RequestTimes {
         let received = self.now();
-        Look { sent, received, wall: self.wall(received) }
+        RequestTimes { sent, received, wall: self.wall(received) }
     }
 }
 

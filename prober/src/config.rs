@@ -1,7 +1,7 @@
 //! The prober's config file: what may stand in it, what holds when it does not, and what is refused.
 //!
-//! Field names and defaults are the reference's (rule 22); ranges are checked here at load (rule 23 and D-7, D-9),
-//! because a wrong number would otherwise show only in an outage, when protection is needed.
+//! Field names and defaults are the Go original's (rule 22); ranges are checked here at load (rule 23 and D-7, D-9), because a wrong number
+//! would otherwise show only in an outage, when protection is needed.
 
 pub mod keys;
 mod read;
@@ -15,58 +15,47 @@ use std::time::Duration;
 pub use common::document::ConfigError;
 use common::document::{self, Contents, Object, Problems};
 
-/// How shoots are probed and what is scaled when their nodes lose the way to the API server.
+/// What each field means and what it is by default stands in [`keys`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// The Secret in the shoot's namespace on the seed whose key `kubeconfig` leads to the shoot. Never blank.
+    /// Never blank.
     pub kubeconfig_secret_name: String,
-    /// The longest wait between two probes; at least 1 s (decisions, "Life cycle"). Default 10 s.
+    /// At least 1 s (decisions, "Life cycle").
     pub probe_interval: Duration,
-    /// From the moment a shoot may be probed to the first write. Default 30 s; may be 0.
     pub initial_delay: Duration,
-    /// The longest a whole probe may take; positive. Default 30 s.
+    /// Above 0.
     pub probe_timeout: Duration,
-    /// The wait between probes is stretched by up to this share of itself; 0 or more. Default 0.2.
+    /// 0 or more.
     pub backoff_jitter_factor: f64,
-    /// How long kube-controller-manager waits for a lease's renewal before it gives the node up
-    /// (`kcmNodeMonitorGraceDuration`); positive. Default 40 s; a shoot's own `nodeMonitorGracePeriod` wins.
+    /// Above 0.
     pub node_monitor_grace: Duration,
-    /// The share of candidate leases that must be expired for a scale-down, in (0, 1]. Default 0.6.
+    /// In (0, 1].
     pub node_lease_failure_fraction: f64,
-    /// How long the lease probe must stay healthy before anything is restored (`scaleUpStabilization`, D-22).
-    /// Not in the reference. Default 0: at once.
+    /// D-22.
     pub scale_up_stabilization: Duration,
-    /// Restore only what carries the marker of a scale-down of ours (`restoreOnlyHeldDown`). Not in the reference. Default false:
-    /// whatever is configured and found at 0, as the reference (rule 63).
+    /// Where this is false, whatever is configured and found at 0 is restored, as the Go original does (rule 63).
     pub restore_only_held_down: bool,
-    /// Whether a replica that does not lead protects when the leader has not acted (`standbyProtects`, D-50). Not in the reference.
-    /// Default true.
+    /// D-50.
     pub standby_protects: bool,
-    /// What is scaled, in the file's order; at least one, no resource twice.
+    /// In the file's order; at least one, no resource twice.
     pub dependents: Vec<Dependent>,
 }
 
 /// A resource in the shoot's namespace on the seed that is scaled to 0 in an outage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dependent {
-    /// Which.
     pub resource: ResourceRef,
-    /// Whether its absence is no error. Default false.
     pub optional: bool,
-    /// When its turn is in a scale-up.
     pub scale_up: ScaleInfo,
-    /// When its turn is in a scale-down.
     pub scale_down: ScaleInfo,
 }
 
-/// Names a resource in a namespace that its user knows.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ResourceRef {
     /// `group/version`, or `version` for the core group.
     pub api_version: String,
     /// The kind, as `Deployment`.
     pub kind: String,
-    /// The object's name.
     pub name: String,
 }
 
@@ -77,41 +66,27 @@ impl fmt::Display for ResourceRef {
     }
 }
 
-/// A resource's turn in one direction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScaleInfo {
-    /// Lower levels go first, equal ones together; may be negative (rule 19). Default 0.
+    /// May be negative (rule 19).
     pub level: i32,
-    /// The wait before it is scaled, once its level has begun. Default 0.
     pub initial_delay: Duration,
-    /// The longest its requests may take; positive. Default 30 s.
+    /// Above 0.
     pub timeout: Duration,
 }
 
-/// A config and what its author should hear about it.
 pub type Loaded = document::Loaded<Config>;
 
 impl Config {
-    /// Reads the file at `path`.
-    ///
-    /// # Errors
-    /// When it cannot be read or is wrong; then every wrong field is named.
     pub fn load(path: &Path) -> Result<Loaded, ConfigError> {
         Self::read(&Contents::of(path)?)
     }
 
-    /// Reads a config from what a file holds.
-    ///
-    /// # Errors
-    /// When it is wrong; then every wrong field is named.
     pub fn read(contents: &Contents) -> Result<Loaded, ConfigError> {
         document::load(contents, Self::from_document)
     }
 
     /// Reads a config from text; errors call it `config`.
-    ///
-    /// # Errors
-    /// When it is wrong; then every wrong field is named.
     pub fn parse(text: &str) -> Result<Loaded, ConfigError> {
         document::parse("config", text, Self::from_document)
     }

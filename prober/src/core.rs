@@ -4,9 +4,9 @@ pub mod judgement;
 pub mod known;
 pub mod lease;
 pub mod lifecycle;
-pub mod memory;
 pub mod moment;
 pub mod plan;
+pub mod replicas;
 pub mod retry;
 pub mod scaling;
 pub mod schedule;
@@ -22,8 +22,4 @@ pub fn span(duration: std::time::Duration) -> TimeDelta {
 }
 
 #[cfg(test)]
-mod model;
-#[cfg(test)]
-pub(crate) mod scene;
-#[cfg(test)]
-mod simulation;
+pub(crate) mod tests;

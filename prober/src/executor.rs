@@ -10,14 +10,13 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
 
 use crate::config::ResourceRef;
-use crate::core::memory::{Observed, Sighting};
 use crate::core::plan::Direction;
+use crate::core::replicas::{DependentState, Observed};
 use crate::core::shoot::Order;
 use crate::seed::Seed;
 use crate::seed::dependent::{DependentView, Unavailable};
 use crate::write::{WriteError, Writer};
 
-/// What is under way for the dependents of one shoot.
 pub struct Executor {
     namespace: String,
     seed: Arc<Seed>,
@@ -25,14 +24,10 @@ pub struct Executor {
     slots: Vec<Slot>,
 }
 
-/// What came of something that was under way.
 #[derive(Debug)]
 pub enum Done {
-    /// The permit is there, and kept for the write.
     Permitted,
-    /// It was read.
-    Read(Result<Sighting, WriteError>),
-    /// It was written, and is so now.
+    Read(Result<DependentState, WriteError>),
     Written(Result<Arc<Observed>, WriteError>),
 }
 
@@ -48,31 +43,28 @@ enum Slot {
 }
 
 impl Executor {
-    /// Nothing is under way yet.
     pub fn new(namespace: String, seed: Arc<Seed>, writer: Arc<Writer>) -> Self {
         Self { namespace, seed, writer, slots: Vec::new() }
     }
 
-    /// Waits for the permit to write a dependent.
-    pub fn ask(&mut self, at: usize, direction: Direction) {
+    pub fn acquire_permit(&mut self, at: usize, direction: Direction) {
         let writer = Arc::clone(&self.writer);
         self.begin(at, Box::pin(async move { (Done::Permitted, writer.permit(direction).await) }));
     }
 
-    /// Reads a dependent from the API server.
     pub fn read(&mut self, at: usize, resource: &ResourceRef, limit: Duration) {
         let (namespace, writer, view) = (self.namespace.clone(), Arc::clone(&self.writer), self.view(resource));
         self.begin(
             at,
             Box::pin(async move {
                 let read = within(limit, async { writer.read(&*view?, &namespace).await });
-                let sighting = |read: Option<Observed>| read.map_or(Sighting::Absent, |read| Sighting::Present(Arc::new(read)));
-                (Done::Read(read.await.map(sighting)), None)
+                let state =
+                    |read: Option<Observed>| read.map_or(DependentState::Absent, |read| DependentState::Present(Arc::new(read)));
+                (Done::Read(read.await.map(state)), None)
             }),
         );
     }
 
-    /// Writes a dependent, with the permit that is there for it.
     pub fn write(&mut self, resource: &ResourceRef, order: Order) {
         let (namespace, writer, view) = (self.namespace.clone(), Arc::clone(&self.writer), self.view(resource));
         let at = order.dependent;
@@ -91,8 +83,7 @@ impl Executor {
         );
     }
 
-    /// Gives up what is under way for a dependent, or its permit.
-    pub fn give_up(&mut self, at: usize) {
+    pub fn cancel(&mut self, at: usize) {
         if let Some(slot) = self.slots.get_mut(at) {
             *slot = Slot::Idle;
         }

@@ -13,14 +13,11 @@ pub(crate) use self::object::Object;
 /// `extensions.gardener.cloud/v1alpha1` Cluster: one per shoot; its name is the shoot's namespace on the seed.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Cluster {
-    /// Standard metadata.
     pub metadata: ObjectMeta,
-    /// What the shoot looks like.
     #[serde(default)]
     pub spec: ClusterSpec,
 }
 
-/// The part of a Cluster that embeds the shoot.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct ClusterSpec {
     /// The embedded shoot, absent, or why it cannot be understood.
@@ -47,26 +44,20 @@ pub struct Shoot {
     _api_version: String,
     #[serde(rename = "kind", deserialize_with = "null_as_default")]
     _kind: String,
-    /// Of the shoot's metadata, what matters.
     #[serde(deserialize_with = "object_or_default")]
     pub metadata: ShootMetadata,
-    /// What the owner wants.
     #[serde(deserialize_with = "object_or_default")]
     pub spec: ShootSpec,
-    /// What Gardener last did.
     #[serde(deserialize_with = "object_or_default")]
     pub status: ShootStatus,
 }
 
-/// Of a shoot's metadata, what matters.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ShootMetadata {
-    /// Set once the shoot is to be deleted.
     pub deletion_timestamp: Option<chrono::DateTime<chrono::Utc>>,
 }
 
-/// Of a shoot's spec, what matters.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ShootSpec {
@@ -74,7 +65,6 @@ pub struct ShootSpec {
     hibernation: Option<Hibernation>,
     #[serde(deserialize_with = "object")]
     kubernetes: Option<Kubernetes>,
-    /// The infrastructure, with the worker pools.
     #[serde(deserialize_with = "object_or_default")]
     pub provider: Provider,
 }
@@ -105,64 +95,50 @@ impl ShootSpec {
         self.hibernation.as_ref().and_then(|hibernation| hibernation.enabled).unwrap_or(false)
     }
 
-    /// `kubernetes.kubeControllerManager.nodeMonitorGracePeriod`.
     pub fn node_monitor_grace(&self) -> Option<TimeDelta> {
         self.kubernetes.as_ref()?.kube_controller_manager.as_ref()?.node_monitor_grace_period
     }
 }
 
-/// Where the worker pools are.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Provider {
-    /// The worker pools.
     #[serde(deserialize_with = "objects")]
     pub workers: Vec<Worker>,
 }
 
-/// One worker pool.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Worker {
     /// The pool's name, which its nodes carry as a label.
     #[serde(deserialize_with = "null_as_default")]
     pub name: String,
-    /// Settings for machine-controller-manager.
     #[serde(deserialize_with = "object")]
     pub machine_controller_manager: Option<MachineControllerManager>,
 }
 
-/// A pool's settings for machine-controller-manager.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct MachineControllerManager {
-    /// The condition types that make a node unhealthy.
     #[serde(deserialize_with = "texts")]
     pub node_conditions: Vec<String>,
 }
 
-/// Of a shoot's status, what matters.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ShootStatus {
-    /// Whether the control plane is down for hibernation.
     #[serde(rename = "hibernated", deserialize_with = "null_as_default")]
     pub is_hibernated: bool,
-    /// The last thing Gardener did.
     #[serde(deserialize_with = "object")]
     pub last_operation: Option<LastOperation>,
 }
 
-/// The last thing Gardener did to a shoot.
 #[derive(Clone, Debug, Deserialize)]
 pub struct LastOperation {
-    /// What it did.
     #[serde(rename = "type", default, deserialize_with = "null_as_default")]
     pub kind: OperationType,
-    /// How far it got.
     #[serde(default, deserialize_with = "null_as_default")]
     pub state: OperationState,
-    /// When that was said last.
     #[serde(default, rename = "lastUpdateTime")]
     pub last_update_time: Option<chrono::DateTime<chrono::Utc>>,
 }
@@ -195,14 +171,11 @@ pub enum OperationState {
 /// `machine.sapcloud.io/v1alpha1` Machine: what backs a node.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Machine {
-    /// Standard metadata.
     pub metadata: ObjectMeta,
-    /// What machine-controller-manager says of it.
     #[serde(default, deserialize_with = "object_or_default")]
     pub status: MachineStatus,
 }
 
-/// Of a Machine's status, what matters.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct MachineStatus {

@@ -1,36 +1,41 @@
 //! Keeps a shoot's machines from being replaced while its nodes cannot reach their API server.
 //!
-//! It watches, on the seed, Clusters, Machines, the kubeconfig Secrets and the dependents (the controllers to be held
-//! down), and polls, on each shoot, the leases of the nodes and, when they matter, the nodes.
+//! It watches, on the seed, Clusters, Machines, the kubeconfig Secrets and the dependents (the controllers to be held down), and polls, on
+//! each shoot, the leases of the nodes and, when they matter, the nodes.
 //!
 //! ```text
 //! seed API --watch--> Cluster --lifecycle--> one task per shoot (manager, shoot)
 //!          --watch--> Secret, Machines, dependents: pruned, in memory (seed)
 //!                                  |
-//! shoot API <--engine------- probe: leases [, nodes]
+//! shoot API <--shoot_client- probe: leases [, nodes]
 //!                                  | lease clock -> candidates -> verdict -> schedule, scaling   (core)
 //!                                  v
 //!                 executor: permit -> one write per resource (write) -> seed API
 //! ```
 //!
-//! [`core`] decides and does nothing else; the other modules ask, carry out and tell.
+//! [`core`] decides and does nothing else; the other modules read, carry out and report.
+
+#![allow(
+    missing_docs,
+    reason = "only the program and its tests use this crate: a name that says it all needs no second sentence"
+)]
 
 pub mod agent;
-pub mod board;
 pub mod clock;
 pub mod config;
 pub mod core;
-pub mod engine;
 pub mod executor;
 pub mod gardener;
 pub mod manager;
 pub mod metrics;
 pub mod probe;
+pub mod read_only;
 pub mod seed;
 pub mod shoot;
-pub mod spectator;
-pub mod standstill;
+pub mod shoot_client;
+pub mod shoot_statuses;
 pub mod status;
+pub mod suspend_detector;
 pub mod write;
 
 pub use agent::run;

@@ -1,4 +1,4 @@
-//! Which shoots are probed: one task per shoot, started, told and ended as its Cluster changes.
+//! Which shoots are probed: one task per shoot, started, notified and ended as its Cluster changes.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -20,7 +20,6 @@ use crate::shoot::{self, Identity, Shared};
 /// After so long without a panic the earlier ones of a shoot's task are forgotten.
 const CALM: Duration = Duration::from_secs(3600);
 
-/// Owns the tasks of all shoots.
 pub struct Manager {
     shared: Shared,
     probes: HashMap<String, Running>,
@@ -29,7 +28,6 @@ pub struct Manager {
     namespaces: HashMap<Id, String>,
 }
 
-/// What a probe that has ended held down.
 type HeldDown = Vec<ResourceRef>;
 
 struct Running {
@@ -41,7 +39,6 @@ struct Running {
     task: Id,
 }
 
-/// How a probe began.
 #[derive(Clone, Copy)]
 struct Began {
     /// When this process first saw that the shoot may be probed.
@@ -53,7 +50,6 @@ struct Began {
 }
 
 impl Manager {
-    /// A manager without probes.
     pub fn new(shared: Shared) -> Self {
         Self { shared, probes: HashMap::new(), tasks: JoinSet::new(), namespaces: HashMap::new() }
     }
@@ -73,11 +69,10 @@ impl Manager {
         while self.tasks.join_next().await.is_some() {}
     }
 
-    /// Makes the probe of one shoot what its Cluster says.
     async fn follow(&mut self, namespace: &str) {
         let cluster = self.shared.seed.clusters.get("", namespace);
         let Some(cluster) = cluster else {
-            self.shared.board.note_state(namespace, None);
+            self.shared.statuses.set_state(namespace, None);
             return self.stop(namespace, "cluster_deleted").await;
         };
         if self.probes.get(namespace).is_some_and(|running| running.uid != cluster.uid) {
@@ -88,24 +83,24 @@ impl Manager {
             Some(Ok(shoot)) => shoot,
             Some(Err(error)) => {
                 // An existing probe stays as it is (D-13).
-                self.shared.board.note_state(namespace, Some("unreadable"));
+                self.shared.statuses.set_state(namespace, Some("unreadable"));
                 return tracing::warn!(namespace, error, "Cluster holds a shoot that cannot be understood");
             }
             None => {
-                self.shared.board.note_state(namespace, Some("no_shoot"));
+                self.shared.statuses.set_state(namespace, Some("no_shoot"));
                 return tracing::warn!(namespace, "Cluster holds no shoot");
             }
         };
         let lifecycle = lifecycle(shoot);
-        self.shared.board.note_state(namespace, Some(lifecycle.as_str()));
+        self.shared.statuses.set_state(namespace, Some(lifecycle.as_str()));
         match lifecycle {
             Lifecycle::Stop(reason) => self.stop(namespace, reason.as_str()).await,
             Lifecycle::Wait(reason) => match self.probes.get(namespace) {
-                Some(running) => running.tell(settings(shoot)),
+                Some(running) => running.apply_settings(settings(shoot)),
                 None => tracing::debug!(namespace, reason = reason.as_str(), "shoot is not probed yet"),
             },
             Lifecycle::Probe(settings) => match self.probes.get(namespace) {
-                Some(running) => running.tell(settings),
+                Some(running) => running.apply_settings(settings),
                 None => {
                     let now = self.shared.clock.now();
                     let delay = span(self.shared.config.borrow().initial_delay);
@@ -148,7 +143,7 @@ impl Manager {
         {
             let held_down = self.ended(ended);
             if !held_down.is_empty() {
-                // As the reference: whoever ends the probe decides about what it held down (D-49).
+                // As the Go original: whoever ends the probe decides about what it held down (D-49).
                 self.shared.metrics.ended_while_held_down();
                 let held_down: Vec<String> = held_down.iter().map(ToString::to_string).collect();
                 tracing::warn!(namespace, held_down = held_down.join(", "), "probe ended, what it holds down stays at 0");
@@ -184,7 +179,7 @@ fn after_panics(panics: u32) -> Duration {
 }
 
 impl Running {
-    fn tell(&self, settings: ShootSettings) {
+    fn apply_settings(&self, settings: ShootSettings) {
         self.settings.send_if_modified(|known| {
             let changed = *known != settings;
             *known = settings;

@@ -6,27 +6,26 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Metric, Registry};
 
 use crate::config::ResourceRef;
 use crate::core::plan::Direction;
-use crate::engine::error::{Cause, ProbeError};
+use crate::shoot_client::error::{Cause, ProbeError};
 
-/// The prober's counters. Cheap to clone; all clones count together.
 #[derive(Clone, Debug)]
 pub struct Metrics {
     probes: Family<ProbeLabels, Counter>,
     probe_duration: Histogram,
     throttles: Counter,
     scale_operations: Family<ScaleLabels, Counter>,
-    rehearsed_writes: Family<RehearsalLabels, Counter>,
+    dry_run_writes: Family<DryRunLabels, Counter>,
     decision_to_write: Family<DirectionLabels, Histogram>,
     memory_fallbacks: Counter,
     not_ready: Counter,
     abandoned_flows: Family<DirectionLabels, Counter>,
     probes_ended_while_held_down: Counter,
-    panics: Counter,
     without_lead: Family<DirectionLabels, Counter>,
+    panics: Counter,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -44,7 +43,7 @@ struct ScaleLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RehearsalLabels {
+struct DryRunLabels {
     direction: &'static str,
     kind: String,
     name: String,
@@ -60,54 +59,62 @@ fn seconds() -> Histogram {
     Histogram::new(exponential_buckets(0.005, 2.0, 14))
 }
 
+fn register<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
+    registry.register(name, help, metric.clone());
+    metric
+}
+
 impl Metrics {
-    /// Makes and registers the counters.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self {
-            probes: Family::default(),
-            probe_duration: seconds(),
-            throttles: Counter::default(),
-            scale_operations: Family::default(),
-            rehearsed_writes: Family::default(),
-            decision_to_write: Family::new_with_constructor(seconds),
-            memory_fallbacks: Counter::default(),
-            not_ready: Counter::default(),
-            abandoned_flows: Family::default(),
-            probes_ended_while_held_down: Counter::default(),
-            panics: Counter::default(),
-            without_lead: Family::default(),
+            probes: register(registry, "dwd_probes", "Probes by the stage they ended in and their result", Family::default()),
+            probe_duration: register(registry, "dwd_probe_duration_seconds", "How long complete probes took", seconds()),
+            throttles: register(registry, "dwd_throttles", "Probes that an API server answered with 429", Counter::default()),
+            scale_operations: register(
+                registry,
+                "dwd_scale_operations",
+                "Attempts to scale a resource, by result",
+                Family::default(),
+            ),
+            dry_run_writes: register(registry, "dwd_dry_run_writes", "Writes that a dry run would have made", Family::default()),
+            decision_to_write: register(
+                registry,
+                "dwd_decision_to_write_seconds",
+                "From the turn of a resource in a flow to the answer to its write, configured delays included",
+                Family::new_with_constructor(seconds),
+            ),
+            memory_fallbacks: register(
+                registry,
+                "dwd_memory_fallbacks",
+                "Resources restored to 1 replica because the remembered number could not be used",
+                Counter::default(),
+            ),
+            not_ready: register(
+                registry,
+                "dwd_not_ready_in_time",
+                "Restored resources that were not ready 5 s after their write, so that the next level went on without them",
+                Counter::default(),
+            ),
+            abandoned_flows: register(
+                registry,
+                "dwd_abandoned_flows",
+                "Scale flows given up because the verdict turned or the shoot was paused",
+                Family::default(),
+            ),
+            probes_ended_while_held_down: register(
+                registry,
+                "dwd_probes_ended_while_held_down",
+                "Shoots whose probe ended while resources were held down; these stay at 0",
+                Counter::default(),
+            ),
+            without_lead: register(
+                registry,
+                "dwd_protected_without_lead",
+                "Writes by this replica while it did not lead: the leader did not act",
+                Family::default(),
+            ),
+            panics: register(registry, "dwd_panics", "Tasks of shoots that panicked and were started anew", Counter::default()),
         };
-        registry.register("dwd_probes", "Probes by the stage they ended in and their result", metrics.probes.clone());
-        registry.register("dwd_probe_duration_seconds", "How long complete probes took", metrics.probe_duration.clone());
-        registry.register("dwd_throttles", "Probes that an API server answered with 429", metrics.throttles.clone());
-        registry.register("dwd_scale_operations", "Attempts to scale a resource, by result", metrics.scale_operations.clone());
-        let help = "Writes that a dry run would have made";
-        registry.register("dwd_dry_run_writes", help, metrics.rehearsed_writes.clone());
-        registry.register(
-            "dwd_decision_to_write_seconds",
-            "From the turn of a resource in a flow to the answer to its write, configured delays included",
-            metrics.decision_to_write.clone(),
-        );
-        registry.register(
-            "dwd_memory_fallbacks",
-            "Resources restored to 1 replica because the remembered number could not be used",
-            metrics.memory_fallbacks.clone(),
-        );
-        registry.register(
-            "dwd_not_ready_in_time",
-            "Restored resources that were not ready 5 s after their write, so that the next level went on without them",
-            metrics.not_ready.clone(),
-        );
-        registry.register(
-            "dwd_abandoned_flows",
-            "Scale flows given up because the verdict turned or the shoot was paused",
-            metrics.abandoned_flows.clone(),
-        );
-        registry.register(
-            "dwd_probes_ended_while_held_down",
-            "Shoots whose probe ended while resources were held down; these stay at 0",
-            metrics.probes_ended_while_held_down.clone(),
-        );
         // Both series are there from the beginning, so that the first event of each is seen as an increase.
         for direction in [Direction::Up, Direction::Down] {
             let labels = DirectionLabels { direction: direction.as_str() };
@@ -115,23 +122,15 @@ impl Metrics {
             drop(metrics.decision_to_write.get_or_create(&labels));
             drop(metrics.without_lead.get_or_create(&labels));
         }
-        registry.register(
-            "dwd_protected_without_lead",
-            "Writes by this replica while it did not lead: the leader did not act",
-            metrics.without_lead.clone(),
-        );
-        registry.register("dwd_panics", "Tasks of shoots that panicked and were started anew", metrics.panics.clone());
         metrics
     }
 
-    /// A probe came to its verdict.
     pub fn probe_complete(&self, nodes_listed: bool, took: Duration) {
         let stage = if nodes_listed { "nodes" } else { "leases" };
         self.probes.get_or_create(&ProbeLabels { stage, result: "complete" }).inc();
         self.probe_duration.observe(took.as_secs_f64());
     }
 
-    /// A probe did not.
     pub fn probe_failed(&self, error: &ProbeError) {
         self.probes.get_or_create(&ProbeLabels { stage: error.stage.as_str(), result: error.cause.category() }).inc();
         if matches!(error.cause, Cause::Throttled { .. }) {
@@ -145,10 +144,9 @@ impl Metrics {
         self.scale_operations.get_or_create(&ScaleLabels { direction: direction.as_str(), kind, name, result }).inc();
     }
 
-    /// A dry run would have written a resource.
-    pub fn rehearsed(&self, direction: Direction, resource: &ResourceRef) {
+    pub fn dry_run_write(&self, direction: Direction, resource: &ResourceRef) {
         let (kind, name) = (resource.kind.clone(), resource.name.clone());
-        self.rehearsed_writes.get_or_create(&RehearsalLabels { direction: direction.as_str(), kind, name }).inc();
+        self.dry_run_writes.get_or_create(&DryRunLabels { direction: direction.as_str(), kind, name }).inc();
     }
 
     /// A write was answered this long after its resource's turn in the flow began.
@@ -156,7 +154,6 @@ impl Metrics {
         self.decision_to_write.get_or_create(&DirectionLabels { direction: direction.as_str() }).observe(after.as_secs_f64());
     }
 
-    /// A remembered number of replicas could not be used.
     pub fn memory_fell_back(&self) {
         self.memory_fallbacks.inc();
     }
@@ -166,7 +163,6 @@ impl Metrics {
         self.not_ready.inc();
     }
 
-    /// A flow was given up.
     pub fn flow_abandoned(&self, direction: Direction) {
         self.abandoned_flows.get_or_create(&DirectionLabels { direction: direction.as_str() }).inc();
     }
@@ -181,7 +177,6 @@ impl Metrics {
         self.without_lead.get_or_create(&DirectionLabels { direction: direction.as_str() }).inc();
     }
 
-    /// A shoot's task panicked.
     pub fn panicked(&self) {
         self.panics.inc();
     }

@@ -24,7 +24,7 @@ use crate::config::{Config, Dependent, ResourceRef};
 use crate::core::lifecycle::{Lifecycle, lifecycle};
 use crate::gardener::{Cluster, Machine, Shoot};
 
-/// Changed objects that may wait to be told to the shoots' tasks; more of them hold up the watches.
+/// Changed objects that may wait for the shoots' tasks; more of them hold up the watches.
 const CHANGES: usize = 256;
 /// So many shoots are read again at once before a replica that does not lead protects them (D-50).
 const VERIFICATIONS: usize = 32;
@@ -34,14 +34,11 @@ const GARDEN: &str = "garden";
 /// The annotation on a shoot's namespace, or on `garden` for all, with which operators say: probe, but write nothing in either direction.
 pub const PAUSE: &str = "dependency-watchdog.gardener.cloud/pause";
 
-/// A Cluster carries the CloudProfile and the Seed of its shoot, some 100 kB: 500 to a page, the size for all else, would come to
-/// 50 MB.
+/// A Cluster carries the CloudProfile and the Seed of its shoot, some 100 kB: 500 to a page, the size for all else, would come to 50 MB.
 const CLUSTERS_PER_PAGE: u32 = 50;
 
-/// What is kept of a Cluster.
 #[derive(Debug)]
 pub struct ClusterState {
-    /// Distinguishes it from a successor of the same name.
     pub uid: String,
     /// The embedded shoot, absent, or why it cannot be understood.
     pub shoot: Option<Result<Shoot, String>>,
@@ -54,24 +51,20 @@ impl From<Cluster> for ClusterState {
 }
 
 impl ClusterState {
-    /// Whether the probe that was started for the Cluster of this UID is still wanted. A shoot that cannot be understood keeps its
-    /// probe (D-13).
+    /// Whether the probe that was started for the Cluster of this UID is still wanted. A shoot that cannot be understood keeps its probe
+    /// (D-13).
     pub fn wants_probe(&self, uid: &str) -> bool {
         self.uid == uid && !matches!(&self.shoot, Some(Ok(shoot)) if matches!(lifecycle(shoot), Lifecycle::Stop(_)))
     }
 }
 
-/// The seed's API server and what is watched there.
 pub struct Seed {
-    /// For writes, and for reading anew.
     pub client: Client,
-    /// The shoots.
     pub clusters: Arc<View<ClusterState>>,
     /// Per Machine the node that it backs; none if it backs none, or is Failed or Terminating.
     machines: Arc<View<Option<String>>>,
     /// The namespaces whose shoots are paused.
     paused: Arc<View<()>>,
-    /// What the config names; it changes with the config.
     named: RwLock<Named>,
     /// The shoots' tasks, which are woken by what concerns them.
     pub wakers: Arc<Wakers>,
@@ -82,7 +75,6 @@ pub struct Seed {
     reach: Reach,
 }
 
-/// The views of what the config names.
 #[derive(Clone)]
 struct Named {
     secrets: Arc<SecretView>,
@@ -90,7 +82,6 @@ struct Named {
 }
 
 impl Seed {
-    /// Views that still have to run.
     pub fn new(client: Client, config: &Config, reach: Reach) -> Self {
         let (changes, changed) = mpsc::channel(CHANGES);
         Self {
@@ -145,7 +136,7 @@ impl Seed {
         tasks
     }
 
-    /// Follows a changed config: what it names anew is watched, what it names no more is not. Returns the latter.
+    /// Follows a changed config: what it names again is watched, what it names no more is not. Returns the latter.
     pub fn follow_config(
         &self,
         config: &Config,
@@ -203,7 +194,6 @@ impl Seed {
         self.unknown().is_none() && self.named_now().dependents.iter().all(|dependent| !dependent.is_unknown())
     }
 
-    /// The Secrets with the kubeconfigs of the shoots.
     pub fn secrets(&self) -> Arc<SecretView> {
         Arc::clone(&self.named_now().secrets)
     }
@@ -214,19 +204,17 @@ impl Seed {
         self.paused.is_known().then(|| paused(namespace) || paused(GARDEN))
     }
 
-    /// The Machines of a shoot, each with the node that it backs, if any; none when the Machines are not known (D-27).
-    /// The very same while nothing has changed.
+    /// The Machines of a shoot, each with the node that it backs, if any; none when the Machines are not known (D-27). The very same while
+    /// nothing has changed.
     pub fn machines(&self, namespace: &str) -> Option<Arc<Namespaced<Option<String>>>> {
         self.machines.is_known().then(|| self.machines.all_in(namespace))
     }
 
-    /// The view of a configured dependent.
     pub fn dependent(&self, resource: &ResourceRef) -> Option<Arc<DependentView>> {
         self.named_now().dependents.iter().find(|dependent| dependent.resource == *resource).cloned()
     }
 }
 
-/// Whether the operators who own a namespace want nothing written.
 fn is_paused(namespace: &Namespace) -> bool {
     namespace.annotations().get(PAUSE).is_some_and(|value| value == "true")
 }

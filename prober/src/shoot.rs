@@ -1,8 +1,8 @@
-//! The task of one shoot: it drives the machine that decides ([`crate::core::shoot`]), carries out what that says, and is the only one
-//! that writes for the shoot.
+//! The task of one shoot: it drives the machine that decides ([`crate::core::shoot`]), carries out what that says, and is the only one that
+//! writes for the shoot.
 //!
 //! ```text
-//! timer, seed's watches, config, answers --input--> machine --actions--> look, ask, read, write, tell
+//! timer, seed's watches, config, answers --input--> machine --actions--> probe, read, write, report
 //! ```
 
 mod events;
@@ -19,69 +19,54 @@ use tokio::sync::watch;
 use tokio::time::sleep_until;
 use tokio_util::sync::CancellationToken;
 
-use crate::board::{Board, Place};
 use crate::clock::Clock;
 use crate::config::{Config, Dependent, ResourceRef};
 use crate::core::lifecycle::ShootSettings;
-use crate::core::memory::Sighting;
 use crate::core::moment::Moment;
-use crate::core::shoot::{Action, Input, LookFailure, Options, Shoot, Start, Surroundings, Verified};
+use crate::core::replicas::DependentState;
+use crate::core::shoot::{Action, Input, Options, ProbeFailure, Shoot, Start, Surroundings, Verified};
 use crate::core::span;
 use crate::core::verdict::{BackedNodes, Verdict};
-use crate::engine::error::{Cause, ProbeError, Stage};
 use crate::executor::{Done, Executor};
 use crate::metrics::Metrics;
-use crate::probe::{Looked, Probe};
+use crate::probe::{Listed, Probe};
 use crate::seed::Seed;
-use crate::standstill::Standstill;
+use crate::shoot_client::error::{Cause, ProbeError, Stage};
+use crate::shoot_statuses::{ShootStatuses, StatusHandle};
+use crate::suspend_detector::SuspendDetector;
 use crate::write::{WriteError, Writer};
 
-/// Over so much time a shoot looks are spread that all shoots would take at once (D-51).
+/// Over so much time a shoot probes are spread that all shoots would take at once (D-51).
 const SPREAD: TimeDelta = TimeDelta::milliseconds(10);
 
-/// What all shoots share.
 #[derive(Clone)]
 pub struct Shared {
-    /// The time.
     pub clock: Clock,
-    /// The prober's config, as it is now.
     pub config: watch::Receiver<Arc<Config>>,
-    /// What is known of the seed.
     pub seed: Arc<Seed>,
-    /// The way to write.
     pub writer: Arc<Writer>,
-    /// When this process stood still.
-    pub standstill: Standstill,
-    /// What is counted.
+    pub suspend_detector: SuspendDetector,
     pub metrics: Metrics,
-    /// How all shoots are.
-    pub board: Board,
-    /// Tells operators.
+    pub statuses: ShootStatuses,
     pub events: Events,
     /// Whether nothing is written: what would be is said and counted.
     pub dry_run: bool,
     /// Open while this replica leads.
     pub lead: Fence,
-    /// Who leads.
     pub role: Role,
 }
 
-/// Which shoot a task probes.
 pub struct Identity {
-    /// Its namespace on the seed.
     pub namespace: String,
-    /// The UID of its Cluster.
     pub uid: String,
     /// When this process first saw that it may be probed.
     pub eligible: Moment,
-    /// See [`Start::in_operation`].
     pub in_operation: bool,
 }
 
-type Looking = Pin<Box<dyn Future<Output = (Probe, Result<Looked, ProbeError>)> + Send>>;
+type Probing = Pin<Box<dyn Future<Output = (Probe, Result<Listed, ProbeError>)> + Send>>;
 type Verifying = Pin<Box<dyn Future<Output = Option<Verified>> + Send>>;
 
-/// A machine, and what carries out its actions.
 struct Driver {
     namespace: String,
     uid: String,
@@ -90,24 +75,21 @@ struct Driver {
     settings: ShootSettings,
     machine: Shoot,
     executor: Executor,
-    place: Place,
-    /// None while a look is under way.
+    status: StatusHandle,
+    /// None while a probe is under way.
     probe: Option<Probe>,
-    looking: Option<Looking>,
+    probing: Option<Probing>,
     verifying: Option<Verifying>,
-    /// When the look that is under way began.
     began: Moment,
     /// The Machines that were seen last, and what of them matters.
     machines: (Arc<Namespaced<Option<String>>>, Arc<BackedNodes>),
-    /// Why requests for the dependents failed last.
     errors: Vec<Option<WriteError>>,
     last_category: Option<&'static str>,
     last_verdict: Option<Verdict>,
     paused: bool,
 }
 
-/// Probes a shoot until cancelled; then what it holds down. `settings` are what the shoot itself says; they are taken up
-/// while it runs.
+/// Probes a shoot until cancelled; then what it holds down. `settings` are what the shoot itself says; they are applied while it runs.
 pub async fn run(
     identity: Identity,
     shared: Shared,
@@ -119,21 +101,21 @@ pub async fn run(
     let mut driver = Driver::new(identity, shared, &mut configs, settings.borrow_and_update().clone());
     driver.feed(Input::Woken);
     loop {
-        driver.note();
+        driver.update_status();
         let next = driver.machine.next().map(|next| driver.shared.clock.instant(next));
         tokio::select! {
             biased;
             () = cancelled.cancelled() => break,
             (at, done) = driver.executor.next() => driver.done(at, done),
-            (probe, result) = poll(&mut driver.looking) => {
+            (probe, result) = poll(&mut driver.probing) => {
                 driver.probe = Some(probe);
-                driver.looked(result);
+                driver.listed(result);
             }
             verified = poll(&mut driver.verifying) => driver.feed(Input::Verified(verified)),
             Ok(()) = settings.changed() => {
                 driver.settings = settings.borrow_and_update().clone();
                 tracing::info!(settings = ?driver.settings, "settings changed, looking at once");
-                driver.feed(Input::Resettled);
+                driver.feed(Input::SettingsChanged);
             }
             Ok(()) = configs.changed() => {
                 driver.config = Arc::clone(&configs.borrow_and_update());
@@ -174,11 +156,11 @@ impl Driver {
         let around = surroundings(&shared, &config, &settings, &namespace, &uid);
         let machine = Shoot::new(Start { eligible, in_operation, dry_run: shared.dry_run }, &around, now);
         Self {
-            place: shared.board.place(namespace.clone(), machine.due()),
+            status: shared.statuses.register(namespace.clone(), machine.due()),
             executor: Executor::new(namespace.clone(), Arc::clone(&shared.seed), Arc::clone(&shared.writer)),
             probe: Some(Probe::new(namespace.clone(), shared.clock, Arc::clone(&shared.seed))),
             errors: Vec::new(),
-            looking: None,
+            probing: None,
             verifying: None,
             began: now,
             machines: Default::default(),
@@ -194,7 +176,6 @@ impl Driver {
         }
     }
 
-    /// Lets the machine decide, and carries out what it says.
     fn feed(&mut self, input: Input<'_>) {
         let around = surroundings(&self.shared, &self.config, &self.settings, &self.namespace, &self.uid);
         if around.paused.is_some_and(|paused| paused != self.paused) {
@@ -209,64 +190,67 @@ impl Driver {
 
     fn carry_out(&mut self, action: Action) {
         match action {
-            Action::Look => {
+            Action::ListLeases => {
                 self.began = self.shared.clock.now();
                 let timeout = self.config.probe_timeout;
-                self.look(|mut probe| async move {
-                    let looked = probe.leases(timeout).await;
-                    (probe, looked)
+                self.request(|mut probe| async move {
+                    let listed = probe.leases(timeout).await;
+                    (probe, listed)
                 });
             }
-            Action::ListNodes => self.look(|mut probe| async move {
-                let looked = probe.nodes().await;
-                (probe, looked)
+            Action::ListNodes => self.request(|mut probe| async move {
+                let listed = probe.nodes().await;
+                (probe, listed)
             }),
             Action::Verify => {
                 let (seed, namespace, uid) = (Arc::clone(&self.shared.seed), self.namespace.clone(), self.uid.clone());
                 self.verifying = Some(Box::pin(async move { seed.verify(&namespace, &uid).await }));
             }
-            Action::Ask(at, direction) => self.executor.ask(at, direction),
+            Action::AcquirePermit(at, direction) => self.executor.acquire_permit(at, direction),
             Action::Read(at, limit) => self.executor.read(at, &self.config.dependents[at].resource, limit),
             Action::Write(order) => self.executor.write(&self.config.dependents[order.dependent].resource, order),
-            Action::Drop(at) => self.executor.give_up(at),
+            Action::Cancel(at) => self.executor.cancel(at),
             Action::Report(report) => self.report(report),
         }
     }
 
-    fn look<F: Future<Output = (Probe, Result<Looked, ProbeError>)> + Send + 'static>(&mut self, look: impl FnOnce(Probe) -> F) {
-        self.looking = self.probe.take().map(|probe| -> Looking { Box::pin(look(probe)) });
+    fn request<F: Future<Output = (Probe, Result<Listed, ProbeError>)> + Send + 'static>(
+        &mut self,
+        request: impl FnOnce(Probe) -> F,
+    ) {
+        self.probing = self.probe.take().map(|probe| -> Probing { Box::pin(request(probe)) });
     }
 
-    fn looked(&mut self, result: Result<Looked, ProbeError>) {
+    fn listed(&mut self, result: Result<Listed, ProbeError>) {
         match result {
-            Ok(Looked::Leases(look, leases)) => {
+            Ok(Listed::Leases(times, leases)) => {
                 let machines = self.machines();
-                self.feed(Input::Leases(look, &leases, machines));
+                self.feed(Input::Leases(times, &leases, machines));
             }
-            Ok(Looked::Nodes(nodes)) => self.feed(Input::Nodes(nodes)),
-            Err(error) => self.look_failed(&error),
+            Ok(Listed::Nodes(nodes)) => self.feed(Input::Nodes(nodes)),
+            Err(error) => self.probe_failed(&error),
         }
     }
 
-    fn look_failed(&mut self, error: &ProbeError) {
+    fn probe_failed(&mut self, error: &ProbeError) {
         self.shared.metrics.probe_failed(error);
         let failure = match &error.cause {
-            Cause::Throttled { retry_after } => LookFailure::Throttled(retry_after.map(span)),
-            cause if cause.is_no_answer() => LookFailure::Unanswered,
-            _ => LookFailure::Other,
+            Cause::Throttled { retry_after } => ProbeFailure::Throttled(retry_after.map(span)),
+            cause if cause.is_no_answer() => ProbeFailure::Unanswered,
+            _ => ProbeFailure::Other,
         };
         self.feed(Input::Failed(failure));
         self.report_failure(error);
     }
 
-    /// A look that was complete but for the Machines.
+    /// A probe that was complete but for the Machines.
     fn machines_unknown(&mut self) {
         let error = ProbeError { stage: Stage::Machines, cause: Cause::SeedUnknown("Machines") };
         self.shared.metrics.probe_failed(&error);
         self.report_failure(&error);
     }
 
-    /// Healthy shoots keep their Machines, so that their nodes need not be put in order for each look.
+    /// Healthy shoots keep their Machines, so that their nodes need not be put in order for each probe.
     fn machines(&mut self) -> Option<Arc<BackedNodes>> {
         let machines = self.shared.seed.machines(&self.namespace)?;
         if !Arc::ptr_eq(&machines, &self.machines.0) {
@@ -285,7 +269,6 @@ impl Driver {
         self.feed(input);
     }
 
-    /// Keeps an error for whoever is told of it.
     fn failed(&mut self, at: usize, error: WriteError) -> crate::core::retry::Refusal {
         let refusal = error.refusal();
         tracing::debug!(resource = %self.config.dependents[at].resource, category = error.category(), error = %error, "request for a resource failed");
@@ -297,12 +280,11 @@ impl Driver {
     }
 }
 
-/// What the machine decides by, as it is now.
 fn surroundings(shared: &Shared, config: &Arc<Config>, settings: &ShootSettings, namespace: &str, uid: &str) -> Surroundings {
-    let Shared { clock, seed, standstill, lead, .. } = shared;
-    let sighting = |dependent: &Dependent| match seed.dependent(&dependent.resource) {
-        Some(view) => view.sighting(namespace),
-        None => Sighting::Unknown,
+    let Shared { clock, seed, suspend_detector, lead, .. } = shared;
+    let state = |dependent: &Dependent| match seed.dependent(&dependent.resource) {
+        Some(view) => view.state(namespace),
+        None => DependentState::Unknown,
     };
     Surroundings {
         config: Arc::clone(config),
@@ -312,9 +294,9 @@ fn surroundings(shared: &Shared, config: &Arc<Config>, settings: &ShootSettings,
         seed_since: seed.clusters.live_since().map(|since| clock.moment(since)),
         is_ours: seed.clusters.get("", namespace).is_some_and(|cluster| cluster.wants_probe(uid)),
         paused: seed.paused(namespace),
-        resumed: standstill.resumed(),
-        sightings: config.dependents.iter().map(sighting).collect(),
-        spread: SPREAD * i32::try_from(seed.wakers.len()).unwrap_or(i32::MAX),
+        resumed: suspend_detector.resumed(),
+        dependents: config.dependents.iter().map(state).collect(),
+        spread: SPREAD * i32::try_from(seed.wakers.count()).unwrap_or(i32::MAX),
         chance: rand::random(),
     }
 }

@@ -10,58 +10,46 @@ use maud::Markup;
 use serde::Serialize;
 use serde_json::Value;
 
-pub use crate::board::Failure;
-use crate::board::{Board, Intended, Line};
 use crate::clock::Clock;
+use crate::core::judgement::{Finding, SeenLease};
 use crate::core::lease::LeaseState;
 use crate::core::moment::Moment;
 use crate::core::plan::Direction;
+pub use crate::shoot_statuses::Failure;
+use crate::shoot_statuses::{Intended, ShootStatus, ShootStatuses};
 
-/// How the prober is at one moment.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProberStatus {
-    /// What of the seed is not known at present, if anything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unknown: Option<&'static str>,
-    /// How many shoots there are of each state.
     pub shoots_by_state: BTreeMap<&'static str, usize>,
     /// Every shoot; those that need attention first, then by name.
-    pub shoots: Vec<ShootStatus>,
+    pub shoots: Vec<ShootEntry>,
     /// The config in force, defaults included, as a config file would say it.
     pub config: Value,
-    /// Whether the config file as it is now is refused, so that an older one is in force.
     pub config_refused: bool,
 }
 
-/// How one shoot is.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ShootStatus {
-    /// Its namespace on the seed.
+pub struct ShootEntry {
     pub namespace: String,
-    /// What its Cluster says, in one word.
     pub state: &'static str,
-    /// How its probe is; none when it is not probed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe: Option<ProbeStatus>,
 }
 
-/// How one probe is.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProbeStatus {
-    /// Whether nothing is written because the shoot's operators say so.
     pub paused: bool,
-    /// What is held down.
     pub held_down: Vec<HeldDown>,
-    /// Which way a flow is scaling at present.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scaling: Option<&'static str>,
-    /// In a dry run: what would be written.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub would_write: Vec<Intended>,
-    /// When the next look is due; negative when that is past.
+    /// When the next probe is due; negative when that is past.
     pub next_look_in_seconds: i64,
     /// What the last complete probe found; none before the first.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,51 +59,37 @@ pub struct ProbeStatus {
     pub failure: Option<Failure>,
 }
 
-/// A resource that is held down.
 #[derive(Clone, Debug, Serialize)]
 pub struct HeldDown {
-    /// Its kind.
     pub kind: String,
-    /// Its name.
     pub name: String,
     /// When this process first saw it so; it may be so for longer.
     pub since: DateTime<Utc>,
 }
 
-/// What a complete probe found.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Found {
-    /// How long ago.
     pub seconds_ago: i64,
-    /// What followed, in one word.
     pub verdict: &'static str,
-    /// Leases that counted.
     pub candidates: usize,
-    /// Of these, the expired.
     pub expired: usize,
     /// Of these, those whose stamps could not be believed yet.
     pub undecided: usize,
-    /// Of these, those judged by clocks that differ from ours.
     pub skewed: usize,
     /// From which share of expired leases on there is an outage.
     pub fraction: f64,
-    /// The age at which a lease counts as expired.
     pub expired_after_seconds: f64,
-    /// The age at which kube-controller-manager gives the node up.
     pub given_up_after_seconds: f64,
-    /// Nodes or leases that did not count, by reason.
     pub excluded: BTreeMap<&'static str, usize>,
     /// The oldest leases that counted, oldest first; only while one is expired or undecided, or something is held down.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub leases: Vec<LeaseAge>,
 }
 
-/// How one lease was.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LeaseAge {
-    /// The node's name.
     pub node: String,
     /// For how long it has not been renewed, on our clock.
     pub age_seconds: f64,
@@ -141,7 +115,7 @@ enum Concern {
     None,
 }
 
-impl ShootStatus {
+impl ShootEntry {
     fn concern(&self) -> Concern {
         let Some(probe) = &self.probe else {
             return if matches!(self.state, "unreadable" | "no_shoot") { Concern::Unclear } else { Concern::None };
@@ -159,16 +133,21 @@ impl ShootStatus {
 }
 
 impl ProberStatus {
-    /// Reads the board.
-    pub fn new(board: &Board, clock: Clock, unknown: Option<&'static str>, config: Value, config_refused: bool) -> Self {
+    pub fn new(
+        statuses: &ShootStatuses,
+        clock: Clock,
+        unknown: Option<&'static str>,
+        config: Value,
+        config_refused: bool,
+    ) -> Self {
         let (now, wall) = (clock.now(), Utc::now());
         let mut shoots_by_state = BTreeMap::new();
-        let mut shoots: Vec<ShootStatus> = board
+        let mut shoots: Vec<ShootEntry> = statuses
             .shoots()
             .into_iter()
-            .map(|(namespace, state, line)| {
+            .map(|(namespace, state, status)| {
                 *shoots_by_state.entry(state).or_default() += 1;
-                ShootStatus { namespace, state, probe: line.map(|line| probe(line, now, wall)) }
+                ShootEntry { namespace, state, probe: status.map(|status| probe(status, now, wall)) }
             })
             .collect();
         shoots.sort_by(|a, b| (a.concern(), &a.namespace).cmp(&(b.concern(), &b.namespace)));
@@ -189,44 +168,46 @@ impl Status for ProberStatus {
     }
 }
 
-fn probe(line: Line, now: Moment, wall: DateTime<Utc>) -> ProbeStatus {
-    let held_down = line.held_down.into_iter().map(|(resource, since)| HeldDown {
+fn probe(status: ShootStatus, now: Moment, wall: DateTime<Utc>) -> ProbeStatus {
+    let held_down = status.held_down.into_iter().map(|(resource, since)| HeldDown {
         kind: resource.kind,
         name: resource.name,
         since: (wall - (now - since)).trunc_subsecs(0),
     });
     ProbeStatus {
-        paused: line.paused,
+        paused: status.paused,
         held_down: held_down.collect(),
-        scaling: line.scaling.map(Direction::as_str),
-        would_write: line.intended,
-        next_look_in_seconds: (line.due - now).num_seconds(),
-        found: line.finding.map(|finding| {
-            let ages = finding.leases.iter().map(|lease| LeaseAge {
-                node: lease.node.clone(),
-                age_seconds: seconds(now - lease.renewed),
-                state: match lease.state {
-                    LeaseState::Valid => "valid",
-                    LeaseState::Expired => "expired",
-                    LeaseState::Undecided => "undecided",
-                },
-                skew_seconds: seconds(lease.skew),
-            });
-            Found {
-                seconds_ago: (now - line.complete).num_seconds(),
-                verdict: finding.verdict.as_str(),
-                candidates: finding.tally.candidates,
-                expired: finding.tally.expired,
-                undecided: finding.tally.undecided,
-                skewed: finding.skewed,
-                fraction: finding.fraction,
-                expired_after_seconds: seconds(finding.grace.threshold()),
-                given_up_after_seconds: seconds(finding.grace.period()),
-                excluded: finding.excluded.clone(),
-                leases: ages.collect(),
-            }
-        }),
-        failure: line.failure,
+        scaling: status.scaling.map(Direction::as_str),
+        would_write: status.intended,
+        next_look_in_seconds: (status.due - now).num_seconds(),
+        found: status.finding.map(|finding| found(&finding, status.complete, now)),
+        failure: status.failure,
+    }
+}
+
+fn found(finding: &Finding, complete: Moment, now: Moment) -> Found {
+    let age = |lease: &SeenLease| LeaseAge {
+        node: lease.node.clone(),
+        age_seconds: seconds(now - lease.renewed),
+        state: match lease.state {
+            LeaseState::Valid => "valid",
+            LeaseState::Expired => "expired",
+            LeaseState::Undecided => "undecided",
+        },
+        skew_seconds: seconds(lease.skew),
+    };
+    Found {
+        seconds_ago: (now - complete).num_seconds(),
+        verdict: finding.verdict.as_str(),
+        candidates: finding.tally.candidates,
+        expired: finding.tally.expired,
+        undecided: finding.tally.undecided,
+        skewed: finding.skewed,
+        fraction: finding.fraction,
+        expired_after_seconds: seconds(finding.grace.threshold()),
+        given_up_after_seconds: seconds(finding.grace.period()),
+        excluded: finding.excluded.clone(),
+        leases: finding.leases.iter().map(age).collect(),
     }
 }
 

@@ -12,78 +12,57 @@ use kube::{Api, Client};
 use serde_json::{Map, Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::core::memory::{MELTDOWN_PROTECTION_ACTIVE, Mark, Observed, REPLICAS, Write};
 use crate::core::plan::Direction;
+use crate::core::replicas::{MELTDOWN_PROTECTION_ACTIVE, Mark, Observed, REPLICAS, Write};
 use crate::core::retry::Refusal;
 use crate::core::shoot::Order;
 use crate::seed::dependent::{DependentView, Kind, Unavailable};
-use crate::standstill::Standstill;
+use crate::suspend_detector::SuspendDetector;
 
-/// At most so many protective writes are in flight at once.
 const PROTECTIVE_WRITES_IN_FLIGHT: usize = 32;
-/// Who we are in `managedFields`.
 const FIELD_MANAGER: &str = "dependency-watchdog";
 
-/// Writes to the seed.
 pub struct Writer {
     client: Client,
     limiter: DefaultDirectRateLimiter,
     protective: Arc<Semaphore>,
     fence: Fence,
-    standstill: Standstill,
+    suspend_detector: SuspendDetector,
 }
 
-/// Why a dependent was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// This process does not lead, or cannot be sure of it any more.
     #[error("this process does not lead")]
     NotLeading,
-    /// This process stood still since the probe that the write rests on (fault 26).
+    /// This process was suspended since the probe that the write rests on (fault 26).
     #[error("this process stood still")]
-    StoodStill,
-    /// It cannot be read or addressed.
+    Suspended,
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
     /// It does not exist, though it must.
     #[error("not found")]
     Missing,
-    /// It was changed since it was read.
     #[error("it was changed in the meantime (409)")]
     Conflict,
-    /// 429.
     #[error("the seed's API server asks to come back later (429)")]
     Throttled(Option<Duration>),
     /// 401 or 403: a right is missing, or an admission webhook or policy refuses.
     #[error("access is denied ({code}): {said}")]
-    Denied {
-        /// The HTTP status.
-        code: u16,
-        /// Why, as the API server says.
-        said: StatusMessage,
-    },
-    /// Any other answer than success.
+    Denied { code: u16, said: StatusMessage },
     #[error("the seed's API server answered {code}: {said}")]
-    Status {
-        /// The HTTP status.
-        code: u16,
-        /// Why, as the API server says.
-        said: StatusMessage,
-    },
-    /// The dependent's own timeout is over.
+    Status { code: u16, said: StatusMessage },
     #[error("not done within its timeout: deadline exceeded")]
     Timeout,
-    /// No answer.
     #[error("no answer from the seed's API server: {0}")]
     NoAnswer(kube::Error),
 }
 
 impl WriteError {
-    /// The category: one word, from a fixed set.
     pub const fn category(&self) -> &'static str {
         match self {
             Self::NotLeading => "not_leading",
-            Self::StoodStill => "stood_still",
+            Self::Suspended => "stood_still",
             Self::Unavailable(Unavailable::NoSuchKind { .. }) => "no_such_kind",
             Self::Unavailable(Unavailable::Unknown) => "seed_unknown",
             Self::Missing => "not_found",
@@ -97,7 +76,6 @@ impl WriteError {
         }
     }
 
-    /// What of it matters for trying again.
     pub const fn refusal(&self) -> Refusal {
         match self {
             Self::Conflict => Refusal::Conflict,
@@ -105,7 +83,7 @@ impl WriteError {
             Self::Throttled(after) => Refusal::Throttled(*after),
             Self::Timeout => Refusal::Timeout,
             Self::NoAnswer(_) => Refusal::NoAnswer,
-            Self::StoodStill => Refusal::Superseded,
+            Self::Suspended => Refusal::Superseded,
             Self::NotLeading | Self::Unavailable(_) | Self::Denied { .. } | Self::Status { .. } => Refusal::Other,
         }
     }
@@ -128,9 +106,9 @@ impl From<kube::Error> for WriteError {
 }
 
 impl Writer {
-    /// Writes with at most `qps` requests a second after a burst of `burst`; protection is exempt. Nothing is sent while
-    /// the fence is closed, or after a standstill.
-    pub fn new(client: Client, qps: f64, burst: NonZeroU32, fence: Fence, standstill: Standstill) -> Self {
+    /// Writes with at most `qps` requests a second after a burst of `burst`; protection is exempt. Nothing is sent while the fence is
+    /// closed, or after a suspension.
+    pub fn new(client: Client, qps: f64, burst: NonZeroU32, fence: Fence, suspend_detector: SuspendDetector) -> Self {
         let period = Duration::try_from_secs_f64(1.0 / qps).unwrap_or(Duration::from_secs(1)).max(Duration::from_nanos(1));
         let quota = Quota::with_period(period).unwrap_or(Quota::per_second(NonZeroU32::MIN)).allow_burst(burst);
         Self {
@@ -138,14 +116,11 @@ impl Writer {
             limiter: RateLimiter::direct(quota),
             protective: Arc::new(Semaphore::new(PROTECTIVE_WRITES_IN_FLIGHT)),
             fence,
-            standstill,
+            suspend_detector,
         }
     }
 
     /// Reads a dependent from the API server itself; none when it does not exist.
-    ///
-    /// # Errors
-    /// When that cannot be said.
     pub async fn read(&self, dependent: &DependentView, namespace: &str) -> Result<Option<Observed>, WriteError> {
         let kind = dependent.kind()?;
         let api = kind.api(&self.client, namespace);
@@ -158,8 +133,8 @@ impl Writer {
         Ok(Some(kind.observe(&object, replicas)))
     }
 
-    /// Waits until a write in this direction may be made. To be awaited before that write is decided on, since it may take
-    /// long; what it returns is to be kept until the write is answered.
+    /// Waits until a write in this direction may be made. To be awaited before that write is decided on, since it may take long; what it
+    /// returns is to be kept until the write is answered.
     pub async fn permit(&self, direction: Direction) -> Option<OwnedSemaphorePermit> {
         match direction {
             Direction::Down => Arc::clone(&self.protective).acquire_owned().await.ok(),
@@ -170,10 +145,8 @@ impl Writer {
         }
     }
 
-    /// Makes one change, provided that the dependent is still as observed. Returns how it is then.
-    ///
-    /// # Errors
-    /// When it was not made, or not wholly; what was observed is then out of date.
+    /// Makes one change, provided that the dependent is still as observed. Returns how it is then. On an error it may have been made in
+    /// part: what was observed is then out of date.
     pub async fn write(&self, dependent: &DependentView, namespace: &str, order: &Order) -> Result<Observed, WriteError> {
         let Order { base, write, .. } = order;
         let kind = dependent.kind()?;
@@ -182,8 +155,8 @@ impl Writer {
         let version = match (kind, write.replicas) {
             (Kind { replicas_in_spec: true, .. }, replicas) => target.patch(version, replicas).await?,
             (_, None) => target.patch(version, None).await?,
-            // Two writes: the memory must outlive whatever happens between them, so it is the first of the two on the
-            // way down and the last on the way up. What is left half done is mended after the next look.
+            // Two writes: the memory must outlive whatever happens between them, so it is the first of the two on the way down and the last
+            // on the way up. What is left half done is mended after the next probe.
             (_, Some(0)) => {
                 let version = target.patch(version, None).await?;
                 target.patch_scale(&version, 0).await?
@@ -221,13 +194,13 @@ impl Target<'_> {
     /// Makes a request as long as this process runs, and leads if the order needs that: also one that waits for a connection is given up
     /// when that ends.
     async fn fenced<T>(&self, request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, WriteError> {
-        let Writer { fence, standstill, .. } = self.writer;
-        let request = standstill.unless_since(self.order.judged_at, request);
+        let Writer { fence, suspend_detector, .. } = self.writer;
+        let request = suspend_detector.run_unless_suspended(self.order.judged_at, request);
         let answer = match self.order.needs_lead {
             true => fence.while_open(request).await.ok_or(WriteError::NotLeading)?,
             false => request.await,
         };
-        Ok(answer.ok_or(WriteError::StoodStill)??)
+        Ok(answer.ok_or(WriteError::Suspended)??)
     }
 }
 

@@ -29,7 +29,7 @@ fn decoding_leases_allocates_the_names_the_entries_and_the_version_only() {
 fn leases_that_are_known_are_taken_in_without_any_allocation() {
     let mut shoot = Shoot::new(LARGE);
     let leases = work::decode(bodies::PROTOBUF, &shoot.protobuf);
-    let info = measure(|| shoot.judge.observe(shoot.look, leases.iter(), work::GRACE));
+    let info = measure(|| shoot.judge.observe(shoot.times, leases.iter(), work::GRACE));
     assert_eq!(work::judge(&shoot).tally.candidates, LARGE);
     assert_eq!(info, AllocationInfo::default());
 }

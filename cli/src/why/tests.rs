@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use prober::config::Config;
-use prober::core::memory::Marks;
+use prober::core::replicas::Marks;
 
 use super::*;
 

@@ -6,9 +6,9 @@ use super::*;
 async fn a_look_follows_the_monotonic_clock_and_not_the_wall_clock() {
     // Here an hour passes in which the wall clock stands still: to the prober, one that was put back by an hour.
     let clock = Clock::start();
-    let before = clock.look(clock.now());
+    let before = clock.request_times(clock.now());
     tokio::time::advance(Duration::from_secs(3600)).await;
-    let after = clock.look(clock.now());
+    let after = clock.request_times(clock.now());
     assert_eq!(after.received - before.received, TimeDelta::hours(1));
     assert_eq!(after.wall - before.wall, TimeDelta::hours(1));
     let stamp = before.wall;

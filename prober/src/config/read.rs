@@ -1,21 +1,14 @@
 //! From the fields of a document to a [`Config`]: defaults and ranges.
 
 use std::collections::HashSet;
+use std::fmt::Debug;
+use std::str::FromStr;
 use std::time::Duration;
 
-use common::document::{Object, Value};
+use common::document::{Key, Object, Value};
 
 use super::keys;
 use super::{Config, Dependent, ResourceRef, ScaleInfo};
-
-/// The reference's defaults (rule 22).
-const PROBE_INTERVAL: Duration = Duration::from_secs(10);
-const INITIAL_DELAY: Duration = Duration::from_secs(30);
-const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
-const BACKOFF_JITTER_FACTOR: f64 = 0.2;
-const NODE_MONITOR_GRACE: Duration = Duration::from_secs(40);
-const NODE_LEASE_FAILURE_FRACTION: f64 = 0.60;
-const SCALE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The shortest probe interval accepted: shorter ones would hammer every API server of the seed (D-9).
 const SHORTEST_PROBE_INTERVAL: Duration = Duration::from_secs(1);
@@ -27,28 +20,18 @@ const POSITIVE: Duration = Duration::from_nanos(1);
 pub(super) fn config(root: &Object<'_>) -> Option<Config> {
     root.warn_of_unknown(keys::ROOT);
     // Everything is read before the first `?`, so that all errors are found.
-    let kubeconfig_secret_name = name(root.field("kubeConfigSecretName"), "the name of a Secret");
-    let probe_interval =
-        duration(root.field("probeInterval"), PROBE_INTERVAL, SHORTEST_PROBE_INTERVAL, "a duration of at least 1s");
-    let initial_delay = delay(root.field("initialDelay"), INITIAL_DELAY);
-    let probe_timeout = positive(root.field("probeTimeout"), PROBE_TIMEOUT);
-    let backoff_jitter_factor = number(
-        root.field("backoffJitterFactor"),
-        BACKOFF_JITTER_FACTOR,
-        |factor| factor.is_finite() && factor >= 0.0,
-        "a number of at least 0",
-    );
-    let node_monitor_grace = positive(root.field("kcmNodeMonitorGraceDuration"), NODE_MONITOR_GRACE);
-    let node_lease_failure_fraction = number(
-        root.field("nodeLeaseFailureFraction"),
-        NODE_LEASE_FAILURE_FRACTION,
-        |fraction| fraction > 0.0 && fraction <= 1.0,
-        "a number above 0 and at most 1",
-    );
-    let scale_up_stabilization = delay(root.field("scaleUpStabilization"), Duration::ZERO);
-    let restore_only_held_down = boolean(root.field("restoreOnlyHeldDown"), false);
-    let standby_protects = boolean(root.field("standbyProtects"), true);
-    let dependents = dependents(root.field("dependentResourceInfos"));
+    let kubeconfig_secret_name = name(root, keys::KUBECONFIG_SECRET_NAME, "the name of a Secret");
+    let probe_interval = duration(root, keys::PROBE_INTERVAL, SHORTEST_PROBE_INTERVAL);
+    let initial_delay = duration(root, keys::INITIAL_DELAY, Duration::ZERO);
+    let probe_timeout = duration(root, keys::PROBE_TIMEOUT, POSITIVE);
+    let backoff_jitter_factor = number(root, keys::BACKOFF_JITTER_FACTOR, |factor| factor.is_finite() && factor >= 0.0);
+    let node_monitor_grace = duration(root, keys::NODE_MONITOR_GRACE, POSITIVE);
+    let node_lease_failure_fraction =
+        number(root, keys::NODE_LEASE_FAILURE_FRACTION, |fraction| fraction > 0.0 && fraction <= 1.0);
+    let scale_up_stabilization = duration(root, keys::SCALE_UP_STABILIZATION, Duration::ZERO);
+    let restore_only_held_down = or_default(root, keys::RESTORE_ONLY_HELD_DOWN, Value::boolean);
+    let standby_protects = or_default(root, keys::STANDBY_PROTECTS, Value::boolean);
+    let dependents = dependents(root.field(keys::DEPENDENTS.name));
     Some(Config {
         kubeconfig_secret_name: kubeconfig_secret_name?,
         probe_interval: probe_interval?,
@@ -87,19 +70,19 @@ fn dependents(field: Value<'_>) -> Option<Vec<Dependent>> {
 fn dependent(item: &Value<'_>) -> Option<Dependent> {
     let entry = item.object_or_empty()?;
     entry.warn_of_unknown(keys::DEPENDENT);
-    let resource = resource(entry.field("ref"));
-    let optional = boolean(entry.field("optional"), false);
-    let scale_up = scale(entry.field("scaleUp"));
-    let scale_down = scale(entry.field("scaleDown"));
+    let resource = resource(entry.field(keys::RESOURCE.name));
+    let optional = or_default(&entry, keys::OPTIONAL, Value::boolean);
+    let scale_up = scale(entry.field(keys::SCALE_UP.name));
+    let scale_down = scale(entry.field(keys::SCALE_DOWN.name));
     Some(Dependent { resource: resource?, optional: optional?, scale_up: scale_up?, scale_down: scale_down? })
 }
 
 fn resource(field: Value<'_>) -> Option<ResourceRef> {
     let object = field.required("an object with kind, name and apiVersion").object()?;
     object.warn_of_unknown(keys::REF);
-    let kind = name(object.field("kind"), "a kind, as Deployment");
-    let name = name(object.field("name"), "the name of a resource");
-    let api_version = api_version(object.field("apiVersion"));
+    let kind = name(&object, keys::KIND, "a kind, as Deployment");
+    let name = name(&object, keys::NAME, "the name of a resource");
+    let api_version = api_version(object.field(keys::API_VERSION.name));
     Some(ResourceRef { api_version: api_version?, kind: kind?, name: name? })
 }
 
@@ -118,52 +101,47 @@ fn api_version(field: Value<'_>) -> Option<String> {
 fn scale(field: Value<'_>) -> Option<ScaleInfo> {
     let object = field.required("an object, as {level: 0}").object()?;
     object.warn_of_unknown(keys::SCALE);
-    let level = or_default(object.field("level"), 0, Value::integer);
-    let initial_delay = delay(object.field("initialDelay"), Duration::ZERO);
-    let timeout = positive(object.field("timeout"), SCALE_TIMEOUT);
+    let level = or_default(&object, keys::LEVEL, Value::integer);
+    let initial_delay = duration(&object, keys::SCALE_INITIAL_DELAY, Duration::ZERO);
+    let timeout = duration(&object, keys::SCALE_TIMEOUT, POSITIVE);
     Some(ScaleInfo { level: level?, initial_delay: initial_delay?, timeout: timeout? })
 }
 
 /// The default when nothing stands there; `None`, with the error noted, when something wrong does.
-fn or_default<'d, T>(field: Value<'d>, default: T, read: impl FnOnce(&Value<'d>) -> Option<T>) -> Option<T> {
-    if field.is_absent() { Some(default) } else { read(&field) }
+fn or_default<'d, T>(object: &Object<'d>, key: Key, read: impl FnOnce(&Value<'d>) -> Option<T>) -> Option<T>
+where
+    T: FromStr<Err: Debug>,
+{
+    let field = object.field(key.name);
+    if field.is_absent() { Some(key.default.parse().expect("a default that its key takes")) } else { read(&field) }
 }
 
-fn boolean(field: Value<'_>, default: bool) -> Option<bool> {
-    or_default(field, default, Value::boolean)
-}
-
-fn number(field: Value<'_>, default: f64, fits: impl FnOnce(f64) -> bool, expected: &str) -> Option<f64> {
-    or_default(field, default, |field| {
+fn number(object: &Object<'_>, key: Key, fits: impl FnOnce(f64) -> bool) -> Option<f64> {
+    or_default(object, key, |field| {
         let number = field.number()?;
         let fits = fits(number);
         if !fits {
-            field.refuse(expected);
+            field.refuse(key.takes);
         }
         fits.then_some(number)
     })
 }
 
-fn delay(field: Value<'_>, default: Duration) -> Option<Duration> {
-    duration(field, default, Duration::ZERO, "a duration that is not negative")
-}
-
-fn positive(field: Value<'_>, default: Duration) -> Option<Duration> {
-    duration(field, default, POSITIVE, "a duration above 0")
-}
-
-fn duration(field: Value<'_>, default: Duration, least: Duration, expected: &str) -> Option<Duration> {
-    or_default(field, default, |field| {
-        let duration = field.duration()?.to_std().filter(|duration| *duration >= least);
-        if duration.is_none() {
-            field.refuse(expected);
+fn duration(object: &Object<'_>, key: Key, least: Duration) -> Option<Duration> {
+    let fits = |duration: &Duration| *duration >= least;
+    let duration = or_default(object, key, |field| {
+        let duration = field.duration()?;
+        if duration.to_std().filter(fits).is_none() {
+            field.refuse(if least.is_zero() { "a duration that is not negative" } else { key.takes });
         }
-        duration
-    })
+        Some(duration)
+    })?;
+    duration.to_std().filter(fits)
 }
 
 /// A text that is not blank.
-fn name(field: Value<'_>, expected: &str) -> Option<String> {
+fn name(object: &Object<'_>, key: Key, expected: &str) -> Option<String> {
+    let field = object.field(key.name);
     let text = field.required(expected).text()?;
     if text.trim().is_empty() {
         field.refuse(expected);

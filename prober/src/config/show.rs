@@ -5,23 +5,22 @@ use std::time::Duration;
 use common::go_compat::duration::GoDuration;
 use serde_json::{Value, json};
 
-use super::{Config, Dependent, ScaleInfo};
+use super::{Config, Dependent, ScaleInfo, keys};
 
 impl Config {
-    /// The config as the object that a config file would hold.
     pub fn to_json(&self) -> Value {
         json!({
-            "kubeConfigSecretName": self.kubeconfig_secret_name,
-            "probeInterval": shown(self.probe_interval),
-            "initialDelay": shown(self.initial_delay),
-            "probeTimeout": shown(self.probe_timeout),
-            "backoffJitterFactor": self.backoff_jitter_factor,
-            "kcmNodeMonitorGraceDuration": shown(self.node_monitor_grace),
-            "nodeLeaseFailureFraction": self.node_lease_failure_fraction,
-            "scaleUpStabilization": shown(self.scale_up_stabilization),
-            "restoreOnlyHeldDown": self.restore_only_held_down,
-            "standbyProtects": self.standby_protects,
-            "dependentResourceInfos": self.dependents.iter().map(dependent).collect::<Vec<_>>(),
+            (keys::KUBECONFIG_SECRET_NAME.name): self.kubeconfig_secret_name,
+            (keys::PROBE_INTERVAL.name): shown(self.probe_interval),
+            (keys::INITIAL_DELAY.name): shown(self.initial_delay),
+            (keys::PROBE_TIMEOUT.name): shown(self.probe_timeout),
+            (keys::BACKOFF_JITTER_FACTOR.name): self.backoff_jitter_factor,
+            (keys::NODE_MONITOR_GRACE.name): shown(self.node_monitor_grace),
+            (keys::NODE_LEASE_FAILURE_FRACTION.name): self.node_lease_failure_fraction,
+            (keys::SCALE_UP_STABILIZATION.name): shown(self.scale_up_stabilization),
+            (keys::RESTORE_ONLY_HELD_DOWN.name): self.restore_only_held_down,
+            (keys::STANDBY_PROTECTS.name): self.standby_protects,
+            (keys::DEPENDENTS.name): self.dependents.iter().map(dependent).collect::<Vec<_>>(),
         })
     }
 }
@@ -29,36 +28,25 @@ impl Config {
 fn dependent(dependent: &Dependent) -> Value {
     let Dependent { resource, optional, scale_up, scale_down } = dependent;
     json!({
-        "ref": { "apiVersion": resource.api_version, "kind": resource.kind, "name": resource.name },
-        "optional": optional,
-        "scaleUp": scale(scale_up),
-        "scaleDown": scale(scale_down),
+        (keys::RESOURCE.name): {
+            (keys::API_VERSION.name): resource.api_version,
+            (keys::KIND.name): resource.kind,
+            (keys::NAME.name): resource.name,
+        },
+        (keys::OPTIONAL.name): optional,
+        (keys::SCALE_UP.name): scale(scale_up),
+        (keys::SCALE_DOWN.name): scale(scale_down),
     })
 }
 
 fn scale(info: &ScaleInfo) -> Value {
-    json!({ "level": info.level, "initialDelay": shown(info.initial_delay), "timeout": shown(info.timeout) })
+    json!({
+        (keys::LEVEL.name): info.level,
+        (keys::SCALE_INITIAL_DELAY.name): shown(info.initial_delay),
+        (keys::SCALE_TIMEOUT.name): shown(info.timeout),
+    })
 }
 
 fn shown(duration: Duration) -> String {
     GoDuration::from_std(duration).to_string()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_shown_is_a_config_file_of_the_same_meaning() {
-        let file = include_str!("../../../config/prober.yaml");
-        let config = Config::parse(file).expect("Gardener's own").config;
-        let config = Config {
-            scale_up_stabilization: Duration::from_secs(90),
-            restore_only_held_down: true,
-            standby_protects: false,
-            ..config
-        };
-        let again = Config::parse(&config.to_json().to_string()).expect("JSON is YAML").config;
-        assert_eq!(again, config);
-    }
 }

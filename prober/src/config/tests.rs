@@ -323,3 +323,17 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_is_shown_is_a_config_file_of_the_same_meaning() {
+    let file = include_str!("../../../config/prober.yaml");
+    let config = Config::parse(file).expect("Gardener's own").config;
+    let config = Config {
+        scale_up_stabilization: Duration::from_secs(90),
+        restore_only_held_down: true,
+        standby_protects: false,
+        ..config
+    };
+    let again = Config::parse(&config.to_json().to_string()).expect("JSON is YAML").config;
+    assert_eq!(again, config);
+}

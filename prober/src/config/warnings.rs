@@ -17,7 +17,6 @@ const EXPIRED_AT: f64 = 0.75;
 const SCALABLE: [(&str, &[&str]); 2] =
     [("apps/v1", &["Deployment", "StatefulSet", "ReplicaSet"]), ("v1", &["ReplicationController"])];
 
-/// Notes the warnings for a config that is otherwise in order.
 pub(super) fn warn(config: &Config, problems: &Problems) {
     let grace = config.node_monitor_grace;
     let expired = grace.mul_f64(EXPIRED_AT);

@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 
-use super::lease::{Grace, LeaseBook, LeaseClock, LeaseRecord, LeaseState};
-use super::moment::{Look, Moment};
+use super::lease::{Grace, LeaseClock, LeaseClocks, LeaseRecord, LeaseState};
+use super::moment::{Moment, RequestTimes};
 use super::plan::ordering_deadline;
 use super::schedule::verdict_possible;
 use super::verdict::{BackedNodes, Candidates, HoldReason, NodeRecord, PoolConditions, Tally, Verdict, nodes_matter};
@@ -23,33 +23,25 @@ const SHOWN_LEASES: usize = 20;
 /// With leases and not a single Machine nothing is concluded until no lease was renewed for so long (D-55).
 const ABANDONED: TimeDelta = TimeDelta::minutes(10);
 
-/// What a shoot is judged by.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rules {
-    /// The shoot's grace period, or the configured one.
     pub grace: Grace,
     /// From which share of expired leases on there is an outage.
     pub fraction: f64,
-    /// What the shoot says of its pools.
     pub pool_conditions: PoolConditions,
 }
 
-/// What a complete look found.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// What is to be done.
     pub verdict: Verdict,
     /// The moment that was judged: when the leases were asked for.
     pub judged_at: Moment,
-    /// By which grace.
     pub grace: Grace,
     /// From which share of expired leases on there is an outage.
     pub fraction: f64,
-    /// The numbers behind it.
     pub tally: Tally,
     /// Whether the nodes mattered, so that the candidates are known and not just an upper bound.
     pub nodes_known: bool,
-    /// How many leases or nodes did not count, by reason.
     pub excluded: BTreeMap<&'static str, usize>,
     /// How many leases are judged by clocks that differ from ours.
     pub skewed: usize,
@@ -63,74 +55,69 @@ pub struct Finding {
 
 #[cfg(test)]
 impl Default for Finding {
-    /// Of a healthy shoot, at the start.
     fn default() -> Self {
-        Judge::default().judge(&Rules { grace: super::scene::GRACE, fraction: 0.6, pool_conditions: PoolConditions::default() })
+        Judge::default().judge(&Rules {
+            grace: super::tests::scene::GRACE,
+            fraction: 0.6,
+            pool_conditions: PoolConditions::default(),
+        })
     }
 }
 
-/// A lease that counted.
 #[derive(Clone, Debug)]
 pub struct SeenLease {
-    /// The node's name.
     pub node: String,
     /// When it was renewed last, on our clock.
     pub renewed: Moment,
-    /// What it was.
     pub state: LeaseState,
     /// How far the node's clock is behind ours.
     pub skew: TimeDelta,
 }
 
-/// What is known of one shoot's nodes, look by look.
 #[derive(Debug, Default, Clone)]
 pub struct Judge {
-    leases: LeaseBook,
+    leases: LeaseClocks,
     machines: Arc<BackedNodes>,
-    /// The nodes as listed last, and for which look; kept while they matter.
+    /// The nodes as listed last, and for which probe; kept while they matter.
     nodes: Option<(Moment, Vec<NodeRecord>)>,
-    /// The last look whose leases were listed.
-    look: Option<Look>,
-    /// Whether a look since then got no answer at all.
+    last: Option<RequestTimes>,
+    /// Whether a probe since then got no answer at all.
     unanswered: bool,
-    /// The first look after any time in which the API server may have been away.
+    /// The first probe after any time in which the API server may have been away.
     answering: Option<Moment>,
 }
 
 impl Judge {
-    /// Takes in a complete list of leases.
-    pub fn observe<'a>(&mut self, look: Look, leases: impl IntoIterator<Item = LeaseRecord<'a>>, grace: Grace) {
-        if self.look.is_none_or(|last| self.may_have_been_away(look.sent - last.received, grace)) {
-            self.answering = Some(look.sent);
+    pub fn observe<'a>(&mut self, times: RequestTimes, leases: impl IntoIterator<Item = LeaseRecord<'a>>, grace: Grace) {
+        if self.last.is_none_or(|last| self.may_have_been_away(times.sent - last.received, grace)) {
+            self.answering = Some(times.sent);
         }
         self.unanswered = false;
-        self.leases.observe(&look, leases, grace);
-        self.look = Some(look);
+        self.leases.observe(&times, leases, grace);
+        self.last = Some(times);
     }
 
-    /// Whether kubelets may not have been able to renew between two complete looks that are this far apart.
+    /// Whether kubelets may not have been able to renew between two complete probes that are this far apart.
     fn may_have_been_away(&self, gap: TimeDelta, grace: Grace) -> bool {
         gap > grace.period() / 2 || self.unanswered && gap > grace.longest_silence()
     }
 
-    /// Notes a look that as a whole got no answer.
+    /// Notes a probe that as a whole got no answer.
     pub fn note_unanswered(&mut self) {
         self.unanswered = true;
     }
 
-    /// Takes in which nodes Machines back.
-    pub fn follow_machines(&mut self, machines: Arc<BackedNodes>) {
+    pub fn set_machines(&mut self, machines: Arc<BackedNodes>) {
         self.machines = machines;
     }
 
-    /// Takes in the nodes that were listed for the last look.
-    pub fn take_nodes(&mut self, nodes: Vec<NodeRecord>) {
-        self.nodes = self.look.map(|look| (look.sent, nodes));
+    pub fn set_nodes(&mut self, nodes: Vec<NodeRecord>) {
+        self.nodes = self.last.map(|times| (times.sent, nodes));
     }
 
-    /// Whether the nodes are to be listed before the last look is judged. Those of an earlier look that was sent since
-    /// `good_since` do while every lease that Machines allow is expired: then no node can change the verdict but by being counted or
-    /// not (D-53). What is known of the nodes is forgotten when they do not matter.
+    /// Whether the nodes are to be listed before the last probe is judged. Those of an earlier probe that was sent since `good_since` do
+    /// while every lease that Machines allow is expired: then no node can change the verdict but by being counted or not (D-53). What is
+    /// known of the nodes is forgotten when they do not matter.
     pub fn wants_nodes(&mut self, rules: &Rules, settled: bool, good_since: Option<Moment>) -> bool {
         let allowed =
             Candidates::by_machines(&self.leases, &self.machines).tally(self.judged_at(), self.answering(), rules.grace);
@@ -142,7 +129,6 @@ impl Judge {
         !self.nodes.as_ref().is_some_and(|(at, _)| *at == self.judged_at() || good(*at))
     }
 
-    /// What all that is known at the last look comes to.
     pub fn judge(&self, rules: &Rules) -> Finding {
         let (now, answering, grace) = (self.judged_at(), self.answering(), rules.grace);
         let candidates = match &self.nodes {
@@ -167,7 +153,7 @@ impl Judge {
             skewed: clocks.clone().filter(|clock| !clock.skew(grace).is_zero()).count(),
             verdict_possible: verdict_possible(clocks.clone(), nodes_known, rules.fraction, answering, grace),
             leases: if nodes_known { self.oldest(&candidates, grace) } else { Vec::new() },
-            ordering_deadline: ordering_deadline(clocks, self.look.map_or(now, |look| look.received), grace),
+            ordering_deadline: ordering_deadline(clocks, self.last.map_or(now, |times| times.received), grace),
         }
     }
 
@@ -177,14 +163,13 @@ impl Judge {
         self.machines.without_machines() && self.leases.len() >= 2 && !self.leases.iter().all(|(_, clock)| silent(clock))
     }
 
-    /// Whether there was a look.
     #[cfg(test)]
-    pub fn has_looked(&self) -> bool {
-        self.look.is_some()
+    pub fn has_probed(&self) -> bool {
+        self.last.is_some()
     }
 
     fn judged_at(&self) -> Moment {
-        self.look.map_or(Moment::START, |look| look.sent)
+        self.last.map_or(Moment::START, |times| times.sent)
     }
 
     fn answering(&self) -> Moment {
@@ -199,7 +184,6 @@ impl Judge {
         excluded
     }
 
-    /// What people are shown of the leases.
     fn oldest(&self, candidates: &Candidates<'_>, grace: Grace) -> Vec<SeenLease> {
         let mut leases: Vec<_> = candidates.leases.iter().map(|&(node, clock)| (clock.renewed(grace), node, clock)).collect();
         leases.sort_unstable_by_key(|&(renewed, node, _)| (renewed, node));

@@ -1,14 +1,13 @@
-//! What this process knows of one dependent, whoever told it: the seed's view, a read, or the answer to a write of ours.
+//! What this process knows of one dependent, wherever from: the seed's view, a read, or the answer to a write of ours.
 
 use std::sync::Arc;
 
-use super::memory::{Observed, Sighting};
 use super::moment::Moment;
+use super::replicas::{DependentState, Observed};
 
-/// What is known of one dependent.
 #[derive(Clone, Debug, Default, Hash)]
 pub struct Known {
-    sighting: Sighting,
+    state: DependentState,
     /// The newest state that was ever seen: a view may lag behind the answer to a write.
     newest: Option<Arc<Observed>>,
     /// The resource of which an answer said that it does not exist any more.
@@ -21,19 +20,19 @@ pub struct Known {
 
 impl Known {
     /// Takes in what the view or a read shows. Says whether a marker is seen that was not there before.
-    pub fn see(&mut self, seen: Sighting, now: Moment) -> bool {
-        let Sighting::Present(observed) = seen else {
-            self.sighting = seen;
+    pub fn observe(&mut self, seen: DependentState, now: Moment) -> bool {
+        let DependentState::Present(observed) = seen else {
+            self.state = seen;
             return false;
         };
         if self.gone.as_ref() == Some(&observed.uid) {
-            self.sighting = Sighting::Absent;
+            self.state = DependentState::Absent;
             return false;
         }
         if let Some(newest) = &self.newest
             && observed.is_older_than(newest)
         {
-            self.sighting = Sighting::Present(Arc::clone(newest));
+            self.state = DependentState::Present(Arc::clone(newest));
             return false;
         }
         self.adopt(observed, None, now)
@@ -44,10 +43,9 @@ impl Known {
         self.adopt(after, Some(by), now);
     }
 
-    /// Takes in that it does not exist any more.
     pub fn is_gone(&mut self) {
         self.gone = self.newest.as_ref().map(|newest| newest.uid.clone());
-        self.sighting = Sighting::Absent;
+        self.state = DependentState::Absent;
     }
 
     fn adopt(&mut self, observed: Arc<Observed>, by: Option<u64>, now: Moment) -> bool {
@@ -57,39 +55,35 @@ impl Known {
             (self.since, self.by) = (Some(now), by);
         }
         self.newest = Some(Arc::clone(&observed));
-        self.sighting = Sighting::Present(observed);
+        self.state = DependentState::Present(observed);
         marked
     }
 
-    /// Whether a look that was sent at `judged_at` is newer than this state, or the state is of this very scaling's making.
-    pub fn is_older_than_look(&self, judged_at: Moment, scaling: Option<u64>) -> bool {
+    /// Whether a probe that was sent at `judged_at` is newer than this state, or the state is of this very scaling's making.
+    pub fn is_older_than_probe(&self, judged_at: Moment, scaling: Option<u64>) -> bool {
         self.since.is_none_or(|since| since < judged_at) || self.by.is_some() && self.by == scaling
     }
 
-    /// What can be said of it.
-    pub fn sighting(&self) -> &Sighting {
-        &self.sighting
+    pub fn state(&self) -> &DependentState {
+        &self.state
     }
 
     /// How it is, if that is known and it exists.
     pub fn observed(&self) -> Option<&Arc<Observed>> {
-        match &self.sighting {
-            Sighting::Present(observed) => Some(observed),
+        match &self.state {
+            DependentState::Present(observed) => Some(observed),
             _ => None,
         }
     }
 
-    /// Whether it carries the meltdown marker.
     pub fn is_held_down(&self) -> bool {
         self.observed().is_some_and(|observed| observed.marks.held_down)
     }
 
-    /// Whether it runs, or is about to.
     pub fn has_replicas(&self) -> bool {
         self.observed().is_some_and(|observed| observed.replicas > 0)
     }
 
-    /// Whether it can do its work.
     pub fn is_ready(&self) -> bool {
         self.observed().is_some_and(|observed| observed.replicas > 0 && observed.ready > 0)
     }

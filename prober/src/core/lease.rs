@@ -1,29 +1,36 @@
 //! The lease clock (D-21): when was a lease really renewed, whatever the clocks of its node and of this machine say?
 //!
-//! A stamp alone can be believed only if the node's clock agrees with ours. Watching the stamp *change* tells more: the
-//! renewal happened between the look that still showed the old value and the one that showed the new. The smallest
-//! distance seen between a stamp and the moment we first saw it, the `offset`, says how far the clocks are apart. It grows slowly, so
-//! that clocks that drift or were put back unseen are forgiven in minutes.
+//! A stamp alone can be believed only if the node's clock agrees with ours. Watching the stamp *change* tells more: the renewal happened
+//! between the probe that still showed the old value and the one that showed the new. The smallest distance seen between a stamp and the
+//! moment we first saw it, the `offset`, says how far the clocks are apart. It grows slowly, so that clocks that drift or were put back
+//! unseen are forgiven in minutes.
 //!
-//! A stamp is *doubted* for a beat and a tolerance when it was never seen to change, when it came from further back
-//! than a beat explains, or when it shows that the node's clock has stepped: either its node died soon after that renewal, or its clock
-//! was just put back, and only a live node renews again in that time.
+//! A stamp is *doubted* for a beat and a tolerance when it was never seen to change, when it came from further back than a beat explains,
+//! or when it shows that the node's clock has stepped: either its node died soon after that renewal, or its clock was just put back, and
+//! only a live node renews again in that time.
 
 mod list;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 pub use self::list::{LeaseList, LeaseRecord, LeaseUid};
-use super::moment::{Look, Moment};
+use super::moment::{Moment, RequestTimes};
 use super::sorted::position;
 
 /// How long a kubelet waits between renewals when the lease does not say (a quarter of the default lease duration of 40 s).
 const DEFAULT_BEAT: TimeDelta = TimeDelta::seconds(10);
 /// How far an observed offset may be off for reasons other than a differing clock (D-21).
 const TOLERANCE: TimeDelta = TimeDelta::seconds(1);
-/// `offset` grows by one part in so many of the time between two changes (D-21): three times what crystals and ntpd do to clocks, so that
-/// a clock that was put back by 10 s is forgiven in 50 minutes, and a verdict comes 1.6 s late at most for it.
+/// `offset` grows by one part in so many of the time between two changes (D-21): three times what crystals and ntpd do to clocks, so that a
+/// clock that was put back by 10 s is forgiven in 50 minutes, and a verdict comes 1.6 s late at most for it.
 const FORGIVEN_IN: i32 = 300;
+
+/// A share of the grace, and the most that it may come to.
+#[derive(Clone, Copy, Debug)]
+pub struct Share {
+    pub ten_thousandths: i32,
+    pub at_most: TimeDelta,
+}
 
 /// The shoot's `nodeMonitorGracePeriod` and what follows from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +42,6 @@ impl Grace {
         Self(period)
     }
 
-    /// The whole period.
     pub const fn period(self) -> TimeDelta {
         self.0
     }
@@ -45,8 +51,8 @@ impl Grace {
         TimeDelta::nanoseconds(self.0.num_nanoseconds().unwrap_or(i64::MAX) / 4 * 3)
     }
 
-    /// How far apart looks may be so that doubt never delays a verdict: a renewal that is seen within this time has been
-    /// watched for a beat and the tolerance before it expires.
+    /// How far apart probes may be so that doubt never delays a verdict: a renewal that is seen within this time has been watched for a
+    /// beat and the tolerance before it expires.
     pub fn longest_gap(self) -> TimeDelta {
         self.threshold() - self.0 / 4 - TOLERANCE
     }
@@ -56,20 +62,19 @@ impl Grace {
         self.beat(lease_duration_seconds) + TOLERANCE
     }
 
-    /// How far apart the complete looks around one without an answer may lie so that the silence of all leases cannot be the API
-    /// server's own (D-54): what is left of the threshold after the time in which kubelets renew, 0.7 of a beat beyond a whole one.
+    /// How far apart the complete probes around one without an answer may lie so that the silence of all leases cannot be the API server's
+    /// own (D-54): what is left of the threshold after the time in which kubelets renew, 0.7 of a beat beyond a whole one.
     pub fn longest_silence(self) -> TimeDelta {
         self.threshold() - self.beat(None) * 17 / 10 - TOLERANCE
     }
 
-    /// While anything is held down, looks are at most so far apart (D-53).
+    /// While anything is held down, probes are at most so far apart (D-53).
     pub fn recovery_gap(self) -> TimeDelta {
         self.beat(None) / 2
     }
 
-    /// A share of the grace, in ten-thousandths, but at most `longest`.
-    pub fn share(self, ten_thousandths: i32, longest: TimeDelta) -> TimeDelta {
-        longest.min(TimeDelta::nanoseconds(self.0.num_nanoseconds().unwrap_or(i64::MAX) / 10_000 * i64::from(ten_thousandths)))
+    pub fn share(self, Share { ten_thousandths, at_most }: Share) -> TimeDelta {
+        at_most.min(TimeDelta::nanoseconds(self.0.num_nanoseconds().unwrap_or(i64::MAX) / 10_000 * i64::from(ten_thousandths)))
     }
 
     /// The interval of a kubelet's renewals: a quarter of the lease's own duration, at most a quarter of the grace.
@@ -82,10 +87,8 @@ impl Grace {
     }
 }
 
-/// What is known of one lease at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseState {
-    /// Renewed within the threshold.
     Valid,
     /// Not renewed for at least the threshold.
     Expired,
@@ -93,18 +96,16 @@ pub enum LeaseState {
     Undecided,
 }
 
-/// What we know of one lease's renewals.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LeaseClock {
     stamp: DateTime<Utc>,
-    /// `stamp` on our clock, converted once, when the value was first seen; after a step of the node's clock, the look before that.
+    /// `stamp` on our clock, converted once, when the value was first seen; after a step of the node's clock, the probe before that.
     placed: Moment,
     /// When we first saw `stamp`.
     seen: Moment,
     /// The smallest `seen - placed` over the values seen.
     offset: TimeDelta,
     duration_seconds: Option<i32>,
-    /// Whether the stamp was ever seen to change.
     changed: bool,
     /// Whether `stamp` may be misplaced.
     doubted: bool,
@@ -113,14 +114,13 @@ pub struct LeaseClock {
 }
 
 impl LeaseClock {
-    /// Starts to watch a lease that shows `stamp`.
-    pub fn new(look: &Look, stamp: DateTime<Utc>, duration_seconds: Option<i32>) -> Self {
-        let placed = look.place(stamp);
+    pub fn new(times: &RequestTimes, stamp: DateTime<Utc>, duration_seconds: Option<i32>) -> Self {
+        let placed = times.place(stamp);
         Self {
             stamp,
             placed,
-            seen: look.received,
-            offset: look.received - placed,
+            seen: times.received,
+            offset: times.received - placed,
             duration_seconds,
             changed: false,
             doubted: true,
@@ -128,15 +128,22 @@ impl LeaseClock {
         }
     }
 
-    /// Takes in what a further look shows; `before` is when the look was sent that showed the lease last.
-    pub fn observe(&mut self, look: &Look, before: Moment, stamp: DateTime<Utc>, duration_seconds: Option<i32>, grace: Grace) {
+    /// Takes in what a further probe shows; `before` is when the probe was sent that showed the lease last.
+    pub fn observe(
+        &mut self,
+        times: &RequestTimes,
+        before: Moment,
+        stamp: DateTime<Utc>,
+        duration_seconds: Option<i32>,
+        grace: Grace,
+    ) {
         self.duration_seconds = duration_seconds;
         if stamp == self.stamp {
             return;
         }
-        let placed = look.place(stamp);
-        let distance = look.received - placed;
-        let smallest = distance.min(self.offset + (look.received - self.seen) / FORGIVEN_IN);
+        let placed = times.place(stamp);
+        let distance = times.received - placed;
+        let smallest = distance.min(self.offset + (times.received - self.seen) / FORGIVEN_IN);
         let beat_and_tolerance = grace.beat_and_tolerance(duration_seconds);
         self.stepped = if self.clocks_agree(smallest, grace) {
             placed < before - beat_and_tolerance
@@ -147,7 +154,7 @@ impl LeaseClock {
         self.doubted = self.stepped || distance - self.offset > beat_and_tolerance;
         // As late as it can have been in the worst case: this may be the last renewal before an outage.
         self.placed = if self.stepped { before } else { placed };
-        (self.stamp, self.seen, self.changed) = (stamp, look.received, true);
+        (self.stamp, self.seen, self.changed) = (stamp, times.received, true);
     }
 
     /// When the lease was renewed last, on our clock.
@@ -155,8 +162,7 @@ impl LeaseClock {
         if self.clocks_differ(grace) && !self.stepped { self.placed + self.offset } else { self.placed.min(self.seen) }
     }
 
-    /// How far the node's clock is behind ours (negative: ahead), beyond what the beat and the tolerance explain; zero
-    /// while they agree.
+    /// How far the node's clock is behind ours (negative: ahead), beyond what the beat and the tolerance explain; zero while they agree.
     pub fn skew(&self, grace: Grace) -> TimeDelta {
         if self.clocks_differ(grace) { self.offset } else { TimeDelta::zero() }
     }
@@ -200,30 +206,28 @@ impl LeaseClock {
 
 /// The lease clocks of one shoot, sorted by node name as API servers list them.
 #[derive(Debug, Default, Clone)]
-pub struct LeaseBook {
-    lines: Vec<Line>,
+pub struct LeaseClocks {
+    entries: Vec<Entry>,
     without_renew_time: usize,
-    /// Which look is the last; it may come round.
-    look: u32,
-    /// When the last look was sent.
-    looked: Option<Moment>,
+    /// Which probe was the last; wraps around.
+    round: u32,
+    last_sent: Option<Moment>,
 }
 
 #[derive(Debug, Clone)]
-struct Line {
+struct Entry {
     name: Box<str>,
     uid: LeaseUid,
     clock: LeaseClock,
-    /// The last look that showed the lease.
-    look: u32,
+    round: u32,
 }
 
-impl LeaseBook {
+impl LeaseClocks {
     /// Takes in a complete list of leases. Leases that are gone, or have no renewTime (D-19), are forgotten.
-    pub fn observe<'a>(&mut self, look: &Look, leases: impl IntoIterator<Item = LeaseRecord<'a>>, grace: Grace) {
+    pub fn observe<'a>(&mut self, times: &RequestTimes, leases: impl IntoIterator<Item = LeaseRecord<'a>>, grace: Grace) {
         self.without_renew_time = 0;
-        self.look = self.look.wrapping_add(1);
-        let before = self.looked.replace(look.sent).unwrap_or(look.sent);
+        self.round = self.round.wrapping_add(1);
+        let before = self.last_sent.replace(times.sent).unwrap_or(times.sent);
         let mut new = Vec::new();
         let mut next = 0;
         for LeaseRecord { name, uid, renew_time, duration_seconds } in leases {
@@ -231,41 +235,41 @@ impl LeaseBook {
                 self.without_renew_time += 1;
                 continue;
             };
-            let first_sight = || LeaseClock::new(look, stamp, duration_seconds);
+            let first_sight = || LeaseClock::new(times, stamp, duration_seconds);
             let Some(at) = self.position(name, next) else {
-                new.push(Line { name: name.into(), uid, clock: first_sight(), look: self.look });
+                new.push(Entry { name: name.into(), uid, clock: first_sight(), round: self.round });
                 continue;
             };
-            let line = &mut self.lines[at];
-            if line.look == self.look || line.uid != uid {
+            let entry = &mut self.entries[at];
+            if entry.round == self.round || entry.uid != uid {
                 // No honest list names a lease twice, and one that was made again is another: what was known of it is worth nothing.
-                (line.uid, line.clock) = (uid, first_sight());
+                (entry.uid, entry.clock) = (uid, first_sight());
             } else {
-                line.clock.observe(look, before, stamp, duration_seconds, grace);
+                entry.clock.observe(times, before, stamp, duration_seconds, grace);
             }
-            line.look = self.look;
+            entry.round = self.round;
             next = at + 1;
         }
-        self.lines.retain(|line| line.look == self.look);
+        self.entries.retain(|entry| entry.round == self.round);
         self.add(new);
-        if self.lines.len() < self.lines.capacity() / 4 {
-            self.lines.shrink_to_fit();
+        if self.entries.len() < self.entries.capacity() / 4 {
+            self.entries.shrink_to_fit();
         }
     }
 
     /// Where the lease of this node is; most likely at `expected`.
     pub(super) fn position(&self, node: &str, expected: usize) -> Option<usize> {
-        position(&self.lines, |line| &line.name, node, expected)
+        position(&self.entries, |entry| &entry.name, node, expected)
     }
 
     /// Adds leases that are not there yet. One that was named twice is as it was named last.
-    fn add(&mut self, mut new: Vec<Line>) {
+    fn add(&mut self, mut new: Vec<Entry>) {
         if new.is_empty() {
             return;
         }
-        self.lines.append(&mut new);
-        self.lines.sort_by(|one, other| one.name.cmp(&other.name));
-        self.lines.dedup_by(|later, kept| {
+        self.entries.append(&mut new);
+        self.entries.sort_by(|one, other| one.name.cmp(&other.name));
+        self.entries.dedup_by(|later, kept| {
             let twice = later.name == kept.name;
             if twice {
                 std::mem::swap(later, kept);
@@ -274,32 +278,26 @@ impl LeaseBook {
         });
     }
 
-    /// The clock of the lease of this node.
     pub fn get(&self, node: &str) -> Option<&LeaseClock> {
-        self.position(node, 0).map(|at| &self.lines[at].clock)
+        self.position(node, 0).map(|at| &self.entries[at].clock)
     }
 
-    /// The lease at a position, with its node's name.
-    pub(super) fn line(&self, at: usize) -> (&str, &LeaseClock) {
-        (&self.lines[at].name, &self.lines[at].clock)
+    pub(super) fn entry(&self, at: usize) -> (&str, &LeaseClock) {
+        (&self.entries[at].name, &self.entries[at].clock)
     }
 
-    /// All leases that have a renewTime, sorted by the names of their nodes.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &LeaseClock)> {
-        self.lines.iter().map(|line| (&*line.name, &line.clock))
+        self.entries.iter().map(|entry| (&*entry.name, &entry.clock))
     }
 
-    /// How many leases have a renewTime.
     pub fn len(&self) -> usize {
-        self.lines.len()
+        self.entries.len()
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.lines.is_empty()
+        self.entries.is_empty()
     }
 
-    /// How many leases of the last look had no renewTime.
     pub fn without_renew_time(&self) -> usize {
         self.without_renew_time
     }

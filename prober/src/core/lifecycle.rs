@@ -5,10 +5,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::verdict::PoolConditions;
 use crate::gardener::{OperationState, OperationType, Shoot};
 
-/// What a shoot's state means for its probe.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Lifecycle {
-    /// It is to be probed, with these settings.
     Probe(ShootSettings),
     /// A running probe ends and none starts.
     Stop(StopReason),
@@ -16,29 +14,22 @@ pub enum Lifecycle {
     Wait(WaitReason),
 }
 
-/// What a shoot says about how to judge it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ShootSettings {
     /// `spec.kubernetes.kubeControllerManager.nodeMonitorGracePeriod`, which replaces the configured one.
     pub node_monitor_grace: Option<TimeDelta>,
-    /// The pools with settings of their own (rule 35).
     pub pool_conditions: PoolConditions,
 }
 
-/// Why a shoot is not probed any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopReason {
-    /// The shoot has a deletion timestamp.
     Deleting,
-    /// The shoot is hibernated or about to be.
     Hibernated,
     /// The control plane moves to another seed, whose watchdog takes over.
     Migrating,
-    /// The shoot has no worker pools.
     Workerless,
 }
 
-/// Why a shoot is not probed yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitReason {
     /// Hibernation is off, but the control plane is not back yet.
@@ -48,7 +39,6 @@ pub enum WaitReason {
 }
 
 impl Lifecycle {
-    /// The state in one word, for logs and metrics.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Probe(_) => "probed",
@@ -59,7 +49,6 @@ impl Lifecycle {
 }
 
 impl StopReason {
-    /// The reason in one word, for logs and metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Deleting => "deleting",
@@ -71,7 +60,6 @@ impl StopReason {
 }
 
 impl WaitReason {
-    /// The reason in one word, for logs and metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::WakingUp => "waking_up",
@@ -80,7 +68,6 @@ impl WaitReason {
     }
 }
 
-/// What the shoot's state means for its probe.
 pub fn lifecycle(shoot: &Shoot) -> Lifecycle {
     let operation = shoot.status.last_operation.as_ref();
     let hibernation = shoot.spec.hibernation_enabled();
@@ -116,7 +103,7 @@ pub fn is_in_operation(shoot: &Shoot, delay: TimeDelta, now: DateTime<Utc>) -> b
     })
 }
 
-/// The settings of a shoot, also of one that waits: a running probe takes them up.
+/// The settings of a shoot, also of one that waits: a running probe applies them.
 pub fn settings(shoot: &Shoot) -> ShootSettings {
     let pool_conditions = shoot
         .spec

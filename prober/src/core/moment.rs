@@ -1,24 +1,21 @@
-//! Points on our own monotonic clock, and the looks that connect it with the wall clock.
+//! Points on our own monotonic clock, and the times of requests, which connect it with the wall clock.
 
 use std::ops::{Add, Sub};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-/// A point on this process's monotonic clock: the time since the process began, negative for what happened before.
-/// Never affected by a step of the wall clock.
+/// A point on this process's monotonic clock: the time since the process began, negative for what happened before. Never affected by a step
+/// of the wall clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Moment(TimeDelta);
 
 impl Moment {
-    /// When the process began.
     pub const START: Self = Self(TimeDelta::zero());
 
-    /// The moment this long after [`Moment::START`].
     pub const fn since_start(span: TimeDelta) -> Self {
         Self(span)
     }
 
-    /// The time since [`Moment::START`].
     pub const fn elapsed_since_start(self) -> TimeDelta {
         self.0
     }
@@ -47,20 +44,18 @@ impl Sub for Moment {
 
 /// When one answer of the API server was asked for and got.
 ///
-/// A most-recent answer shows a state no older than `sent`; what it shows had happened by `received`. Judging by `sent`
-/// means that a slow answer cannot make a lease look older than it is.
+/// A most-recent answer shows a state no older than `sent`; what it shows had happened by `received`. Judging by `sent` means that a slow
+/// answer cannot make a lease seem older than it is.
 #[derive(Clone, Copy, Debug)]
-pub struct Look {
-    /// When the request was sent.
+pub struct RequestTimes {
     pub sent: Moment,
-    /// When the answer was complete.
     pub received: Moment,
     /// What the wall clock said at `received`; used only to place the stamps of other machines' clocks on ours.
     pub wall: DateTime<Utc>,
 }
 
-impl Look {
-    /// Where on our monotonic clock a wall-clock stamp lies, by what the wall clock says during this look.
+impl RequestTimes {
+    /// Where on our monotonic clock a wall-clock stamp lies, by what the wall clock says at `received`.
     pub fn place(&self, stamp: DateTime<Utc>) -> Moment {
         self.received - (self.wall - stamp)
     }

@@ -4,21 +4,17 @@ use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
 
-use super::lease::{Grace, LeaseClock};
+use super::lease::{Grace, LeaseClock, Share};
 use super::moment::Moment;
 use crate::config::{Dependent, ScaleInfo};
 
-/// Which way to scale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
-    /// Bring back.
     Up,
-    /// Take to 0.
     Down,
 }
 
 impl Direction {
-    /// The direction's settings of a dependent.
     pub fn info(self, dependent: &Dependent) -> &ScaleInfo {
         match self {
             Self::Up => &dependent.scale_up,
@@ -26,7 +22,6 @@ impl Direction {
         }
     }
 
-    /// The direction in one word, for logs and metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Up => "up",
@@ -45,13 +40,13 @@ pub fn levels(dependents: &[Dependent], direction: Direction) -> Vec<Vec<usize>>
 }
 
 /// How much earlier than kube-controller-manager the last write is sent: its pod needs time to end (D-35).
-const HEAD_START: TimeDelta = TimeDelta::seconds(3);
+const HEAD_START: Share = Share { ten_thousandths: 750, at_most: TimeDelta::seconds(3) };
 
 /// The ordering deadline: until when a later level of a scale-down may wait for an earlier one. It is shortly before the oldest candidate
 /// that has not yet reached its full grace does. None when all have reached it: then nothing waits any more.
 pub fn ordering_deadline<'a>(candidates: impl IntoIterator<Item = &'a LeaseClock>, now: Moment, grace: Grace) -> Option<Moment> {
     let end = candidates.into_iter().map(|clock| clock.renewed(grace) + grace.period()).filter(|&end| end > now).min()?;
-    Some(end - grace.share(750, HEAD_START))
+    Some(end - grace.share(HEAD_START))
 }
 
 #[cfg(test)]

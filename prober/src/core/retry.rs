@@ -3,25 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::memory::{Observed, Write};
 use super::plan::Direction;
+use super::replicas::{Observed, Write};
 
-/// How a request to the seed failed, as far as it matters for trying again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Refusal {
     /// The resource has changed since what the request rests on.
     Conflict,
-    /// It does not exist any more.
     Gone,
-    /// The API server asks to come back later.
     Throttled(Option<Duration>),
-    /// No answer in time.
     Timeout,
-    /// No answer, for another reason.
     NoAnswer,
-    /// This process was suspended before the request was answered: the look that it rests on is out of date.
+    /// This process was suspended before the request was answered: the probe that it rests on is out of date.
     Superseded,
-    /// Anything else.
     Other,
 }
 
@@ -30,15 +24,14 @@ const ATTEMPTS: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(100);
 /// A conflict says that somebody else wrote, not that the API server is ill, so more of them are borne.
 const CONFLICTS: u32 = 10;
-/// How long protection waits for an answer before it asks again on another connection: as long as connecting may take, and half of
-/// the 10 s, a renewal's interval, that lie at most between the verdict and the first node's end. It does so once in an attempt; the
-/// new connection is given all that is left of the dependent's timeout, for an API server that is merely slow.
-/// If the write was made although nobody told us, the next one is refused, since it names a version that is gone.
+/// How long protection waits for an answer before it asks again on another connection: as long as connecting may take, and half of the 10
+/// s, a renewal's interval, that lie at most between the verdict and the first node's end. It does so once in an attempt; the new
+/// connection is given all that is left of the dependent's timeout, for an API server that is merely slow. If the write was made although
+/// no answer came, the next one is refused, since it names a version that is gone.
 const PROTECTIVE_ANSWER: Duration = Duration::from_secs(5);
 /// The longest that a Retry-After of the seed holds up protection: its deadline is kube-controller-manager's grace.
 const MAX_THROTTLE: Duration = Duration::from_secs(1);
 
-/// What it has taken so far.
 #[derive(Clone, Debug, Hash)]
 pub struct Retry {
     /// The dependent's own, for each attempt.
@@ -55,7 +48,6 @@ pub struct Retry {
 }
 
 impl Retry {
-    /// Before the first attempt.
     pub fn new(direction: Direction, timeout: Duration) -> Self {
         let patience = match direction {
             Direction::Down => timeout.min(PROTECTIVE_ANSWER),
@@ -64,24 +56,21 @@ impl Retry {
         Self { timeout, patience, attempt: 1, left: timeout, conflicts: 0, unanswered: None }
     }
 
-    /// How long the next request may take.
     pub fn limit(&self) -> Duration {
         if self.is_patient() { self.left } else { self.patience }
     }
 
-    /// Whether this attempt has asked again already.
     fn is_patient(&self) -> bool {
         self.left < self.timeout
     }
 
-    /// Notes a write that failed.
     pub fn failed(&mut self, base: Arc<Observed>, write: Write, refusal: Refusal) {
         if matches!(refusal, Refusal::Timeout | Refusal::NoAnswer) {
             self.unanswered = Some((base, write));
         }
     }
 
-    /// The write that was made although nobody told us, if that is why there is nothing to do with the resource as it is `now`.
+    /// The write that was made although no answer came, if that is why there is nothing to do with the resource as it is `now`.
     pub fn landed(&mut self, now: &Observed) -> Option<(Arc<Observed>, Write)> {
         self.unanswered.take().filter(|(before, write)| before.uid == now.uid && write.is_done(now))
     }
@@ -105,52 +94,4 @@ impl Retry {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::core::memory::{Marks, scale_down};
-
-    /// The limits of all requests that time out one after the other.
-    fn limits(direction: Direction, timeout: u64) -> Vec<u64> {
-        let mut retry = Retry::new(direction, Duration::from_secs(timeout));
-        let mut limits = vec![retry.limit().as_secs()];
-        while retry.pause_after(Refusal::Timeout).is_some() {
-            limits.push(retry.limit().as_secs());
-        }
-        limits
-    }
-
-    #[test]
-    fn protection_asks_again_soon_and_then_waits_as_long_as_ever() {
-        assert_eq!(limits(Direction::Down, 12), [5, 7, 5, 7, 5, 7]);
-        assert_eq!(limits(Direction::Down, 5), [5, 5, 5]);
-        assert_eq!(limits(Direction::Down, 3), [3, 3, 3]);
-        assert_eq!(limits(Direction::Up, 12), [12, 12, 12]);
-    }
-
-    #[test]
-    fn a_write_without_an_answer_is_known_by_what_it_leaves() {
-        let before = Observed { uid: "u".into(), replicas: 2, ..Observed::default() };
-        let write = scale_down(&before).unwrap();
-        let marks = Marks { replicas: Some("2".into()), held_down: true, ignored: false };
-        let after = Observed { replicas: 0, marks, ..before.clone() };
-        let landed = |refusal, now: &Observed| {
-            let mut retry = Retry::new(Direction::Down, Duration::from_secs(30));
-            retry.failed(Arc::new(before.clone()), write.clone(), refusal);
-            retry.landed(now).is_some()
-        };
-        assert!(landed(Refusal::Timeout, &after));
-        assert!(!landed(Refusal::Conflict, &after), "somebody else did it");
-        assert!(!landed(Refusal::Timeout, &Observed { uid: "another".into(), ..after.clone() }));
-        assert!(!landed(Refusal::Timeout, &Observed { replicas: 0, ..before.clone() }), "not marked");
-    }
-
-    #[test]
-    fn a_conflict_costs_no_attempt() {
-        let mut retry = Retry::new(Direction::Down, Duration::from_secs(30));
-        for _ in 0..CONFLICTS {
-            assert_eq!(retry.pause_after(Refusal::Conflict), Some(PAUSE));
-        }
-        let more = std::iter::from_fn(|| retry.pause_after(Refusal::Conflict)).count();
-        assert_eq!(more, ATTEMPTS as usize - 1);
-    }
-}
+mod tests;

@@ -1,18 +1,17 @@
 //! One scaling: the dependents of one direction, level by level (rules 59, 69, D-35).
 //!
-//! Down: protection beats order. A level opens when the one before it is at 0 ready pods, after 5 s, or at the ordering deadline,
-//! whichever comes first; nothing that fails stops anything else.
-//! Up: strict order. A level opens when all of the one before it is written and ready, or 5 s after the write; what cannot be written
-//! holds back the later levels.
+//! Down: protection beats order. A level opens when the one before it is at 0 ready pods, after 5 s, or at the ordering deadline, whichever
+//! comes first; nothing that fails stops anything else. Up: strict order. A level opens when all of the one before it is written and ready,
+//! or 5 s after the write; what cannot be written holds back the later levels.
 
 use std::sync::Arc;
 
 use chrono::TimeDelta;
 
 use super::known::Known;
-use super::memory::{Observed, Write};
 use super::moment::Moment;
 use super::plan::{Direction, levels};
+use super::replicas::{Observed, Write};
 use super::retry::Retry;
 use super::span;
 use crate::config::Dependent;
@@ -20,18 +19,13 @@ use crate::config::Dependent;
 /// How long a level waits at most for the pods of the one before it (rule 69).
 const READY_WAIT: TimeDelta = TimeDelta::seconds(5);
 
-/// A scaling that is under way.
 #[derive(Clone, Debug, Hash)]
 pub struct Scaling {
-    /// Distinguishes it from all others of the shoot.
     pub id: u64,
-    /// Which way.
     pub direction: Direction,
-    /// What has become of each dependent.
     pub steps: Vec<Step>,
     /// By ascending level, the places of the dependents.
     levels: Vec<Vec<usize>>,
-    /// How many levels are open.
     open: usize,
     /// When the next level of a scale-down opens whatever the pods do.
     latest: Moment,
@@ -39,49 +33,38 @@ pub struct Scaling {
     ordering_deadline: Option<Moment>,
 }
 
-/// What has become of one dependent.
 #[derive(Clone, Debug, Hash)]
 pub struct Step {
-    /// How far it is.
     pub stage: Stage,
-    /// What it has taken so far.
     pub retry: Retry,
-    /// When its turn began.
     pub began: Moment,
     /// Whether its initial delay was waited (D-18).
     pub delayed: bool,
-    /// Whether it was written.
     pub written: bool,
 }
 
-/// How far a dependent is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Stage {
-    /// Its level is not open.
     Closed,
     /// It is to be decided on, from this moment on.
     Due(Moment),
-    /// It is to be written, and waits for the permit.
-    Asking,
+    AwaitingPermit,
     /// It is being read from the API server, since what was known of it was out of date.
     Reading,
     /// This write is under way, based on that, since this moment.
     Writing(Arc<Observed>, Write, Moment),
     /// It is where it should be; since when, if its replicas were written and it is not known to be ready yet.
     Done(Option<Moment>),
-    /// It cannot be brought to where it should be.
     Failed,
 }
 
 impl Stage {
-    /// Whether nothing more will happen.
     fn is_settled(&self) -> bool {
         matches!(self, Self::Done(None) | Self::Failed)
     }
 }
 
 impl Scaling {
-    /// A scaling that begins.
     pub fn new(id: u64, direction: Direction, dependents: &[Dependent], deadline: Option<Moment>, now: Moment) -> Self {
         let step = |dependent: &Dependent| Step {
             stage: Stage::Closed,
@@ -128,7 +111,6 @@ impl Scaling {
         }
     }
 
-    /// The dependents whose level is open.
     pub fn opened(&self) -> impl Iterator<Item = usize> + use<> {
         self.levels[..self.open].iter().flatten().copied().collect::<Vec<_>>().into_iter()
     }
@@ -139,7 +121,6 @@ impl Scaling {
         (self.open == self.levels.len() || held_back) && self.opened().all(|at| self.steps[at].stage.is_settled())
     }
 
-    /// How many dependents could not be brought to where they should be.
     pub fn failed(&self) -> usize {
         self.steps.iter().filter(|step| step.stage == Stage::Failed).count()
     }

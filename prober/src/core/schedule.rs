@@ -1,4 +1,4 @@
-//! When to look next: just when the verdict could fall, and otherwise as rarely as configured.
+//! When to probe next: just when the verdict could fall, and otherwise as rarely as configured.
 
 use chrono::TimeDelta;
 
@@ -6,7 +6,7 @@ use super::lease::{Grace, LeaseClock};
 use super::moment::Moment;
 use super::verdict::fails;
 
-/// A look this long after a lease's expiry finds it expired; timers may fire up to a millisecond early.
+/// A probe this long after a lease's expiry finds it expired; timers may fire up to a millisecond early.
 pub const JUST_AFTER: TimeDelta = TimeDelta::milliseconds(1);
 /// The wait after the first failed probe; it doubles with each further one.
 const FIRST_RETRY: TimeDelta = TimeDelta::seconds(1);
@@ -27,9 +27,9 @@ fn failing_count(candidates: usize, fraction: f64) -> Option<usize> {
 
 /// The earliest moment at which the verdict can fall if nothing is renewed from now on.
 ///
-/// With the candidates known it is when the k-th oldest of them expires, k being the smallest count that fails. With
-/// only `leases` that machines allow known, any subset might be the candidates, so it is when as many have expired as
-/// make two candidates fail: the nodes must be looked at then.
+/// With the candidates known it is when the k-th oldest of them expires, k being the smallest count that fails. With only `leases` that
+/// machines allow known, any subset might be the candidates, so it is when as many have expired as make two candidates fail: the nodes must
+/// be listed then.
 pub fn verdict_possible<'a>(
     leases: impl IntoIterator<Item = &'a LeaseClock>,
     candidates_known: bool,
@@ -46,52 +46,48 @@ pub fn verdict_possible<'a>(
     Some(*expiry + JUST_AFTER)
 }
 
-/// What the time of the next look depends on.
 #[derive(Clone, Copy, Debug)]
-pub struct Outlook {
+pub struct ScheduleInputs {
     /// When the probe that is over ended.
     pub now: Moment,
-    /// The moment that it judged: what became possible since then has not been looked at. `now` after a failed probe.
+    /// The moment that it judged: what became possible since then no probe has shown. `now` after a failed probe.
     pub judged_at: Moment,
-    /// The configured interval with this round's jitter.
     pub interval: TimeDelta,
     /// See [`verdict_possible`]; of the last complete probe. None also before the first one.
     pub verdict_possible: Option<Moment>,
-    /// After this moment a renewal would be seen so late that it could be doubted when it counts; see
-    /// [`Grace::longest_gap`].
+    /// After this moment a renewal would be seen so late that it could be doubted when it counts; see [`Grace::longest_gap`].
     pub doubt_from: Option<Moment>,
     /// A moment from which on something waits for a probe, such as the end of the initial delay.
     pub awaited: Option<Moment>,
-    /// Set when the probe failed.
     pub failure: Option<Failure>,
-}
-
-/// What is known after a failed probe.
-#[derive(Clone, Copy, Debug)]
-pub struct Failure {
-    /// How many probes failed in a row, this one included.
-    pub in_a_row: u32,
-    /// Whether to try again soon whatever the leases said last: no probe was ever complete, or protection itself failed.
-    pub urgent: bool,
-    /// The factor, from 1 on, by which the wait is stretched so that shoots do not move in step.
+    /// The factor, from 1 on, by which the wait after a failure is stretched so that shoots do not move in step.
     pub stretch: f64,
-    /// Until when the API server asked us to stay away (429).
+    /// Until when the API server asked us to stay away (429); none after a complete probe.
     pub throttled_until: Option<Moment>,
 }
 
-/// When to look next. A moment that has been judged never schedules again.
-pub fn next_look(outlook: &Outlook) -> Moment {
-    let Outlook { now, judged_at, interval, verdict_possible, doubt_from, awaited, failure } = *outlook;
-    let regular = now + interval;
-    let retry = failure.filter(|f| f.urgent || verdict_possible.is_some_and(|due| due <= regular)).map(|f| now + retry_wait(f));
-    let moments = [verdict_possible, doubt_from, awaited].into_iter().flatten().filter(|&moment| moment > judged_at);
-    let earliest = moments.chain(retry).fold(regular, Moment::min).max(now);
-    failure.and_then(|f| f.throttled_until).map_or(earliest, |until| earliest.max(until))
+#[derive(Clone, Copy, Debug)]
+pub struct Failure {
+    pub in_a_row: u32,
+    /// Whether to try again soon whatever the leases said last: no probe was ever complete, or protection itself failed.
+    pub urgent: bool,
 }
 
-fn retry_wait(failure: Failure) -> TimeDelta {
+/// When to probe next. A moment that has been judged never schedules again.
+pub fn next_probe(inputs: &ScheduleInputs) -> Moment {
+    let ScheduleInputs { now, judged_at, interval, verdict_possible, doubt_from, awaited, failure, stretch, throttled_until } =
+        *inputs;
+    let regular = now + interval;
+    let retry =
+        failure.filter(|f| f.urgent || verdict_possible.is_some_and(|due| due <= regular)).map(|f| now + retry_wait(f, stretch));
+    let moments = [verdict_possible, doubt_from, awaited].into_iter().flatten().filter(|&moment| moment > judged_at);
+    let earliest = moments.chain(retry).fold(regular, Moment::min).max(now);
+    throttled_until.map_or(earliest, |until| earliest.max(until))
+}
+
+fn retry_wait(failure: Failure, stretch: f64) -> TimeDelta {
     let doubled = FIRST_RETRY * 2_i32.pow(failure.in_a_row.saturating_sub(1).min(16));
-    TimeDelta::milliseconds((doubled.num_milliseconds() as f64 * failure.stretch) as i64)
+    TimeDelta::milliseconds((doubled.num_milliseconds() as f64 * stretch) as i64)
 }
 
 #[cfg(test)]

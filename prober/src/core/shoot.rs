@@ -1,5 +1,5 @@
-//! One shoot as a machine: inputs and the time in, actions and the next moment out. It decides when to look, what follows, and what is
-//! written when; whoever drives it looks, waits, writes and tells, and decides nothing.
+//! One shoot as a machine: inputs and the time in, actions and the next moment out. It decides when to probe, what follows, and what is
+//! written when; whoever drives it probes, waits, writes and reports, and decides nothing.
 //!
 //! ```text
 //! leases, nodes, failures --> judge --> finding --> which way? --> scaling, level by level --> ask for a permit --> write
@@ -10,245 +10,39 @@
 //! carried out after it.
 
 mod act;
-mod peer;
+mod interface;
 mod schedule;
+mod standby;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use chrono::TimeDelta;
 
-use self::peer::Verification;
-use self::schedule::{Demands, Pace};
+pub use self::interface::{Action, Input, Intended, Options, Order, ProbeFailure, Reason, Report, Start, Surroundings, Verified};
+use self::schedule::{ReprobeRequests, StartupJitter};
+use self::standby::{StandbyWrite, Verification};
 use super::judgement::{Finding, Judge, Rules};
 use super::known::Known;
 use super::lease::{Grace, LeaseList};
-use super::lifecycle::ShootSettings;
-use super::memory::{Observed, Sighting, Write, scale_up};
-use super::moment::{Look, Moment};
+use super::moment::{Moment, RequestTimes};
 use super::plan::Direction;
-use super::retry::Refusal;
+use super::replicas::{DependentState, scale_up};
 use super::scaling::{Scaling, Stage};
+use super::schedule::Failure;
 use super::span;
-use super::verdict::{BackedNodes, NodeRecord, Scope, Verdict};
-use crate::config::{Config, ResourceRef};
+use super::verdict::{BackedNodes, Scope, Verdict};
+use crate::config::ResourceRef;
 
-/// All that a decision depends on besides the looks and the answers. Whoever drives the machine reads it anew for each input.
-#[derive(Clone, Debug)]
-pub struct Surroundings {
-    /// The config in force.
-    pub config: Arc<Config>,
-    /// What the shoot says of itself.
-    pub settings: ShootSettings,
-    /// What can be set without a config file.
-    pub options: Options,
-    /// Whether this replica leads.
-    pub leads: bool,
-    /// Since when the Clusters are seen without interruption: they were read again then. None while they are not.
-    pub seed_since: Option<Moment>,
-    /// Whether the Cluster still wants this very probe.
-    pub is_ours: bool,
-    /// Whether operators want nothing written; none while that is not known.
-    pub paused: Option<bool>,
-    /// When this process was last suspended, the end of it.
-    pub resumed: Moment,
-    /// Each dependent of the config, in its order, as the seed's view shows it.
-    pub sightings: Vec<Sighting>,
-    /// Over which time looks are spread that all shoots would take at once.
-    pub spread: TimeDelta,
-    /// A random number from 0 to 1.
-    pub chance: f64,
-}
-
-/// What the config says, unless an annotation overrules it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// See [`Config::restore_only_held_down`].
-    pub restore_only_held_down: bool,
-    /// See [`Config::scale_up_stabilization`].
-    pub scale_up_stabilization: Duration,
-    /// See [`Config::standby_protects`].
-    pub standby_protects: bool,
-}
-
-impl From<&Config> for Options {
-    fn from(config: &Config) -> Self {
-        Self {
-            restore_only_held_down: config.restore_only_held_down,
-            scale_up_stabilization: config.scale_up_stabilization,
-            standby_protects: config.standby_protects,
-        }
-    }
-}
-
-/// What happens to a shoot.
-#[derive(Debug)]
-pub enum Input<'a> {
-    /// Time has passed, or the surroundings have changed.
-    Woken,
-    /// The config was reloaded.
-    Reloaded,
-    /// The shoot's own settings have changed.
-    Resettled,
-    /// A look has listed the leases; the Machines are none while they are not known.
-    Leases(Look, &'a LeaseList, Option<Arc<BackedNodes>>),
-    /// The same look has listed the nodes.
-    Nodes(Vec<NodeRecord>),
-    /// A look was complete and came to this: in the model, which has no leases.
-    #[cfg(test)]
-    Found(Finding),
-    /// A look was not complete.
-    Failed(LookFailure),
-    /// The Cluster, the namespace and the Machines were read from the API server; none if one could not be.
-    Verified(Option<Verified>),
-    /// The permit is there for a write to this dependent.
-    Permitted(usize),
-    /// A dependent was read from the API server.
-    Read(usize, Result<Sighting, Refusal>),
-    /// A write to a dependent was answered: how it is now.
-    Written(usize, Result<Arc<Observed>, Refusal>),
-}
-
-/// How a look failed, as far as it matters for what follows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LookFailure {
-    /// There was no answer: no connection, a time-out, 5xx. It may be away for its nodes as well (D-54).
-    Unanswered,
-    /// 429, and for how long it asks to be left alone.
-    Throttled(Option<TimeDelta>),
-    /// Anything else.
-    Other,
-}
-
-/// What was read from the seed's API server itself.
-#[derive(Clone, Debug)]
-pub struct Verified {
-    /// Whether the Cluster still wants this very probe.
-    pub is_ours: bool,
-    /// Whether operators want nothing written.
-    pub is_paused: bool,
-    /// Which nodes Machines back.
-    pub machines: Arc<BackedNodes>,
-}
-
-/// What is to be done.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Action {
-    /// List the leases; then [`Input::Leases`] or [`Input::Failed`].
-    Look,
-    /// List the nodes for the same look; then [`Input::Nodes`] or [`Input::Failed`].
-    ListNodes,
-    /// Read the Cluster, the namespace and the Machines; then [`Input::Verified`].
-    Verify,
-    /// Wait for the permit to write a dependent; then [`Input::Permitted`].
-    Ask(usize, Direction),
-    /// Read a dependent within this time; then [`Input::Read`].
-    Read(usize, Duration),
-    /// Write a dependent with the permit that is there; then [`Input::Written`].
-    Write(Order),
-    /// Give up whatever is under way for a dependent, its permit included.
-    Drop(usize),
-    /// Tell people.
-    Report(Report),
-}
-
-/// One write that is to be made.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Order {
-    /// To which dependent.
-    pub dependent: usize,
-    /// What it rests on.
-    pub base: Arc<Observed>,
-    /// What is written.
-    pub write: Write,
-    /// When the look was sent that it rests on.
-    pub judged_at: Moment,
-    /// How long it may take.
-    pub limit: Duration,
-    /// Whether it may be sent only while this replica leads.
-    pub needs_lead: bool,
-}
-
-/// What people are told.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Report {
-    /// A look was complete: [`Shoot::finding`] has changed.
-    Found,
-    /// A look was not complete since the Machines are not known.
-    MachinesUnknown,
-    /// A scaling begins.
-    Begun(Direction),
-    /// A scaling is given up: the verdict has turned, operators want nothing written, or the probe is not wanted any more.
-    Abandoned(Direction),
-    /// A scaling has ended: so many were written, so many could not be.
-    Ended(Direction, usize, usize),
-    /// A dependent was written, or had been without an answer; `turn` is how long ago it was its turn.
-    Written {
-        /// Which.
-        dependent: usize,
-        /// Which way.
-        direction: Direction,
-        /// How it was before.
-        base: Arc<Observed>,
-        /// What was written.
-        write: Write,
-        /// How long the write took; none if its answer was lost.
-        took: Option<TimeDelta>,
-        /// How long ago it was its turn.
-        turn: TimeDelta,
-        /// Whether this replica does not lead: the leader did not act.
-        without_lead: bool,
-    },
-    /// A dependent cannot be scaled.
-    NotScaled(usize, Direction, Reason),
-    /// A dependent that was restored is not ready in time; the next level does not wait any more.
-    NotReady(usize),
-    /// Somebody else keeps writing a dependent.
-    KeepsChanging(usize),
-    /// A dry run would write a dependent: replicas before and after.
-    WouldWrite(usize, Direction, i32, i32),
-}
-
-/// Why a dependent cannot be scaled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// It must exist, and does not.
-    Missing,
-    /// It is not known how it is.
-    Unknown,
-    /// Its kind does not exist.
-    NoSuchKind,
-    /// The last request failed.
-    Refused,
-}
-
-/// A write that a dry run would make: which dependent, its replicas now and then.
-pub type Intended = (usize, i32, i32);
-
-/// What is under way at the shoot's API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Looking {
+enum Probing {
     Idle,
     Leases,
     Nodes,
 }
 
-/// How long it is waited, from the start of this process on, to learn whether a shoot is paused (decisions, "Settings without a config
-/// file").
+/// How long to wait, from the start of this process, to learn whether a shoot is paused (decisions, "Settings without a config file").
 const PAUSE_READ: TimeDelta = TimeDelta::seconds(2);
 
-/// Which shoot begins to be probed, and under which circumstances.
-#[derive(Clone, Copy, Debug)]
-pub struct Start {
-    /// When this process first saw that it may be probed.
-    pub eligible: Moment,
-    /// Whether the last operation on it is over for longer than initialDelay, so that it is in operation (D-51).
-    pub in_operation: bool,
-    /// Whether nothing is written: what would be is said.
-    pub dry_run: bool,
-}
-
-/// All that is known of one shoot, and what is to be done for it.
 #[derive(Debug, Clone)]
 pub struct Shoot {
     start: Start,
@@ -257,17 +51,16 @@ pub struct Shoot {
     resources: Vec<ResourceRef>,
     known: Vec<Known>,
 
-    looking: Looking,
-    next_look: Moment,
-    demands: Demands,
-    pace: Pace,
+    probing: Probing,
+    next_probe: Moment,
+    reprobes: ReprobeRequests,
+    jitter: StartupJitter,
     failures: u32,
     throttled_until: Option<Moment>,
     finding: Option<Arc<Finding>>,
-    /// Whether the last look was complete.
     complete: bool,
 
-    /// Since when every complete look said "up", and how many there were.
+    /// Since when every complete probe said "up", and how many there were.
     up_since: Option<(Moment, u32)>,
     /// How often the verdict has turned from "up" to "down" or back, and which it was last.
     turns: u32,
@@ -277,27 +70,27 @@ pub struct Shoot {
     /// When a marker that others set was last seen for the first time.
     marker_seen: Option<Moment>,
     verification: Verification,
-    /// Per dependent, the last write that this replica made without the lead: at which turn, and when.
-    unled: Vec<Option<(u32, Moment)>>,
+    /// Per dependent, the last write that this replica made without the lead.
+    standby_writes: Vec<Option<StandbyWrite>>,
 
     scaling: Option<Scaling>,
     scalings: u64,
-    /// When the last scaling ended. The next one rests on a later look.
+    /// When the last scaling ended. The next one rests on a later probe.
     ended: Option<Moment>,
     failed_scalings: u32,
     intended: Vec<Intended>,
-    /// When something happens by itself, looks apart.
+    /// When something happens by itself, probes apart.
     wake: Option<Moment>,
 }
 
-/// One input being worked on.
 struct Context<'a> {
     around: &'a Surroundings,
     now: Moment,
     actions: Vec<Action>,
     wake: Option<Moment>,
-    /// Whether a look is wanted at once, and which dependent others have changed.
-    demanded: Option<Option<usize>>,
+    reprobe_requested: bool,
+    /// Which dependent others have changed, if that is why.
+    changed: Option<usize>,
 }
 
 impl Context<'_> {
@@ -307,8 +100,9 @@ impl Context<'_> {
         }
     }
 
-    fn demand(&mut self, changed: Option<usize>) {
-        self.demanded = Some(changed.or(self.demanded.flatten()));
+    fn request_reprobe(&mut self, changed: Option<usize>) {
+        self.reprobe_requested = true;
+        self.changed = changed.or(self.changed);
     }
 
     fn report(&mut self, report: Report) {
@@ -317,7 +111,6 @@ impl Context<'_> {
 }
 
 impl Shoot {
-    /// A shoot that nobody has looked at.
     pub fn new(start: Start, around: &Surroundings, now: Moment) -> Self {
         let count = around.config.dependents.len();
         let mut shoot = Self {
@@ -326,10 +119,10 @@ impl Shoot {
             judge: Judge::default(),
             resources: around.config.dependents.iter().map(|dependent| dependent.resource.clone()).collect(),
             known: vec![Known::default(); count],
-            looking: Looking::Idle,
-            next_look: now,
-            demands: Demands::default(),
-            pace: Pace::new(around.chance),
+            probing: Probing::Idle,
+            next_probe: now,
+            reprobes: ReprobeRequests::default(),
+            jitter: StartupJitter::new(around.chance),
             failures: 0,
             throttled_until: None,
             finding: None,
@@ -340,7 +133,7 @@ impl Shoot {
             down_since: None,
             marker_seen: None,
             verification: Verification::None,
-            unled: vec![None; count],
+            standby_writes: vec![None; count],
             scaling: None,
             scalings: 0,
             ended: None,
@@ -348,63 +141,62 @@ impl Shoot {
             intended: Vec::new(),
             wake: None,
         };
-        shoot.see(around, now);
-        shoot.next_look = shoot.first_look(around, now);
+        shoot.observe(around, now);
+        shoot.next_probe = shoot.first_probe(around, now);
         shoot
     }
 
-    /// Takes in what happened, and says what is to be done.
     pub fn input(&mut self, input: Input<'_>, around: &Surroundings, now: Moment) -> Vec<Action> {
-        let mut cx = Context { around, now, actions: Vec::new(), wake: None, demanded: None };
+        let mut cx = Context { around, now, actions: Vec::new(), wake: None, reprobe_requested: false, changed: None };
         if matches!(input, Input::Reloaded) {
             self.reload(&mut cx);
         }
-        self.see(around, now);
+        self.observe(around, now);
         match input {
             Input::Woken => {}
             Input::Reloaded => {
-                self.pace = Pace::new(around.chance);
-                self.next_look = self.next_look.min(now + scaled(around.spread, around.chance));
+                self.jitter = StartupJitter::new(around.chance);
+                self.next_probe = self.next_probe.min(now + scaled(around.spread, around.chance));
             }
-            Input::Resettled => self.next_look = now,
-            Input::Leases(look, leases, machines) => self.take_leases(look, leases, machines, &mut cx),
+            Input::SettingsChanged => self.next_probe = now,
+            Input::Leases(times, leases, machines) => self.on_leases(times, leases, machines, &mut cx),
             Input::Nodes(nodes) => {
-                self.judge.take_nodes(nodes);
+                self.judge.set_nodes(nodes);
                 self.conclude(&mut cx);
             }
             #[cfg(test)]
             Input::Found(finding) => self.complete(finding, &mut cx),
-            Input::Failed(failure) => self.take_failure(failure, &mut cx),
-            Input::Verified(verified) => self.take_verified(verified, &mut cx),
-            Input::Permitted(dependent) => self.permitted(dependent, &mut cx),
-            Input::Read(dependent, result) => self.take_read(dependent, result, &mut cx),
-            Input::Written(dependent, result) => self.take_written(dependent, result, &mut cx),
+            Input::Failed(failure) => self.on_failure(failure, &mut cx),
+            Input::Verified(verified) => self.on_verified(verified, &mut cx),
+            Input::Permitted(dependent) => self.on_permitted(dependent, &mut cx),
+            Input::Read(dependent, result) => self.on_read(dependent, result, &mut cx),
+            Input::Written(dependent, result) => self.on_written(dependent, result, &mut cx),
         }
         self.act(&mut cx);
-        self.look_if_due(&mut cx);
+        self.probe_if_due(&mut cx);
         self.wake = cx.wake;
         cx.actions
     }
 
-    /// When [`Input::Woken`] is wanted, if nothing else happens before; none while a look is under way and nothing else is due.
+    /// When [`Input::Woken`] is wanted, if nothing else happens before; none while a probe is under way and nothing else is due.
     pub fn next(&self) -> Option<Moment> {
-        let look = (self.looking == Looking::Idle).then(|| self.looks_at());
-        look.into_iter().chain(self.wake).min()
+        let probe = (self.probing == Probing::Idle).then(|| self.probe_at());
+        probe.into_iter().chain(self.wake).min()
     }
 
     /// Takes in how the dependents are. A marker that appears while a write of this replica is under way is most likely its own: a watch
     /// may be faster than an answer.
-    fn see(&mut self, around: &Surroundings, now: Moment) {
-        for (at, (known, sighting)) in self.known.iter_mut().zip(&around.sightings).enumerate() {
+    fn observe(&mut self, around: &Surroundings, now: Moment) {
+        for (at, (known, state)) in self.known.iter_mut().zip(&around.dependents).enumerate() {
             let step = self.scaling.as_ref().and_then(|scaling| scaling.steps.get(at));
             let writes = step.is_some_and(|step| matches!(step.stage, Stage::Writing(..)));
-            if known.see(sighting.clone(), now) && !writes {
+            if known.observe(state.clone(), now) && !writes {
                 self.marker_seen = Some(now);
             }
         }
     }
 
-    /// Takes up a changed config: what it names as before stays known.
+    /// Applies a changed config: what it names as before stays known.
     fn reload(&mut self, cx: &mut Context<'_>) {
         let resources: Vec<_> = cx.around.config.dependents.iter().map(|dependent| dependent.resource.clone()).collect();
         if resources == self.resources {
@@ -414,51 +206,50 @@ impl Shoot {
         let before = |resource: &ResourceRef| self.resources.iter().position(|known| known == resource);
         let places: Vec<_> = resources.iter().map(before).collect();
         self.known = places.iter().map(|at| at.map_or_else(Known::default, |at| self.known[at].clone())).collect();
-        self.unled = places.iter().map(|at| at.and_then(|at| self.unled[at])).collect();
+        self.standby_writes = places.iter().map(|at| at.and_then(|at| self.standby_writes[at])).collect();
         self.resources = resources;
     }
 
-    fn take_leases(&mut self, look: Look, leases: &LeaseList, machines: Option<Arc<BackedNodes>>, cx: &mut Context<'_>) {
+    fn on_leases(&mut self, times: RequestTimes, leases: &LeaseList, machines: Option<Arc<BackedNodes>>, cx: &mut Context<'_>) {
         let rules = self.rules(cx.around);
-        self.judge.observe(look, leases.iter(), rules.grace);
+        self.judge.observe(times, leases.iter(), rules.grace);
         let Some(machines) = machines else {
             cx.report(Report::MachinesUnknown);
-            return self.take_failure(LookFailure::Other, cx);
+            return self.on_failure(ProbeFailure::Other, cx);
         };
-        self.judge.follow_machines(machines);
+        self.judge.set_machines(machines);
         if self.judge.wants_nodes(&rules, self.is_settled(cx.around), self.nodes_good_since(cx)) {
-            self.looking = Looking::Nodes;
+            self.probing = Probing::Nodes;
             cx.actions.push(Action::ListNodes);
         } else {
             self.conclude(cx);
         }
     }
 
-    /// A look is complete.
     fn conclude(&mut self, cx: &mut Context<'_>) {
         self.complete(self.judge.judge(&self.rules(cx.around)), cx);
     }
 
     fn complete(&mut self, finding: Finding, cx: &mut Context<'_>) {
-        self.looking = Looking::Idle;
+        self.probing = Probing::Idle;
         (self.complete, self.failures, self.throttled_until) = (true, 0, None);
-        self.pace.count();
+        self.jitter.probe_completed();
         self.adopt(finding, cx);
-        self.next_look = self.scheduled(None, cx);
+        self.next_probe = self.scheduled(None, cx);
     }
 
-    fn take_failure(&mut self, failure: LookFailure, cx: &mut Context<'_>) {
-        self.looking = Looking::Idle;
-        if matches!(failure, LookFailure::Unanswered | LookFailure::Throttled(_)) {
+    fn on_failure(&mut self, failure: ProbeFailure, cx: &mut Context<'_>) {
+        self.probing = Probing::Idle;
+        if matches!(failure, ProbeFailure::Unanswered | ProbeFailure::Throttled(_)) {
             self.judge.note_unanswered();
         }
         self.complete = false;
         self.failures = self.failures.saturating_add(1);
         self.throttled_until = match failure {
-            LookFailure::Throttled(retry_after) => Some(cx.now + super::schedule::rest(retry_after)),
+            ProbeFailure::Throttled(retry_after) => Some(cx.now + super::schedule::rest(retry_after)),
             _ => None,
         };
-        self.next_look = self.scheduled(Some((self.failures, self.finding.is_none())), cx);
+        self.next_probe = self.scheduled(Some(Failure { in_a_row: self.failures, urgent: self.finding.is_none() }), cx);
     }
 
     fn adopt(&mut self, finding: Finding, cx: &mut Context<'_>) {
@@ -468,8 +259,8 @@ impl Shoot {
             Verdict::Hold(_) => None,
         };
         self.up_since = (direction == Some(Direction::Up)).then(|| {
-            let (since, looks) = self.up_since.unwrap_or((finding.judged_at, 0));
-            (since, looks.saturating_add(1))
+            let (since, probes) = self.up_since.unwrap_or((finding.judged_at, 0));
+            (since, probes.saturating_add(1))
         });
         if direction.is_some() && direction != self.last_direction {
             self.last_direction = direction;
@@ -490,12 +281,11 @@ impl Shoot {
         }
     }
 
-    /// What the last look said; none when it was not complete, or there was none.
+    /// What the last probe said; none when it was not complete, or there was none.
     fn verdict(&self) -> Option<Verdict> {
         self.finding.as_ref().filter(|_| self.complete).map(|finding| finding.verdict)
     }
 
-    /// The moment that the last complete look judged.
     fn judged_at(&self) -> Option<Moment> {
         self.finding.as_ref().map(|finding| finding.judged_at)
     }
@@ -509,55 +299,48 @@ impl Shoot {
 
     /// Whether a scale-up would find nothing to do; false when that is not known.
     fn is_settled(&self, around: &Surroundings) -> bool {
-        self.known.iter().all(|known| match known.sighting() {
-            Sighting::Present(observed) => scale_up(observed, Scope::All, around.options.restore_only_held_down).is_none(),
-            Sighting::Absent | Sighting::NoSuchKind => true,
-            Sighting::Unknown => false,
+        self.known.iter().all(|known| match known.state() {
+            DependentState::Present(observed) => scale_up(observed, Scope::All, around.options.restore_only_held_down).is_none(),
+            DependentState::Absent | DependentState::NoSuchKind => true,
+            DependentState::Unknown => false,
         })
     }
 
-    /// What the last complete look found.
     pub fn finding(&self) -> Option<&Arc<Finding>> {
         self.finding.as_ref()
     }
 
-    /// How many looks in a row were not complete.
     pub fn failures(&self) -> u32 {
         self.failures
     }
 
-    /// The dependents that carry the meltdown marker.
     pub fn held_down(&self) -> impl Iterator<Item = &ResourceRef> {
         self.resources.iter().zip(&self.known).filter(|(_, known)| known.is_held_down()).map(|(resource, _)| resource)
     }
 
-    /// What is known of each dependent, in the config's order.
     pub fn known(&self) -> &[Known] {
         &self.known
     }
 
-    /// Which way a scaling is under way.
     pub fn scaling(&self) -> Option<Direction> {
         self.scaling.as_ref().map(|scaling| scaling.direction)
     }
 
-    /// In a dry run: what would be written.
     pub fn intended(&self) -> &[Intended] {
         &self.intended
     }
 
-    /// When the next look is due; while one is under way, when that was.
+    /// When the next probe is due; while one is under way, when that was.
     pub fn due(&self) -> Moment {
-        self.demands.due().map_or(self.next_look, |demanded| demanded.min(self.next_look))
+        self.reprobes.due().map_or(self.next_probe, |reprobe| reprobe.min(self.next_probe))
     }
 
     /// The same, if the API server has not asked to be left alone.
-    fn looks_at(&self) -> Moment {
+    fn probe_at(&self) -> Moment {
         self.throttled_until.map_or(self.due(), |until| until.max(self.due()))
     }
 }
 
-/// A share of a span.
 fn scaled(span: TimeDelta, share: f64) -> TimeDelta {
     TimeDelta::microseconds((span.num_microseconds().unwrap_or(i64::MAX) as f64 * share) as i64)
 }
@@ -567,14 +350,25 @@ fn scaled(span: TimeDelta, share: f64) -> TimeDelta {
 impl std::hash::Hash for Shoot {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         let Self {
-            start: _, created: _, judge: _, resources: _, pace: _, intended: _, known, looking, next_look, demands, ..
+            start: _,
+            created: _,
+            judge: _,
+            resources: _,
+            jitter: _,
+            intended: _,
+            known,
+            probing,
+            next_probe,
+            reprobes,
+            ..
         } = self;
         let Self { failures, throttled_until, finding, complete, up_since, turns, last_direction, down_since, .. } = self;
-        let Self { marker_seen, verification, unled, scaling, scalings: _, ended, failed_scalings, wake, .. } = self;
-        let unled: Vec<_> = unled.iter().map(|write| write.map(|(turn, when)| (turn == *turns, when))).collect();
+        let Self { marker_seen, verification, standby_writes, scaling, scalings: _, ended, failed_scalings, wake, .. } = self;
+        let standby_writes: Vec<_> =
+            standby_writes.iter().map(|write| write.map(|StandbyWrite { turn, at }| (turn == *turns, at))).collect();
         let finding = finding.as_ref().map(|finding| (finding.verdict, finding.judged_at, finding.ordering_deadline));
-        (known, looking, next_look, demands, failures, throttled_until, finding, complete).hash(state);
-        (up_since, last_direction, down_since, marker_seen, verification, unled, scaling, ended, failed_scalings, wake)
+        (known, probing, next_probe, reprobes, failures, throttled_until, finding, complete).hash(state);
+        (up_since, last_direction, down_since, marker_seen, verification, standby_writes, scaling, ended, failed_scalings, wake)
             .hash(state);
     }
 }

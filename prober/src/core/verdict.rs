@@ -2,49 +2,42 @@
 
 use std::collections::BTreeMap;
 
-use super::lease::{Grace, LeaseBook, LeaseClock, LeaseState};
+use super::lease::{Grace, LeaseClock, LeaseClocks, LeaseState};
 use super::moment::Moment;
 use super::sorted::position;
 
 /// A node with this annotation, whatever its value, is not managed by machine-controller-manager and does not count.
 const NOT_MANAGED_BY_MCM: &str = "node.machine.sapcloud.io/not-managed-by-mcm";
-/// The label that says which worker pool a node belongs to.
 const POOL_LABEL: &str = "worker.gardener.cloud/pool";
 /// What makes a node unhealthy where its pool does not say (Gardener's default list, rule 45).
 const DEFAULT_UNHEALTHY_CONDITIONS: [&str; 4] = ["KernelDeadlock", "ReadonlyFilesystem", "DiskPressure", "NetworkUnavailable"];
-/// The status of a condition that holds.
 const TRUE: &str = "True";
 /// The condition type that accompanies an in-place update, and the reasons with which the node does not count.
-const IN_PLACE_UPDATE: (&str, [&str; 2]) = ("InPlaceUpdate", ["ReadyForUpdate", "UpdateFailed"]);
+const IN_PLACE_UPDATE: &str = "InPlaceUpdate";
+const IN_PLACE_UPDATE_REASONS: [&str; 2] = ["ReadyForUpdate", "UpdateFailed"];
 
-/// The most conditions that are kept of a node: honest nodes have some twenty, of which Ready alone is True as a rule. Kubernetes'
-/// own limits for a condition's type and reason are 316 and 1,024 bytes.
+/// The most conditions that are kept of a node: honest nodes have some twenty, of which Ready alone is True as a rule. Kubernetes' own
+/// limits for a condition's type and reason are 316 and 1,024 bytes.
 const MAX_CONDITIONS: usize = 64;
 const MAX_CONDITION_TEXT: usize = 1024;
 
-/// One node as far as it matters here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeRecord {
-    /// The node's name.
     pub name: String,
-    /// The value of the label `worker.gardener.cloud/pool`.
     pub pool: Option<String>,
-    /// Whether the node carries the annotation `node.machine.sapcloud.io/not-managed-by-mcm`.
     pub not_managed_by_mcm: bool,
-    /// Those of `status.conditions` that can matter: the ones that are True, and that of an in-place update. No more than an honest
-    /// node has.
+    /// Those of `status.conditions` that can matter: the ones that are True, and that of an in-place update. No more than an honest node
+    /// has.
     pub conditions: Vec<NodeCondition>,
 }
 
 impl NodeRecord {
-    /// Takes what matters from one of the node's labels.
     pub fn note_label(&mut self, key: &str, value: &str) {
         if key == POOL_LABEL {
             self.pool = Some(value.to_owned());
         }
     }
 
-    /// Takes what matters from one of the node's annotations.
     pub fn note_annotation(&mut self, key: &str) {
         self.not_managed_by_mcm |= key == NOT_MANAGED_BY_MCM;
     }
@@ -52,7 +45,7 @@ impl NodeRecord {
     /// Takes one of the node's conditions if it can matter: most conditions of a node are False.
     pub fn note_condition(&mut self, condition: NodeCondition<&str>) {
         let NodeCondition { kind, status, reason } = condition;
-        let matters = status == TRUE || kind == IN_PLACE_UPDATE.0;
+        let matters = status == TRUE || kind == IN_PLACE_UPDATE;
         let is_honest = || [kind, status, reason].iter().all(|text| text.len() <= MAX_CONDITION_TEXT);
         if matters && self.conditions.len() < MAX_CONDITIONS && is_honest() {
             let [kind, status, reason] = [kind, status, reason].map(str::to_owned);
@@ -61,43 +54,32 @@ impl NodeRecord {
     }
 }
 
-/// One entry of a node's `status.conditions`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeCondition<T = String> {
-    /// `type`.
     pub kind: T,
-    /// `status`: True, False or Unknown.
     pub status: T,
-    /// `reason`.
     pub reason: T,
 }
 
 /// Per worker pool, the condition types that make a node unhealthy when True; pools that are not in it use the default.
 pub type PoolConditions = BTreeMap<String, Vec<String>>;
 
-/// Why a node's lease does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Exclusion {
     /// No Machine says that it backs the node, or only ones that are Failed or Terminating.
     NoUsableMachine,
-    /// The node is not managed by machine-controller-manager.
     NotManaged,
-    /// One of the pool's unhealthy conditions is True.
     UnhealthyCondition,
-    /// The node is about to be updated in place, or its update failed.
     InPlaceUpdate,
-    /// There is a lease, but no node of that name.
     NoNode,
     /// There is a node, but no lease of that name, or one without renewTime.
     NoLease,
 }
 
 impl Exclusion {
-    /// All reasons.
     pub const ALL: [Self; 6] =
         [Self::NoUsableMachine, Self::NotManaged, Self::UnhealthyCondition, Self::InPlaceUpdate, Self::NoNode, Self::NoLease];
 
-    /// The reason as one word, for logs and metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::NoUsableMachine => "no_usable_machine",
@@ -110,27 +92,21 @@ impl Exclusion {
     }
 }
 
-/// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
-    /// The nodes reach their API server: bring the dependents back.
     ScaleUp(Scope),
     /// The nodes lost the way to their API server: take the dependents to 0.
     ScaleDown,
-    /// Nothing may be concluded.
     Hold(HoldReason),
 }
 
-/// Which dependents a scale-up may touch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
-    /// All that are configured.
     All,
     /// Only those that carry the meltdown marker (D-20).
     HeldDown,
 }
 
-/// Why nothing is concluded from complete answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HoldReason {
     /// There is one candidate only, and its lease is not known to be valid (D-20).
@@ -142,7 +118,6 @@ pub enum HoldReason {
 }
 
 impl Verdict {
-    /// All there are.
     pub const ALL: [Self; 6] = [
         Self::ScaleUp(Scope::All),
         Self::ScaleUp(Scope::HeldDown),
@@ -152,12 +127,10 @@ impl Verdict {
         Self::Hold(HoldReason::NoMachines),
     ];
 
-    /// Whether a scale-up may be done.
     pub const fn is_up(self) -> bool {
         matches!(self, Self::ScaleUp(_))
     }
 
-    /// The verdict in one word, for logs and metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::ScaleUp(Scope::All) => "scale_up",
@@ -175,19 +148,14 @@ pub fn fails(expired: usize, candidates: usize, fraction: f64) -> bool {
     expired as f64 / candidates as f64 >= fraction
 }
 
-/// How many leases of each state the candidates have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Leases that count.
     pub candidates: usize,
-    /// Of these, the expired.
     pub expired: usize,
-    /// Of these, the undecided.
     pub undecided: usize,
 }
 
 impl Tally {
-    /// Counts the states of the candidates' leases.
     pub fn of(states: impl IntoIterator<Item = LeaseState>) -> Self {
         states.into_iter().fold(Self::default(), |tally, state| Self {
             candidates: tally.candidates + 1,
@@ -196,8 +164,8 @@ impl Tally {
         })
     }
 
-    /// What follows from the counts: up only if it is up with every undecided lease expired, down only if it is down
-    /// with every undecided lease valid.
+    /// What follows from the counts: up only if it is up with every undecided lease expired, down only if it is down with every undecided
+    /// lease valid.
     pub fn verdict(self, fraction: f64) -> Verdict {
         match self.candidates {
             0 => Verdict::ScaleUp(Scope::All),
@@ -224,17 +192,14 @@ impl BackedNodes {
         position(&self.nodes, |backed| backed, node, expected)
     }
 
-    /// How many they are.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// Whether there is no Machine at all, of whatever kind.
     pub fn without_machines(&self) -> bool {
         self.machines == 0
     }
@@ -261,18 +226,15 @@ impl<'a> FromIterator<&'a str> for BackedNodes {
     }
 }
 
-/// The leases that count, and why others do not.
 #[derive(Debug, Default)]
 pub struct Candidates<'a> {
-    /// The leases that count, by their node.
     pub leases: Vec<(&'a str, &'a LeaseClock)>,
-    /// How many nodes or leases do not count, by reason.
     pub excluded: BTreeMap<Exclusion, usize>,
 }
 
 impl<'a> Candidates<'a> {
     /// The leases that Machines allow: all that could be candidates, whatever the nodes say.
-    pub fn by_machines(leases: &'a LeaseBook, machines: &BackedNodes) -> Self {
+    pub fn by_machines(leases: &'a LeaseClocks, machines: &BackedNodes) -> Self {
         let mut candidates = Self::with_capacity(leases.len());
         let mut backed = machines.iter().peekable();
         for (name, clock) in leases.iter() {
@@ -288,7 +250,7 @@ impl<'a> Candidates<'a> {
     }
 
     /// The leases of the nodes that pass every filter (rules 44 to 46).
-    pub fn by_nodes(leases: &'a LeaseBook, machines: &BackedNodes, nodes: &[NodeRecord], conditions: &PoolConditions) -> Self {
+    pub fn by_nodes(leases: &'a LeaseClocks, machines: &BackedNodes, nodes: &[NodeRecord], conditions: &PoolConditions) -> Self {
         let mut candidates = Self::with_capacity(nodes.len());
         let (mut next_lease, mut next_machine, mut with_node) = (0, 0, 0);
         for node in nodes {
@@ -300,7 +262,7 @@ impl<'a> Candidates<'a> {
             match (exclusion(node, machine.is_some(), conditions), lease) {
                 (Some(reason), _) => candidates.exclude(reason),
                 (None, None) => candidates.exclude(Exclusion::NoLease),
-                (None, Some(at)) => candidates.leases.push(leases.line(at)),
+                (None, Some(at)) => candidates.leases.push(leases.entry(at)),
             }
         }
         let orphans = leases.len().saturating_sub(with_node);
@@ -310,7 +272,6 @@ impl<'a> Candidates<'a> {
         candidates
     }
 
-    /// The clocks of the leases that count.
     pub fn clocks(&self) -> impl Iterator<Item = &'a LeaseClock> + Clone {
         self.leases.iter().map(|(_, clock)| *clock)
     }
@@ -344,13 +305,14 @@ fn exclusion(node: &NodeRecord, is_backed: bool, conditions: &PoolConditions) ->
     if !is_backed {
         return Some(Exclusion::NoUsableMachine);
     }
-    let (kind, reasons) = IN_PLACE_UPDATE;
-    let updated = |condition: &NodeCondition| condition.kind == kind && reasons.contains(&condition.reason.as_str());
+    let updated = |condition: &NodeCondition| {
+        condition.kind == IN_PLACE_UPDATE && IN_PLACE_UPDATE_REASONS.contains(&condition.reason.as_str())
+    };
     node.conditions.iter().any(updated).then_some(Exclusion::InPlaceUpdate)
 }
 
-/// Whether the nodes must be known: only then can they change what is done. `settled` says that nothing is held down,
-/// marked or at 0, so that a scale-up would write nothing.
+/// Whether the nodes must be known: only then can they change what is done. `settled` says that nothing is held down, marked or at 0, so
+/// that a scale-up would write nothing.
 pub fn nodes_matter(allowed: Tally, settled: bool) -> bool {
     allowed.expired + allowed.undecided > 0 || !settled
 }

@@ -6,13 +6,13 @@ use common::leader_election::{Fence, Role};
 use common::metrics::Registry;
 
 use super::*;
-use crate::board::Board;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::seed::Seed;
 use crate::seed::reach::Reach;
-use crate::standstill::Standstill;
+use crate::shoot_statuses::ShootStatuses;
+use crate::suspend_detector::SuspendDetector;
 use crate::write::Writer;
 
 const CONFIG: &str = "\
@@ -29,15 +29,15 @@ fn manager() -> (Manager, Registry) {
     let client = kube::Client::try_from(kube::Config::new("https://127.0.0.1:1".parse().unwrap())).unwrap();
     let (clock, mut registry) = (Clock::start(), Registry::default());
     let config = Arc::new(Config::parse(CONFIG).unwrap().config);
-    let standstill = Standstill::new(clock);
+    let suspend_detector = SuspendDetector::new(clock);
     let shared = Shared {
         clock,
         seed: Arc::new(Seed::new(client.clone(), &config, Reach::Seed)),
         config: watch::channel(config).1,
-        writer: Arc::new(Writer::new(client, 1.0, NonZeroU32::MIN, Fence::always_open(), standstill.clone())),
-        standstill,
+        writer: Arc::new(Writer::new(client, 1.0, NonZeroU32::MIN, Fence::always_open(), suspend_detector.clone())),
+        suspend_detector,
         metrics: Metrics::register(&mut registry),
-        board: Board::new(clock, false),
+        statuses: ShootStatuses::new(clock, false),
         events: Events::none(),
         dry_run: false,
         lead: Fence::always_open(),

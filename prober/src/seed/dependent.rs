@@ -1,8 +1,7 @@
 //! The dependents: watched by name in all namespaces, written one by one.
 //!
-//! The replicas of Deployments, StatefulSets and ReplicaSets live at `spec.replicas`, so that one merge patch changes
-//! them together with the annotations (D-29). Any other kind is scaled by its scale subresource, which the API server's
-//! discovery must know.
+//! The replicas of Deployments, StatefulSets and ReplicaSets live at `spec.replicas`, so that one merge patch changes them together with
+//! the annotations (D-29). Any other kind is scaled by its scale subresource, which the API server's discovery must know.
 
 mod scale;
 
@@ -23,15 +22,13 @@ use tokio_util::sync::CancellationToken;
 
 use self::scale::{Reading, Scales};
 use crate::config::ResourceRef;
-use crate::core::memory::{Marks, Observed, Sighting};
+use crate::core::replicas::{DependentState, Marks, Observed};
 use crate::seed::reach::Reach;
 
-/// How often a kind that does not exist is looked for again: a CRD may be installed at any time.
+/// How often a kind that does not exist is searched for again: a CRD may be installed at any time.
 const MAX_KIND_WAIT: Duration = Duration::from_secs(60);
 
-/// One configured dependent, in all shoots.
 pub struct DependentView {
-    /// Which resource.
     pub resource: ResourceRef,
     kind: OnceLock<Kind>,
     /// Whether discovery has answered that there is no such kind, or none that can be scaled.
@@ -40,11 +37,9 @@ pub struct DependentView {
     ended: CancellationToken,
 }
 
-/// What is known of one object.
 enum State {
     /// All, since its replicas are in its spec.
     Whole(Arc<Observed>),
-    /// Its replicas are read by its scale.
     ByScale(Reading),
 }
 
@@ -58,7 +53,6 @@ impl State {
     }
 }
 
-/// How a kind is addressed and scaled.
 #[derive(Clone, Debug)]
 pub struct Kind {
     api: ApiResource,
@@ -66,24 +60,16 @@ pub struct Kind {
     pub replicas_in_spec: bool,
 }
 
-/// Why a dependent cannot be read or written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unavailable {
-    /// Its kind was not found by discovery.
     #[error("no matches for kind {kind:?} in version {api_version:?}")]
-    NoSuchKind {
-        /// The kind.
-        kind: String,
-        /// Its group and version.
-        api_version: String,
-    },
+    NoSuchKind { kind: String, api_version: String },
     /// The seed's view of it is not filled, or has been broken for too long (D-27).
     #[error("its state on the seed is not known at present")]
     Unknown,
 }
 
 impl Kind {
-    /// The API for this kind in one namespace.
     pub fn api(&self, client: &Client, namespace: &str) -> Api<DynamicObject> {
         Api::namespaced_with(client.clone(), namespace, &self.api)
     }
@@ -103,7 +89,6 @@ impl Kind {
 }
 
 impl DependentView {
-    /// A view that still has to run.
     pub fn new(resource: ResourceRef) -> Arc<Self> {
         Arc::new(Self {
             resource,
@@ -115,9 +100,6 @@ impl DependentView {
     }
 
     /// The state of the dependent in one shoot; none when it does not exist.
-    ///
-    /// # Errors
-    /// When that cannot be said.
     pub fn observed(&self, namespace: &str) -> Result<Option<Arc<Observed>>, Unavailable> {
         self.kind()?;
         if !self.view.is_known() {
@@ -136,20 +118,15 @@ impl DependentView {
         }
     }
 
-    /// The same for the core.
-    pub fn sighting(&self, namespace: &str) -> Sighting {
+    pub fn state(&self, namespace: &str) -> DependentState {
         match self.observed(namespace) {
-            Ok(Some(observed)) => Sighting::Present(observed),
-            Ok(None) => Sighting::Absent,
-            Err(Unavailable::NoSuchKind { .. }) => Sighting::NoSuchKind,
-            Err(Unavailable::Unknown) => Sighting::Unknown,
+            Ok(Some(observed)) => DependentState::Present(observed),
+            Ok(None) => DependentState::Absent,
+            Err(Unavailable::NoSuchKind { .. }) => DependentState::NoSuchKind,
+            Err(Unavailable::Unknown) => DependentState::Unknown,
         }
     }
 
-    /// How the dependent is addressed.
-    ///
-    /// # Errors
-    /// When its kind is not known (yet).
     pub fn kind(&self) -> Result<&Kind, Unavailable> {
         let ResourceRef { kind, api_version, .. } = &self.resource;
         self.kind.get().ok_or_else(|| match self.no_such_kind.load(Ordering::Relaxed) {
@@ -158,7 +135,6 @@ impl DependentView {
         })
     }
 
-    /// The namespaces in which it carries the meltdown marker.
     pub fn held_down(&self) -> Vec<String> {
         let marked = |state: &State| state.observed().is_some_and(|observed| observed.marks.held_down);
         self.view.all().into_iter().filter(|(_, state)| marked(state)).map(|(key, _)| key.namespace).collect()

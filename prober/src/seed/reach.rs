@@ -1,4 +1,4 @@
-//! Which shoots are watched: all of them, or one that somebody asks about.
+//! Which shoots are watched: all of them, or a single one.
 
 use kube::api::DynamicObject;
 use kube::core::DeserializeGuard;
@@ -7,17 +7,13 @@ use kube::discovery::ApiResource;
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
 
-/// The reach of the watches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// All shoots of the seed.
     Seed,
-    /// The one whose control plane is in this namespace.
     Shoot(String),
 }
 
 impl Reach {
-    /// Cluster-scoped objects that have the namespace's name.
     pub fn clusterwide<K>(&self, client: Client) -> (Api<DeserializeGuard<K>>, watcher::Config)
     where
         K: Resource<DynamicType = (), Scope = ClusterResourceScope>,
@@ -25,7 +21,6 @@ impl Reach {
         (Api::all(client), self.named())
     }
 
-    /// The objects in the namespace.
     pub fn namespaced<K>(&self, client: Client) -> Api<DeserializeGuard<K>>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
@@ -36,7 +31,6 @@ impl Reach {
         }
     }
 
-    /// The same for a kind that discovery has found.
     pub fn dynamic(&self, client: Client, kind: &ApiResource) -> Api<DeserializeGuard<DynamicObject>> {
         match self {
             Self::Seed => Api::all_with(client, kind),

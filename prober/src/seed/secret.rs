@@ -8,10 +8,10 @@ use kube::runtime::watcher;
 use kube::{Api, Client};
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::error::Cause;
-use crate::engine::{KubeconfigSecret, Secrets};
 use crate::seed::Seed;
 use crate::seed::reach::Reach;
+use crate::shoot_client::error::Cause;
+use crate::shoot_client::{KubeconfigSecret, Secrets};
 
 /// The key of the Secret's data that holds the kubeconfig (rule 41).
 const KUBECONFIG: &str = "kubeconfig";
@@ -22,17 +22,13 @@ impl From<Secret> for KubeconfigSecret {
     }
 }
 
-/// The Secrets of all shoots, watched by name.
 pub struct SecretView {
-    /// The Secrets' name.
     pub name: String,
-    /// What is known of them.
     pub view: Arc<View<KubeconfigSecret>>,
     ended: CancellationToken,
 }
 
 impl SecretView {
-    /// A view that still has to run.
     pub fn new(name: &str) -> Arc<Self> {
         Arc::new(Self { name: name.to_owned(), view: View::new("secrets"), ended: CancellationToken::new() })
     }
@@ -49,18 +45,14 @@ impl SecretView {
         }
     }
 
-    /// Ends the watch: the config names another Secret.
     pub fn end(&self) {
         self.ended.cancel();
     }
 }
 
-/// One shoot's Secret.
 #[derive(Clone)]
 pub struct ShootSecret {
-    /// Where it is known, or read anew.
     pub seed: Arc<Seed>,
-    /// The shoot's namespace on the seed.
     pub namespace: String,
 }
 

@@ -17,8 +17,8 @@ use crate::gardener::{Cluster, Machine};
 const LIMIT: Duration = Duration::from_secs(1);
 
 impl Seed {
-    /// Reads the Cluster, the namespaces that can pause it, and the Machines of a shoot from the API server; none if one of them cannot
-    /// be read. Passes no limiter, since it precedes protection.
+    /// Reads the Cluster, the namespaces that can pause it, and the Machines of a shoot from the API server; none if one of them cannot be
+    /// read. Passes no limiter, since it precedes protection.
     pub async fn verify(&self, namespace: &str, uid: &str) -> Option<Verified> {
         let _permit = self.verifications.acquire().await.ok()?;
         let (clusters, namespaces) = (Api::<Cluster>::all(self.client.clone()), Api::<Namespace>::all(self.client.clone()));

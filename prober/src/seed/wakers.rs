@@ -9,13 +9,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::GARDEN;
 
-/// The tasks that can be woken, by the namespaces of their shoots.
 #[derive(Debug, Default)]
 pub struct Wakers {
     tasks: Mutex<HashMap<String, Arc<Notify>>>,
 }
 
-/// A task's place among those that can be woken.
 pub struct Registration {
     wakers: Arc<Wakers>,
     namespace: String,
@@ -23,24 +21,16 @@ pub struct Registration {
 }
 
 impl Wakers {
-    /// From now on the shoot's task can be woken.
     pub fn register(self: &Arc<Self>, namespace: &str) -> Registration {
         let notify = Arc::new(Notify::new());
         self.lock().insert(namespace.to_owned(), Arc::clone(&notify));
         Registration { wakers: Arc::clone(self), namespace: namespace.to_owned(), notify }
     }
 
-    /// How many tasks there are.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.lock().len()
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Wakes all tasks: something has changed that concerns each of them.
     pub fn wake_all(&self) {
         self.lock().values().for_each(|notify| notify.notify_one());
     }
@@ -63,7 +53,6 @@ impl Wakers {
 }
 
 impl Registration {
-    /// Waits until the task is woken.
     pub async fn woken(&self) {
         self.notify.notified().await;
     }

@@ -1,32 +1,31 @@
-//! What a shoot's task tells: on the board, in the log, in metrics and in Events.
+//! What a shoot's task reports: in its status, the log, metrics and Events.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Driver;
-use crate::board::{Failure, Intended};
-use crate::core::memory::{Mark, Observed, Write};
 use crate::core::plan::Direction;
+use crate::core::replicas::{Mark, Observed, Write};
 use crate::core::shoot::{Reason, Report};
-use crate::engine::error::ProbeError;
 use crate::seed::dependent::Unavailable;
+use crate::shoot_client::error::ProbeError;
+use crate::shoot_statuses::{Failure, Intended};
 use crate::write::WriteError;
 
 impl Driver {
-    /// Notes on the board when the next look is due and what is held down.
-    pub(super) fn note(&self) {
+    pub(super) fn update_status(&self) {
         let (machine, now) = (&self.machine, self.shared.clock.now());
         let intended = machine.intended().iter().map(|&(at, before, after)| {
             let resource = &self.config.dependents[at].resource;
             Intended { kind: resource.kind.clone(), name: resource.name.clone(), before, after }
         });
-        self.place.update(|line| {
-            line.due = machine.due();
-            line.paused = self.paused;
-            line.intended.clear();
-            line.intended.extend(intended);
-            line.scaling = machine.scaling();
-            line.hold_down(machine.held_down(), now);
+        self.status.update(|status| {
+            status.due = machine.due();
+            status.paused = self.paused;
+            status.intended.clear();
+            status.intended.extend(intended);
+            status.scaling = machine.scaling();
+            status.set_held_down(machine.held_down(), now);
         });
     }
 
@@ -62,11 +61,11 @@ impl Driver {
             Report::KeepsChanging(at) => {
                 let resource = &self.config.dependents[at].resource;
                 tracing::warn!(resource = %resource, "somebody else keeps writing the resource");
-                self.tell_keeps_changing(resource);
+                self.publish_keeps_changing(resource);
             }
             Report::WouldWrite(at, direction, replicas_before, replicas) => {
                 let resource = &self.config.dependents[at].resource;
-                metrics.rehearsed(direction, resource);
+                metrics.dry_run_write(direction, resource);
                 let direction = direction.as_str();
                 tracing::info!(%resource, direction, replicas_before, replicas, "dry run: resource would be written");
             }
@@ -77,9 +76,9 @@ impl Driver {
         let Some(finding) = self.machine.finding().map(Arc::clone) else { return };
         let now = self.shared.clock.now();
         self.shared.metrics.probe_complete(finding.nodes_known, (now - self.began).to_std().unwrap_or_default());
-        self.place.update(|line| {
-            (line.complete, line.failure) = (now, None);
-            line.finding = Some(Arc::clone(&finding));
+        self.status.update(|status| {
+            (status.complete, status.failure) = (now, None);
+            status.finding = Some(Arc::clone(&finding));
         });
         if self.last_category.take().is_some() {
             tracing::info!("probes are complete again");
@@ -105,7 +104,7 @@ impl Driver {
     pub(super) fn report_failure(&mut self, error: &ProbeError) {
         let (stage, category, failed_probes) = (error.stage.as_str(), error.cause.category(), self.machine.failures());
         let failure = Failure { stage, category, message: error.cause.to_string(), failed_probes };
-        self.place.update(|line| line.failure = Some(failure));
+        self.status.update(|status| status.failure = Some(failure));
         if self.last_category.replace(category) == Some(category) {
             tracing::debug!(stage, category, error = %error.cause, failed_probes, "probe not complete");
         } else {
@@ -128,16 +127,16 @@ impl Driver {
             took_s,
             "resource written"
         );
-        self.tell_write(resource, base, write);
+        self.publish_write(resource, base, write);
     }
 
-    /// A leader that did not act is told as what it is (D-50).
+    /// A leader that did not act is reported as such (D-50).
     fn report_without_lead(&self, at: usize, direction: Direction) {
         let resource = &self.config.dependents[at].resource;
         let leader = self.shared.role.standing().leader.unwrap_or_else(|| "nobody".to_owned());
         self.shared.metrics.protected_without_lead(direction);
         tracing::warn!(%resource, direction = direction.as_str(), leader, "the leader did not act, this replica did in its place");
-        self.tell_without_lead(resource, direction, &leader);
+        self.publish_without_lead(resource, direction, &leader);
     }
 
     fn report_not_scaled(&mut self, at: usize, direction: Direction, reason: Reason) {
@@ -152,7 +151,7 @@ impl Driver {
             Reason::Refused => self.errors.get_mut(at).and_then(Option::take).unwrap_or(WriteError::Timeout),
         };
         self.shared.metrics.scaled(direction, resource, error.category());
-        self.tell_failure(at, direction, &error);
+        self.publish_failure(at, direction, &error);
         tracing::error!(%resource, direction = direction.as_str(), category = error.category(), error = %error, "resource cannot be scaled");
     }
 }

@@ -3,11 +3,10 @@
 use common::status::{ago, span, table};
 use maud::{Markup, html};
 
-use crate::board::Intended;
+use crate::shoot_statuses::Intended;
 
-use super::{Concern, Failure, Found, ProbeStatus, ProberStatus, ShootStatus};
+use super::{Concern, Failure, Found, ProbeStatus, ProberStatus, ShootEntry};
 
-/// More rows than this are folded away.
 const FOLD: usize = 30;
 
 pub(super) fn body(status: &ProberStatus) -> Markup {
@@ -47,7 +46,7 @@ pub(super) fn body(status: &ProberStatus) -> Markup {
     }
 }
 
-fn card(shoot: &ShootStatus) -> Markup {
+fn card(shoot: &ShootEntry) -> Markup {
     html! {
         section.card {
             h3 { (shoot.namespace) " " span.soft { (words(shoot.state)) } }
@@ -111,7 +110,7 @@ fn numbers(found: &Found) -> Markup {
     }
 }
 
-fn shoots(shoots: &[&ShootStatus]) -> Markup {
+fn shoots(shoots: &[&ShootEntry]) -> Markup {
     let rows = shoots.iter().map(|shoot| {
         let probe = shoot.probe.as_ref();
         let leases = probe.and_then(|probe| probe.found.as_ref()).map(|found| {

@@ -72,7 +72,7 @@ async fn a_write_whose_answer_is_lost_is_not_done_twice() {
         world.seed.faults().add(writes_to(MCM).once(), fault);
         world.nodes.cut_all();
         world.until([held("1"), held("2"), held("1")]).await;
-        world.looks(2).await;
+        world.probes(2).await;
         assert_eq!(world.dependent(MCM), held("2"));
         world.told("ScaledDown", MCM).await;
         world.end().await;
@@ -84,7 +84,7 @@ async fn dependents_that_cannot_be_listed_are_told_of_in_an_outage_and_held_down
     let mut world = World::new().await;
     let unlisted = world.seed.faults().add(When::verb("list", "deployments.apps"), Fault::status(500));
     world.start(CONFIG);
-    world.looks(3).await;
+    world.probes(3).await;
     world.nodes.cut_all();
     world.told("ScalingFailed", KCM).await;
     world.seed.faults().remove(unlisted);
@@ -195,7 +195,7 @@ async fn without_the_machines_nothing_is_concluded() {
     world.change(CA, |object| object["spec"]["replicas"] = json!(0));
     world.start(CONFIG);
     world.nodes.cut_all();
-    world.looks(8).await;
+    world.probes(8).await;
     assert_eq!(world.seed.requests().writes(), 0);
     world.seed.faults().clear();
     world.until([held("1"), held("1"), at(0)]).await;
@@ -209,7 +209,7 @@ async fn broken_watches_of_the_seed_change_nothing_and_are_taken_up_again() {
         world.seed.store().break_watches();
         world.seed.store().compact();
         world.seed.cut_connections();
-        world.looks(1).await;
+        world.probes(1).await;
     }
     assert_eq!(world.seed.requests().writes(), 0);
     world.nodes.cut_all();
@@ -227,6 +227,6 @@ async fn a_seed_that_cannot_be_reached_at_the_start_is_tried_until_it_can() {
         .await
         .expect_err("no probe yet");
     world.seed.set_network(memory_api::Network::Up);
-    world.looks(2).await;
+    world.probes(2).await;
     world.end().await;
 }

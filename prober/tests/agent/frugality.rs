@@ -14,7 +14,7 @@ async fn a_healthy_shoot_costs_one_request_a_probe_and_the_seed_none() {
     // SCL-30
     let world = World::running().await;
     let (seed, shoot) = (world.seed.requests().total(), world.shoot.requests().total());
-    world.looks(4).await;
+    world.probes(4).await;
     assert_eq!(world.seed.requests().total(), seed);
     assert_eq!(world.shoot.requests().total(), shoot + 4);
     assert_eq!(world.seed.requests().writes(), 0);
@@ -26,7 +26,7 @@ async fn a_healthy_shoot_costs_one_request_a_probe_and_the_seed_none() {
 async fn nothing_is_written_while_fewer_than_the_fraction_are_lost() {
     let world = World::running().await;
     world.nodes.cut([0]);
-    world.looks(8).await;
+    world.probes(8).await;
     assert_eq!(world.seed.requests().writes(), 0);
     assert!(world.shoot.requests().count(|record| record.resource == "nodes") > 0, "the nodes matter now");
     world.end().await;
@@ -72,14 +72,14 @@ async fn a_shoot_that_asks_for_time_gets_it() {
 
 #[tokio::test]
 async fn probes_are_an_interval_and_its_jitter_apart() {
-    // PRB-34: the time that a probe takes does not count, as long as no lease asks for an earlier look.
+    // PRB-34: the time that a probe takes does not count, as long as no lease asks for an earlier probe.
     let world = World::running_with(&format!("{CONFIG}backoffJitterFactor: 0.5\n")).await;
     world.apply(gardener::cluster(NAMESPACE, Some("40s")));
     world.shoot.faults().add(When::request("GET", LEASES), Fault::Delay(Duration::from_millis(300)));
-    // The changed grace brings a look at once, and a probe may be under way.
-    world.looks(3).await;
+    // The changed grace brings a probe at once, and a probe may be under way.
+    world.probes(3).await;
     world.shoot.requests().clear();
-    world.looks(5).await;
+    world.probes(5).await;
     let at: Vec<Instant> = world.shoot.requests().all().into_iter().filter_map(|record| record.at).collect();
     for pair in at.windows(2) {
         let gap = pair[1] - pair[0];
@@ -95,7 +95,7 @@ async fn an_operators_word_is_heeded_and_taken_back() {
     let ignore = |value: serde_json::Value| move |object: &mut serde_json::Value| object["metadata"]["annotations"] = value;
     world.change(MCM, ignore(json!({ gardener::IGNORE: "true" })));
     world.change(MCM, |object| object["spec"]["replicas"] = json!(0));
-    world.looks(3).await;
+    world.probes(3).await;
     assert_eq!(world.dependent(MCM), at(0));
     world.nodes.cut_all();
     world.until([held("1"), at(0), held("1")]).await;
@@ -132,7 +132,7 @@ async fn first_looks_are_spread_over_the_first_half_of_the_initial_delay() {
     let begin = Instant::now();
     world.start(&CONFIG.replace("initialDelay: 0s", "initialDelay: 6s"));
     let all = world.shoot.requests().wait_for(|all| {
-        // A first look asks for the version.
+        // A first probe asks for the version.
         let first: Vec<Instant> = all.iter().filter(|record| record.path == "/version").filter_map(|record| record.at).collect();
         (first.len() == 21).then_some(first)
     });
@@ -149,7 +149,7 @@ async fn only_what_was_held_down_comes_back_if_the_config_says_so() {
     world.change(KCM, |object| object["spec"]["replicas"] = json!(0));
     world.hold_down(MCM, "2");
     world.until([at(0), at(2), at(1)]).await;
-    world.looks(3).await;
+    world.probes(3).await;
     assert_eq!(world.written(), [MCM]);
     world.end().await;
 }

@@ -117,9 +117,9 @@ async fn a_grace_that_changes_is_taken_up_by_the_running_probe() {
     // D-10
     let world = World::running().await;
     world.change_shoot(|shoot| shoot["spec"]["kubernetes"]["kubeControllerManager"]["nodeMonitorGracePeriod"] = json!("5m"));
-    world.looks(1).await;
+    world.probes(1).await;
     world.nodes.cut_all();
-    world.looks(8).await;
+    world.probes(8).await;
     assert_eq!(world.seed.requests().writes(), 0);
     world.change_shoot(|shoot| shoot["spec"]["kubernetes"]["kubeControllerManager"]["nodeMonitorGracePeriod"] = json!("4s"));
     world.until([held("1"), held("1"), held("1")]).await;
@@ -136,7 +136,7 @@ async fn a_shoot_that_cannot_be_understood_keeps_its_probe_and_harms_no_other() 
         world.apply(cluster);
     }
     world.change_shoot(|shoot| *shoot = json!({"apiVersion": 8}));
-    world.looks(2).await;
+    world.probes(2).await;
     world.nodes.cut_all();
     world.until([held("1"), held("1"), held("1")]).await;
     world.end().await;
@@ -148,7 +148,7 @@ async fn a_cluster_that_was_replaced_is_probed_anew() {
     let world = World::running().await;
     world.delete_cluster();
     world.apply(gardener::cluster(NAMESPACE, Some("4s")));
-    world.looks(2).await;
+    world.probes(2).await;
     world.nodes.cut_all();
     world.until([held("1"), held("1"), held("1")]).await;
     world.end().await;
@@ -162,6 +162,6 @@ async fn a_shoot_is_probed_once_its_control_plane_is_made() {
     world.start(CONFIG);
     assert!(is_left_alone(&world).await);
     world.change_shoot(|shoot| shoot["status"]["lastOperation"]["state"] = json!("Succeeded"));
-    world.looks(2).await;
+    world.probes(2).await;
     world.end().await;
 }

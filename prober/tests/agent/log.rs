@@ -62,7 +62,7 @@ async fn a_credential_in_the_log_would_be_heard() {
     let options = ZapOptions { level: Level::Verbose(u32::MAX), ..ZapOptions::default() };
     let layer = ZapLayer::new(options, One(heard.clone()), Utc::now);
     tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
-        tracing::trace!(target: "prober::engine", header = format!("Bearer {SHOOT_TOKEN}"), "asked");
+        tracing::trace!(target: "prober::shoot_client", header = format!("Bearer {SHOOT_TOKEN}"), "asked");
     });
     assert!(*heard.lock().expect("no panic while locked"));
 }

@@ -25,7 +25,7 @@ impl Served {
 
     pub async fn start_with(flags: &[&str]) -> Self {
         let served = Self::serve(World::new().await, flags).await;
-        served.world.looks(3).await;
+        served.world.probes(3).await;
         served
     }
 
@@ -104,7 +104,7 @@ async fn a_prober_that_cannot_list_something_it_works_by_shows_that_it_is_blind(
         }
     };
     assert!(tokio::time::timeout(PATIENCE, seen).await.is_ok(), "still blind");
-    served.world.looks(1).await;
+    served.world.probes(1).await;
     served.world.end().await;
 }
 
@@ -115,7 +115,7 @@ async fn a_kind_that_does_not_exist_makes_no_prober_blind() {
         "{CONFIG}- ref: {{kind: Nothing, name: n, apiVersion: none.example.org/v1}}\n  optional: true\n  scaleUp: {{}}\n  scaleDown: {{}}\n"
     );
     let served = Served::serve_with(world, &config, &[]).await;
-    served.world.looks(1).await;
+    served.world.probes(1).await;
     let seen = async {
         while served.metric("dwd_seed_known").await < 1.0 {
             tokio::task::yield_now().await;
@@ -136,7 +136,7 @@ async fn an_outage_shows_in_the_metrics_and_its_end_too() {
         format!("dwd_scale_operations_total{{direction=\"down\",kind=\"Deployment\",name=\"{KCM}\",result=\"written\"}}");
     assert_eq!(served.metric(&written).await, 1.0);
     let held_down = format!("dwd_held_down{{kind=\"Deployment\",name=\"{KCM}\"}}");
-    served.world.looks(2).await;
+    served.world.probes(2).await;
     assert_eq!(served.metric(&held_down).await, 1.0);
     assert_eq!(served.metric("dwd_leases{state=\"expired\"}").await, 3.0);
     let host = served.world.seed.address();
@@ -154,16 +154,16 @@ async fn a_dry_run_says_what_it_would_write_once_and_writes_nothing() {
         |direction: &str| format!("dwd_dry_run_writes_total{{direction=\"{direction}\",kind=\"Deployment\",name=\"{KCM}\"}}");
     served.world.nodes.cut_all();
     while served.metric("dwd_leases{state=\"expired\"}").await < 3.0 {
-        served.world.looks(1).await;
+        served.world.probes(1).await;
     }
-    served.world.looks(2).await;
+    served.world.probes(2).await;
     assert_eq!(served.metric(&would("down")).await, 1.0);
     served.world.hold_down(KCM, "2");
     served.world.nodes.heal_all();
     while served.metric("dwd_leases{state=\"expired\"}").await > 0.0 {
-        served.world.looks(1).await;
+        served.world.probes(1).await;
     }
-    served.world.looks(2).await;
+    served.world.probes(2).await;
     assert_eq!(served.metric(&would("up")).await, 1.0);
     let writes = served.world.seed.requests().count(|record| record.is_write());
     assert_eq!(writes, 0, "no scaling, no Lease, no Event");
@@ -218,25 +218,25 @@ async fn a_paused_shoot_is_probed_and_nothing_is_written_for_it() {
     };
     pause("true");
     while served.metric("dwd_paused_shoots").await < 1.0 {
-        served.world.looks(1).await;
+        served.world.probes(1).await;
     }
     served.world.nodes.cut_all();
     while served.metric("dwd_leases{state=\"expired\"}").await < 3.0 {
-        served.world.looks(1).await;
+        served.world.probes(1).await;
     }
-    served.world.looks(2).await;
+    served.world.probes(2).await;
     assert_eq!(served.world.written(), Vec::<String>::new());
     pause("false");
     served.world.until([held("1"), held("1"), held("1")]).await;
     pause("true");
     while served.metric("dwd_paused_shoots").await < 1.0 {
-        served.world.looks(1).await;
+        served.world.probes(1).await;
     }
     served.world.nodes.heal_all();
     while served.metric("dwd_leases{state=\"expired\"}").await > 0.0 {
-        served.world.looks(1).await;
+        served.world.probes(1).await;
     }
-    served.world.looks(2).await;
+    served.world.probes(2).await;
     served.world.until([held("1"), held("1"), held("1")]).await;
     pause("");
     served.world.until([at(1), at(1), at(1)]).await;
@@ -280,7 +280,7 @@ async fn a_changed_config_is_taken_up_and_a_bad_one_refused() {
     let other = format!("- ref: {{kind: Deployment, name: {OTHER}, apiVersion: apps/v1}}\n  scaleUp: {{}}\n  scaleDown: {{}}\n");
     served.world.write_config(&format!("{kept}{other}"));
     while served.metric("dwd_config_reloads_total{result=\"taken\"}").await < 1.0 {
-        served.world.looks(1).await;
+        served.world.probes(1).await;
     }
     assert_eq!(served.metric("dwd_config_refused").await, 0.0);
     served.world.nodes.cut_all();

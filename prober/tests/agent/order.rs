@@ -43,7 +43,7 @@ async fn a_mandatory_dependent_that_is_missing_holds_back_the_later_levels_of_a_
     world.hold_down(KCM, "2");
     world.hold_down(CA, "1");
     world.until([at(2), at(0), held("1")]).await;
-    world.looks(3).await;
+    world.probes(3).await;
     assert_eq!(world.dependent(CA), held("1"));
     world.apply(gardener::deployment(NAMESPACE, MCM, 0));
     world.until([at(2), at(1), at(1)]).await;
@@ -72,7 +72,7 @@ async fn a_kind_that_does_not_exist_holds_back_the_later_levels_of_a_scale_up_on
     world.until([held("1"), at(1), held("1")]).await;
     world.nodes.heal_all();
     world.until([at(1), at(1), held("1")]).await;
-    world.looks(2).await;
+    world.probes(2).await;
     assert_eq!(world.dependent(CA), held("1"));
     world.end().await;
 }
@@ -101,9 +101,9 @@ async fn one_candidate_brings_back_what_is_held_down_and_nothing_else() {
     world.change(KCM, |object| object["spec"]["replicas"] = json!(0));
     world.start(CONFIG);
     world.until([at(0), at(3), at(1)]).await;
-    world.looks(3).await;
+    world.probes(3).await;
     world.nodes.cut_all();
-    world.looks(6).await;
+    world.probes(6).await;
     assert_eq!([KCM, MCM, CA].map(|name| world.dependent(name)), [at(0), at(3), at(1)], "one candidate never scales down");
     assert_eq!(world.written(), [MCM]);
     world.end().await;
@@ -130,10 +130,10 @@ async fn recovery_must_last_where_the_config_says_so() {
     let mut world = World::new().await;
     world.hold_down(KCM, "1");
     world.start(&format!("{CONFIG}scaleUpStabilization: 3s\n"));
-    world.looks(1).await;
+    world.probes(1).await;
     let healthy_since = Instant::now();
     world.writes(1).await;
-    // The first look was answered shortly before it was noticed here.
+    // The first probe was answered shortly before it was noticed here.
     assert!(healthy_since.elapsed() > Duration::from_millis(2500), "{:?}", healthy_since.elapsed());
     world.until([at(1), at(1), at(1)]).await;
     world.end().await;

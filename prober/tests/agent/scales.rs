@@ -46,7 +46,7 @@ async fn a_scale_that_cannot_be_read_holds_up_no_other_shoot() {
     let stalled = world.seed.faults().add(reads(OTHER), Fault::Stall);
     world.start(&config);
     world.seed.faults().met(stalled, 1).await;
-    world.looks(3).await;
+    world.probes(3).await;
     world.nodes.cut_all();
     goes_down(&world).await;
     world.end().await;
@@ -58,7 +58,7 @@ async fn a_scale_that_cannot_be_read_is_read_again_until_it_can_although_nothing
     let refused = world.seed.faults().add(reads(NAMESPACE), Fault::status(500));
     world.start(&config);
     world.seed.faults().met(refused, 5).await;
-    world.looks(3).await;
+    world.probes(3).await;
     world.nodes.cut_all();
     for name in [KCM, MCM] {
         world.until_it_is(name, held("1")).await;
@@ -84,8 +84,8 @@ async fn the_reading_of_a_scale_ends_when_its_object_goes() {
     let made = world.seed.requests().wait_for(|all| all.iter().any(|record| record.path.contains("/shoot--p--b/")).then_some(()));
     tokio::time::timeout(PATIENCE, made).await.expect("the other is read");
     let before = world.seed.faults().hits(refused);
-    // Longer than the longest wait between two tries takes many looks.
-    world.looks(12).await;
+    // Longer than the longest wait between two tries takes many probes.
+    world.probes(12).await;
     assert!(world.seed.faults().hits(refused) <= before + 1, "it is still read");
     world.end().await;
 }

@@ -39,7 +39,7 @@ impl Pair {
         world.seed.access().grant(STANDBY_TOKEN, User { name: STANDBY.into(), ..gardener::seed_prober() });
         world.servers.extend(ELECTION.map(String::from));
         world.start(CONFIG);
-        world.looks(3).await;
+        world.probes(3).await;
         let (resource, namespace, name) = LOCK;
         let leader = world.seed.store().wait_for(|store| {
             let lease = store.get(resource, namespace, name)?;
@@ -54,8 +54,8 @@ impl Pair {
         world.servers.extend(ELECTION.map(String::from));
         world.join(STANDBY_TOKEN);
         let joined = world.shoot.requests().wait_for(|all| {
-            let looks = |record: &&Record| record.path == LEASES && !of_leader.contains(&record.connection);
-            (all.iter().filter(looks).filter(|record| record.status == Some(200)).count() >= 3).then_some(())
+            let probes = |record: &&Record| record.path == LEASES && !of_leader.contains(&record.connection);
+            (all.iter().filter(probes).filter(|record| record.status == Some(200)).count() >= 3).then_some(())
         });
         timeout(PATIENCE, joined).await.expect("the standby probes, too");
         let connections = &connections(&world.shoot.requests().all()) - &of_leader;
@@ -145,10 +145,10 @@ async fn beside_a_leader_that_acts_a_standby_writes_nothing_in_a_whole_outage_an
     pair.world.seed.faults().add(leaders, Fault::Delay(Duration::from_millis(150)));
     pair.world.nodes.cut_all();
     pair.world.until([held("1"), held("1"), held("1")]).await;
-    pair.world.looks(6).await;
+    pair.world.probes(6).await;
     pair.world.nodes.heal_all();
     pair.world.until([at(1), at(1), at(1)]).await;
-    pair.world.looks(6).await;
+    pair.world.probes(6).await;
     assert_eq!(pair.writers(), [gardener::seed_prober().name].into());
     assert_eq!(pair.without_lead().await, [0.0, 0.0]);
     pair.world.end().await;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use common::metrics::RequestCounter;
 use memory_api::{Fault, When};
+use prober::read_only::ReadOnlyProber;
 use prober::seed::reach::Reach;
-use prober::spectator::Spectator;
 use serde_json::{Value, json};
 
 use super::log::SEED_TOKEN;
@@ -48,7 +48,7 @@ async fn an_outage_is_shown_with_what_is_held_down_and_the_leases_behind_it() {
     let served = Served::start().await;
     served.world.nodes.cut_all();
     served.world.until([held("1"), held("1"), held("1")]).await;
-    served.world.looks(2).await;
+    served.world.probes(2).await;
     let all = shown(&served).await;
     let probe = &all["shoots"][0]["probe"];
     let names: Vec<&str> =
@@ -120,8 +120,8 @@ async fn whether_a_shoot_is_paused_is_not_known_while_namespaces_may_not_be_read
         }
         // What may not be read never comes.
         let patience = if forbidden { Duration::from_secs(1) } else { PATIENCE };
-        let spectator = Spectator::start(client.clone(), config.clone(), Reach::Seed, patience).await;
-        assert_eq!(spectator.paused(NAMESPACE), paused);
-        spectator.end().await;
+        let prober = ReadOnlyProber::start(client.clone(), config.clone(), Reach::Seed, patience).await;
+        assert_eq!(prober.paused(NAMESPACE), paused);
+        prober.end().await;
     }
 }

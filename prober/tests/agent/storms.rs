@@ -41,7 +41,7 @@ async fn an_operators_word_that_comes_between_decision_and_write_is_heeded() {
     world.seed.faults().add(word.once(), Fault::Stall);
     world.nodes.cut_all();
     world.until([held("1"), at(1), held("1")]).await;
-    world.looks(2).await;
+    world.probes(2).await;
     assert_eq!([KCM, MCM, CA].map(|name| world.dependent(name)), [held("1"), at(1), held("1")]);
     world.end().await;
 }
@@ -65,7 +65,7 @@ async fn hundred_shoots_that_fail_at_once_are_held_down_with_a_bounded_number_of
     // Each write takes a while, so that they pile up.
     world.seed.faults().add(When::matches(scales), Fault::Delay(ANSWER));
     world.start(CONFIG);
-    world.looks(3 * SHOOTS).await;
+    world.probes(3 * SHOOTS).await;
     world.nodes.cut_all();
     let all = |store: &memory_api::Store| {
         let down = |name: &str, number: usize| {

@@ -94,8 +94,8 @@ impl World {
     pub async fn running_with(config: &str) -> Self {
         let mut world = Self::new().await;
         world.start(config);
-        // With an initial delay of 0 the second look follows the first at once; by the third every lease was seen to change.
-        world.looks(3).await;
+        // With an initial delay of 0 the second probe follows the first at once; by the third every lease was seen to change.
+        world.probes(3).await;
         world
     }
 
@@ -210,7 +210,7 @@ impl World {
     }
 
     /// Waits until the shoot has answered so many more probes.
-    pub async fn looks(&self, count: usize) {
+    pub async fn probes(&self, count: usize) {
         let before = self.shoot.requests().count(answered);
         let more = self.shoot.requests().wait_for(|all| {
             let answers = all.iter().filter(|record| answered(record)).count();

@@ -10,8 +10,8 @@ use deploy_tests::installation::container;
 use deploy_tests::repository;
 use deploy_tests::tools::{good, overlay, system};
 use prober::config::Config;
-use prober::core::memory::{MELTDOWN_PROTECTION_ACTIVE, REPLICAS};
 use prober::core::plan::{Direction, levels};
+use prober::core::replicas::{MELTDOWN_PROTECTION_ACTIVE, REPLICAS};
 use prober::seed::PAUSE;
 use serde_json::{Value, json};
 

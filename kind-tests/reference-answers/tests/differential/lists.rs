@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use prober::core::lease::LeaseList;
 use prober::core::verdict::NodeRecord;
-use prober::engine::wire::{self, DecodeError, Next};
+use prober::shoot_client::wire::{self, DecodeError, Next};
 use proptest::prelude::*;
 use reference_answers::{Answer, Reference, campaign, campaign_of_talks};
 use serde_json::{Map, Value, json};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, ensure};
-use prober::core::memory::{IGNORE_SCALING, Marks, Observed, REPLICAS, scale_up};
+use prober::core::replicas::{IGNORE_SCALING, Marks, Observed, REPLICAS, scale_up};
 use prober::core::verdict::Scope;
 use proptest::prelude::*;
 use reference_answers::campaign;

@@ -16,16 +16,12 @@ impl From<&str> for LeaseUid {
     }
 }
 
-/// One lease as the API server shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseRecord<'a> {
     /// The lease's name, which is its node's.
     pub name: &'a str,
-    /// `metadata.uid`.
     pub uid: LeaseUid,
-    /// `spec.renewTime`.
     pub renew_time: Option<DateTime<Utc>>,
-    /// `spec.leaseDurationSeconds`.
     pub duration_seconds: Option<i32>,
 }
 
@@ -52,24 +48,20 @@ impl LeaseList {
         self.names.reserve(names);
     }
 
-    /// Adds a lease.
     pub fn push(&mut self, lease: LeaseRecord<'_>) {
         let LeaseRecord { name, uid, renew_time, duration_seconds } = lease;
         self.names.push_str(name);
         self.entries.push(Entry { name_end: self.names.len(), uid, renew_time, duration_seconds });
     }
 
-    /// How many there are.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// All leases.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = LeaseRecord<'_>> {
         let mut begin = 0;
         self.entries.iter().map(move |&Entry { name_end, uid, renew_time, duration_seconds }| {

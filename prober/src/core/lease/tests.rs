@@ -2,16 +2,16 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::super::scene::{GRACE, LONG_AGO, at, lease, look, span, wall};
 use super::*;
+use crate::core::tests::scene::{GRACE, LONG_AGO, at, lease, span, times, wall};
 
-/// A clock that was shown these (look, stamp) pairs, in seconds.
-fn shown(looks: &[(f64, f64)]) -> LeaseClock {
-    let ((first, stamp), further) = looks.split_first().map(|(first, further)| (*first, further)).expect("a look");
-    let mut clock = LeaseClock::new(&look(first), wall(stamp), Some(40));
+/// A clock that was shown these (probe, stamp) pairs, in seconds.
+fn shown(probes: &[(f64, f64)]) -> LeaseClock {
+    let ((first, stamp), further) = probes.split_first().map(|(first, further)| (*first, further)).expect("a look");
+    let mut clock = LeaseClock::new(&times(first), wall(stamp), Some(40));
     let mut before = at(first);
     for &(seconds, stamp) in further {
-        clock.observe(&look(seconds), before, wall(stamp), Some(40), GRACE);
+        clock.observe(&times(seconds), before, wall(stamp), Some(40), GRACE);
         before = at(seconds);
     }
     clock
@@ -84,7 +84,7 @@ fn the_smallest_distance_ever_seen_is_the_offset() {
 fn an_unchanged_stamp_ages_on_our_clock_alone() {
     let mut clock = shown(&[(0.0, -1.0), (9.5, 9.0)]);
     for (seconds, our_wall_clock) in [(20.0, 3620.0), (30.0, -7170.0)] {
-        let stepped = Look { wall: wall(our_wall_clock), ..look(seconds) };
+        let stepped = RequestTimes { wall: wall(our_wall_clock), ..times(seconds) };
         clock.observe(&stepped, at(9.5), wall(9.0), Some(40), GRACE);
         assert_eq!(clock.renewed(GRACE), at(9.0), "our wall clock steps to {our_wall_clock} s");
     }
@@ -93,7 +93,7 @@ fn an_unchanged_stamp_ages_on_our_clock_alone() {
 #[test]
 fn a_stepped_clock_is_noticed_while_the_clocks_agree() {
     let before = [(0.0, -1.0), (10.0, 9.5), (20.0, 19.5)];
-    // A renewal is after the look at 20 s; a stamp more than a beat and 1 s before that look was set by another clock.
+    // A renewal is after the probe 20 s; a stamp more than a beat and 1 s before that probe was set by another clock.
     let tolerated = shown(&[before.as_slice(), &[(30.0, 9.0)]].concat());
     assert_eq!((tolerated.skew(GRACE), tolerated.renewed(GRACE)), (TimeDelta::zero(), at(9.0)));
     let stepped = shown(&[before.as_slice(), &[(30.0, 8.999)]].concat());
@@ -121,19 +121,20 @@ fn a_stepped_clock_is_noticed_while_the_clocks_differ() {
 #[test]
 fn what_shows_a_step_is_doubted_for_a_beat_and_a_second() {
     let mut clock = shown(&[(0.0, -1.0), (10.0, 9.5), (20.0, 19.5)]);
-    clock.observe(&look(55.0), at(20.0), wall(-5.0), Some(40), GRACE);
+    clock.observe(&times(55.0), at(20.0), wall(-5.0), Some(40), GRACE);
     assert_eq!(clock.renewed(GRACE), at(20.0));
     assert_eq!(clock.state(at(65.9), LONG_AGO, GRACE), LeaseState::Undecided);
     assert_eq!(clock.state(at(66.0), LONG_AGO, GRACE), LeaseState::Expired);
-    clock.observe(&look(60.0), at(55.0), wall(5.0), Some(40), GRACE);
+    clock.observe(&times(60.0), at(55.0), wall(5.0), Some(40), GRACE);
     assert_eq!(clock.renewed(GRACE), at(60.0), "the next one tells where the clock is now");
 }
 
 #[test]
 fn a_clock_that_was_put_back_unseen_is_forgiven_in_minutes() {
     // Ahead by 15 s, put back by 10 s between two renewals: from then on each stamp is seen 10 s later than the offset says.
-    let mut clock = LeaseClock::new(&look(0.0), wall(15.0), Some(40));
-    let beat = |clock: &mut LeaseClock, t: f64, skew: f64| clock.observe(&look(t), at(t - 10.0), wall(t + skew), Some(40), GRACE);
+    let mut clock = LeaseClock::new(&times(0.0), wall(15.0), Some(40));
+    let beat =
+        |clock: &mut LeaseClock, t: f64, skew: f64| clock.observe(&times(t), at(t - 10.0), wall(t + skew), Some(40), GRACE);
     for t in [10.0, 20.0, 30.0] {
         beat(&mut clock, t, 15.0);
     }
@@ -160,11 +161,11 @@ fn silence_counts_only_from_a_beat_and_a_second_after_the_api_server_answers_aga
 
 #[test]
 fn a_lease_that_was_made_again_is_another_one() {
-    let mut book = LeaseBook::default();
-    book.observe(&look(0.0), vec![lease("a", -1.0)], GRACE);
-    book.observe(&look(10.0), vec![lease("a", 9.0)], GRACE);
+    let mut book = LeaseClocks::default();
+    book.observe(&times(0.0), vec![lease("a", -1.0)], GRACE);
+    book.observe(&times(10.0), vec![lease("a", 9.0)], GRACE);
     let again = LeaseRecord { uid: "another".into(), ..lease("a", -50.0) };
-    book.observe(&look(20.0), vec![again], GRACE);
+    book.observe(&times(20.0), vec![again], GRACE);
     assert_eq!(
         book.get("a").map(|clock| clock.state(at(20.0), LONG_AGO, GRACE)),
         Some(LeaseState::Undecided),
@@ -182,9 +183,9 @@ fn a_clock_that_steps_forward_is_followed_at_once() {
 #[test]
 fn the_look_that_showed_the_old_value_counts_from_its_request() {
     let mut clock = shown(&[(0.0, -1.0), (10.0, 9.5)]);
-    let slow = Look { sent: at(20.0), received: at(28.0), wall: wall(28.0) };
+    let slow = RequestTimes { sent: at(20.0), received: at(28.0), wall: wall(28.0) };
     clock.observe(&slow, at(10.0), wall(9.5), Some(40), GRACE);
-    clock.observe(&look(30.0), slow.sent, wall(9.7), Some(40), GRACE);
+    clock.observe(&times(30.0), slow.sent, wall(9.7), Some(40), GRACE);
     assert_eq!(clock.renewed(GRACE), at(9.7), "9.7 s is within a beat and 1 s of the request at 20 s, not of the answer");
 }
 
@@ -199,9 +200,9 @@ fn an_old_stamp_is_undecided_until_it_was_watched_for_a_beat_and_a_second() {
 
 #[test]
 fn the_watching_lasts_as_long_as_the_leases_own_beat() {
-    let faster = LeaseClock::new(&look(0.0), wall(-31.0), Some(20));
+    let faster = LeaseClock::new(&times(0.0), wall(-31.0), Some(20));
     assert_eq!(faster.expires(LONG_AGO, GRACE), at(6.0));
-    let unsaid = LeaseClock::new(&look(0.0), wall(-31.0), None);
+    let unsaid = LeaseClock::new(&times(0.0), wall(-31.0), None);
     assert_eq!(unsaid.expires(LONG_AGO, GRACE), at(11.0));
     assert_eq!(unsaid.expires(LONG_AGO, Grace::new(span(4.0))), at(2.0), "at most a quarter of the grace");
 }
@@ -231,24 +232,24 @@ fn a_stamp_that_was_seen_to_change_is_never_undecided() {
 
 #[test]
 fn a_lease_without_renew_time_is_counted_and_has_no_clock() {
-    let mut book = LeaseBook::default();
+    let mut book = LeaseClocks::default();
     let stampless = LeaseRecord { renew_time: None, ..lease("b", 0.0) };
-    book.observe(&look(0.0), vec![lease("a", -1.0), stampless], GRACE);
+    book.observe(&times(0.0), vec![lease("a", -1.0), stampless], GRACE);
     assert_eq!(book.without_renew_time(), 1);
     assert!(book.get("a").is_some() && book.get("b").is_none());
-    book.observe(&look(10.0), vec![lease("a", 9.0), lease("b", 9.0)], GRACE);
+    book.observe(&times(10.0), vec![lease("a", 9.0), lease("b", 9.0)], GRACE);
     assert_eq!(book.without_renew_time(), 0);
     assert_eq!(book.iter().count(), 2);
 }
 
 #[test]
 fn a_lease_that_went_away_is_forgotten_and_starts_anew() {
-    let mut book = LeaseBook::default();
-    book.observe(&look(0.0), vec![lease("a", -1.0), lease("b", -1.0)], GRACE);
-    book.observe(&look(10.0), vec![lease("a", 9.0), lease("b", 9.0)], GRACE);
-    book.observe(&look(20.0), vec![lease("a", 19.0)], GRACE);
+    let mut book = LeaseClocks::default();
+    book.observe(&times(0.0), vec![lease("a", -1.0), lease("b", -1.0)], GRACE);
+    book.observe(&times(10.0), vec![lease("a", 9.0), lease("b", 9.0)], GRACE);
+    book.observe(&times(20.0), vec![lease("a", 19.0)], GRACE);
     assert!(book.get("b").is_none());
-    book.observe(&look(60.0), vec![lease("a", 19.0), lease("b", 9.0)], GRACE);
+    book.observe(&times(60.0), vec![lease("a", 19.0), lease("b", 9.0)], GRACE);
     assert_eq!(book.get("a").map(|clock| clock.state(at(60.0), LONG_AGO, GRACE)), Some(LeaseState::Expired));
     assert_eq!(book.get("b").map(|clock| clock.state(at(60.0), LONG_AGO, GRACE)), Some(LeaseState::Undecided));
 }
@@ -257,15 +258,15 @@ fn a_lease_that_went_away_is_forgotten_and_starts_anew() {
 fn known<'a>(lists: &'a [Vec<(&'a str, f64)>]) -> BTreeMap<&'a str, LeaseClock> {
     let mut clocks = BTreeMap::new();
     for (number, list) in lists.iter().enumerate() {
-        let (look, looked) = (look(10.0 * number as f64), at(10.0 * (number as f64 - 1.0)));
+        let (times, looked) = (times(10.0 * number as f64), at(10.0 * (number as f64 - 1.0)));
         let mut before = std::mem::take(&mut clocks);
         for &(name, stamp) in list {
             let clock = match before.remove(name) {
                 Some(mut clock) => {
-                    LeaseClock::observe(&mut clock, &look, looked, wall(stamp), Some(40), GRACE);
+                    LeaseClock::observe(&mut clock, &times, looked, wall(stamp), Some(40), GRACE);
                     clock
                 }
-                None => LeaseClock::new(&look, wall(stamp), Some(40)),
+                None => LeaseClock::new(&times, wall(stamp), Some(40)),
             };
             clocks.insert(name, clock);
         }
@@ -273,8 +274,8 @@ fn known<'a>(lists: &'a [Vec<(&'a str, f64)>]) -> BTreeMap<&'a str, LeaseClock> 
     clocks
 }
 
-/// Looks in ascending order with gaps of up to 90 s.
-fn looks() -> impl Strategy<Value = Vec<f64>> {
+/// Probes in ascending order with gaps of up to 90 s.
+fn probes() -> impl Strategy<Value = Vec<f64>> {
     prop::collection::vec(0.001..90.0_f64, 2..30).prop_map(|gaps| {
         gaps.into_iter()
             .scan(0.0, |now, gap| {
@@ -295,9 +296,9 @@ proptest! {
     fn in_whatever_order_leases_are_listed_each_has_its_own_clock_and_one_named_twice_a_new_one(
         lists in prop::collection::vec(prop::collection::vec((prop::sample::select(vec!["a", "aa", "b", "c", "d", "e"]), -60.0..5.0_f64), 0..9), 1..6),
     ) {
-        let mut book = LeaseBook::default();
+        let mut book = LeaseClocks::default();
         for (number, list) in lists.iter().enumerate() {
-            book.observe(&look(10.0 * number as f64), list.iter().map(|&(name, stamp)| lease(name, stamp)), GRACE);
+            book.observe(&times(10.0 * number as f64), list.iter().map(|&(name, stamp)| lease(name, stamp)), GRACE);
         }
         let known = known(&lists);
         prop_assert_eq!(book.iter().map(|(name, clock)| (name, clock.clone())).collect::<Vec<_>>(), known.into_iter().collect::<Vec<_>>());
@@ -307,21 +308,21 @@ proptest! {
     }
 
     #[test]
-    fn a_healthy_lease_never_expires_whatever_its_clock_says(looks in looks(), phase in 0.0..10.0_f64, skew in -7200.0..7200.0_f64) {
-        let mut clock = LeaseClock::new(&look(looks[0]), wall(last_renewal(phase, looks[0]) + skew), Some(40));
-        for (&before, &now) in looks.iter().zip(&looks[1..]) {
-            clock.observe(&look(now), at(before), wall(last_renewal(phase, now) + skew), Some(40), GRACE);
+    fn a_healthy_lease_never_expires_whatever_its_clock_says(probes in probes(), phase in 0.0..10.0_f64, skew in -7200.0..7200.0_f64) {
+        let mut clock = LeaseClock::new(&times(probes[0]), wall(last_renewal(phase, probes[0]) + skew), Some(40));
+        for (&before, &now) in probes.iter().zip(&probes[1..]) {
+            clock.observe(&times(now), at(before), wall(last_renewal(phase, now) + skew), Some(40), GRACE);
             prop_assert_ne!(clock.state(at(now), LONG_AGO, GRACE), LeaseState::Expired, "at {} s", now);
         }
     }
 
     #[test]
-    fn without_skew_the_stamp_is_the_renewal(looks in looks(), phase in 0.0..10.0_f64) {
-        let mut clock = LeaseClock::new(&look(looks[0]), wall(last_renewal(phase, looks[0])), Some(40));
-        let mut before = looks[0];
-        for &now in &looks {
+    fn without_skew_the_stamp_is_the_renewal(probes in probes(), phase in 0.0..10.0_f64) {
+        let mut clock = LeaseClock::new(&times(probes[0]), wall(last_renewal(phase, probes[0])), Some(40));
+        let mut before = probes[0];
+        for &now in &probes {
             let renewal = last_renewal(phase, now);
-            clock.observe(&look(now), at(std::mem::replace(&mut before, now)), wall(renewal), Some(40), GRACE);
+            clock.observe(&times(now), at(std::mem::replace(&mut before, now)), wall(renewal), Some(40), GRACE);
             prop_assert_eq!(clock.renewed(GRACE), at(renewal), "at {} s", now);
         }
     }
@@ -329,9 +330,9 @@ proptest! {
     #[test]
     fn a_lease_expires_exactly_when_it_says_so(first in -60.0..5.0_f64, change in prop::option::of(-50.0..20.0_f64), grace in 2.0..80.0_f64) {
         let grace = Grace::new(span(grace));
-        let mut clock = LeaseClock::new(&look(0.0), wall(first), Some(40));
+        let mut clock = LeaseClock::new(&times(0.0), wall(first), Some(40));
         if let Some(stamp) = change {
-            clock.observe(&look(10.0), at(0.0), wall(stamp), Some(40), grace);
+            clock.observe(&times(10.0), at(0.0), wall(stamp), Some(40), grace);
         }
         let expires = clock.expires(LONG_AGO, grace);
         prop_assert_ne!(clock.state(expires - TimeDelta::nanoseconds(1), LONG_AGO, grace), LeaseState::Expired);

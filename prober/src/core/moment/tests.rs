@@ -1,17 +1,17 @@
-use super::super::scene::{at, look, span, wall};
 use super::*;
+use crate::core::tests::scene::{at, span, times, wall};
 
 #[test]
 fn a_stamp_is_placed_by_what_the_wall_clock_says_during_the_look() {
-    assert_eq!(look(100.0).place(wall(95.0)), at(95.0));
-    let ahead = Look { wall: wall(160.0), ..look(100.0) };
+    assert_eq!(times(100.0).place(wall(95.0)), at(95.0));
+    let ahead = RequestTimes { wall: wall(160.0), ..times(100.0) };
     assert_eq!(ahead.place(wall(155.0)), at(95.0), "our own clock is 60 s ahead, and so are the stamps");
-    assert_eq!(look(1.0).place(wall(-3600.0)), at(-3600.0), "before the process began");
+    assert_eq!(times(1.0).place(wall(-3600.0)), at(-3600.0), "before the process began");
 }
 
 #[test]
 fn a_slow_answer_is_placed_by_its_end() {
-    let slow = Look { sent: at(10.0), received: at(14.0), wall: wall(14.0) };
+    let slow = RequestTimes { sent: at(10.0), received: at(14.0), wall: wall(14.0) };
     assert_eq!(slow.place(wall(13.0)), at(13.0));
 }
 
@@ -31,5 +31,5 @@ fn arithmetic_beyond_the_calendar_saturates() {
     assert_eq!(last - first, TimeDelta::MAX);
     assert_eq!(first - last, TimeDelta::MIN);
     let (earliest, latest) = (DateTime::<Utc>::MIN_UTC, DateTime::<Utc>::MAX_UTC);
-    assert!(look(0.0).place(earliest) < at(-1e9) && look(0.0).place(latest) > at(1e9));
+    assert!(times(0.0).place(earliest) < at(-1e9) && times(0.0).place(latest) > at(1e9));
 }

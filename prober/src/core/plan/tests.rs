@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use super::super::scene::{GRACE, at, dependent, look, span, wall};
 use super::*;
+use crate::core::tests::scene::{GRACE, at, dependent, span, times, wall};
 
 fn names(dependents: &[Dependent], direction: Direction) -> Vec<Vec<&str>> {
     let name = |at: usize| dependents[at].resource.name.as_str();
@@ -26,8 +26,8 @@ fn levels_need_be_neither_positive_nor_dense() {
 
 /// A lease that was seen to change and was last renewed then.
 fn renewed(seconds: f64) -> LeaseClock {
-    let mut clock = LeaseClock::new(&look(seconds - 10.0), wall(seconds - 10.0), Some(40));
-    clock.observe(&look(seconds), at(seconds - 10.0), wall(seconds), Some(40), GRACE);
+    let mut clock = LeaseClock::new(&times(seconds - 10.0), wall(seconds - 10.0), Some(40));
+    clock.observe(&times(seconds), at(seconds - 10.0), wall(seconds), Some(40), GRACE);
     clock
 }
 

@@ -1,19 +1,19 @@
 use proptest::prelude::*;
 
-use super::super::scene::{GRACE, LONG_AGO, at, look, span, wall};
 use super::super::verdict::{Tally, Verdict};
 use super::*;
+use crate::core::tests::scene::{GRACE, LONG_AGO, at, span, times, wall};
 
 /// A lease that was seen to change and was last renewed then.
 fn renewed(seconds: f64) -> LeaseClock {
-    let mut clock = LeaseClock::new(&look(seconds - 10.0), wall(seconds - 10.0), Some(40));
-    clock.observe(&look(seconds), at(seconds - 10.0), wall(seconds), Some(40), GRACE);
+    let mut clock = LeaseClock::new(&times(seconds - 10.0), wall(seconds - 10.0), Some(40));
+    clock.observe(&times(seconds), at(seconds - 10.0), wall(seconds), Some(40), GRACE);
     clock
 }
 
 /// A lease with this stamp, first seen then, and never seen to change.
 fn unwatched(stamp: f64, seen: f64) -> LeaseClock {
-    LeaseClock::new(&look(seen), wall(stamp), Some(40))
+    LeaseClock::new(&times(seen), wall(stamp), Some(40))
 }
 
 fn possible(leases: &[LeaseClock], candidates_known: bool, fraction: f64) -> Option<Moment> {
@@ -72,7 +72,7 @@ fn a_stamp_that_cannot_be_believed_yet_brings_a_verdict_only_when_it_can() {
     assert_eq!(possible(&leases, true, 0.6), just_after(11.0));
 }
 
-const CALM: Outlook = Outlook {
+const CALM: ScheduleInputs = ScheduleInputs {
     now: Moment::START,
     judged_at: Moment::START,
     interval: TimeDelta::seconds(30),
@@ -80,41 +80,43 @@ const CALM: Outlook = Outlook {
     doubt_from: None,
     awaited: None,
     failure: None,
+    stretch: 1.0,
+    throttled_until: None,
 };
 
-const FAILED: Failure = Failure { in_a_row: 1, urgent: false, stretch: 1.0, throttled_until: None };
+const FAILED: Failure = Failure { in_a_row: 1, urgent: false };
 
 #[test]
 fn without_anything_to_wait_for_the_interval_counts_from_the_end_of_the_probe() {
     // PRB-34: what the probe took does not count; the jitter is in the interval already.
-    assert_eq!(next_look(&CALM), at(30.0));
-    assert_eq!(next_look(&Outlook { now: at(100.0), judged_at: at(100.0), interval: span(11.9), ..CALM }), at(111.9));
+    assert_eq!(next_probe(&CALM), at(30.0));
+    assert_eq!(next_probe(&ScheduleInputs { now: at(100.0), judged_at: at(100.0), interval: span(11.9), ..CALM }), at(111.9));
 }
 
 #[test]
 fn the_next_look_is_when_the_verdict_can_fall_if_that_is_earlier() {
-    assert_eq!(next_look(&Outlook { verdict_possible: Some(at(20.0)), ..CALM }), at(20.0));
-    assert_eq!(next_look(&Outlook { verdict_possible: Some(at(31.0)), ..CALM }), at(30.0));
+    assert_eq!(next_probe(&ScheduleInputs { verdict_possible: Some(at(20.0)), ..CALM }), at(20.0));
+    assert_eq!(next_probe(&ScheduleInputs { verdict_possible: Some(at(31.0)), ..CALM }), at(30.0));
 }
 
 #[test]
 fn an_instant_that_has_passed_or_is_now_never_schedules() {
     for passed in [-100.0, -0.001, 0.0] {
-        let outlook = Outlook { verdict_possible: Some(at(passed)), awaited: Some(at(passed)), ..CALM };
-        assert_eq!(next_look(&outlook), at(30.0), "{passed} s");
+        let inputs = ScheduleInputs { verdict_possible: Some(at(passed)), awaited: Some(at(passed)), ..CALM };
+        assert_eq!(next_probe(&inputs), at(30.0), "{passed} s");
     }
 }
 
 #[test]
 fn what_waits_for_a_probe_is_served_in_time() {
-    assert_eq!(next_look(&Outlook { awaited: Some(at(7.0)), ..CALM }), at(7.0));
-    assert_eq!(next_look(&Outlook { awaited: Some(at(7.0)), verdict_possible: Some(at(5.0)), ..CALM }), at(5.0));
+    assert_eq!(next_probe(&ScheduleInputs { awaited: Some(at(7.0)), ..CALM }), at(7.0));
+    assert_eq!(next_probe(&ScheduleInputs { awaited: Some(at(7.0)), verdict_possible: Some(at(5.0)), ..CALM }), at(5.0));
 }
 
 #[test]
 fn a_failure_long_before_a_verdict_waits_for_the_interval() {
-    assert_eq!(next_look(&Outlook { failure: Some(FAILED), ..CALM }), at(30.0));
-    assert_eq!(next_look(&Outlook { failure: Some(FAILED), verdict_possible: Some(at(30.001)), ..CALM }), at(30.0));
+    assert_eq!(next_probe(&ScheduleInputs { failure: Some(FAILED), ..CALM }), at(30.0));
+    assert_eq!(next_probe(&ScheduleInputs { failure: Some(FAILED), verdict_possible: Some(at(30.001)), ..CALM }), at(30.0));
 }
 
 #[test]
@@ -122,7 +124,7 @@ fn failures_near_or_past_a_verdict_are_repeated_after_1_2_and_4_s_up_to_the_inte
     for possible in [at(-50.0), at(0.0), at(30.0)] {
         let wait = |in_a_row| {
             let failure = Some(Failure { in_a_row, ..FAILED });
-            next_look(&Outlook { verdict_possible: Some(possible), failure, ..CALM })
+            next_probe(&ScheduleInputs { verdict_possible: Some(possible), failure, ..CALM })
         };
         assert_eq!([1, 2, 3, 4, 5, 6, 7, 1000, u32::MAX].map(wait), [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0, 30.0].map(at));
     }
@@ -131,28 +133,37 @@ fn failures_near_or_past_a_verdict_are_repeated_after_1_2_and_4_s_up_to_the_inte
 #[test]
 fn failures_before_the_first_complete_probe_are_repeated_as_soon() {
     let failure = Some(Failure { urgent: true, ..FAILED });
-    assert_eq!(next_look(&Outlook { failure, ..CALM }), at(1.0));
+    assert_eq!(next_probe(&ScheduleInputs { failure, ..CALM }), at(1.0));
 }
 
 #[test]
 fn a_verdict_that_can_fall_before_the_repetition_is_not_missed() {
-    let outlook = Outlook { failure: Some(Failure { in_a_row: 4, ..FAILED }), verdict_possible: Some(at(3.0)), ..CALM };
-    assert_eq!(next_look(&outlook), at(3.0));
+    let inputs = ScheduleInputs { failure: Some(Failure { in_a_row: 4, ..FAILED }), verdict_possible: Some(at(3.0)), ..CALM };
+    assert_eq!(next_probe(&inputs), at(3.0));
 }
 
 #[test]
 fn repetitions_are_stretched() {
-    let failure = Some(Failure { in_a_row: 2, stretch: 1.15, ..FAILED });
-    assert_eq!(next_look(&Outlook { failure, verdict_possible: Some(at(-1.0)), ..CALM }), at(2.3));
+    let failure = Some(Failure { in_a_row: 2, ..FAILED });
+    assert_eq!(next_probe(&ScheduleInputs { failure, stretch: 1.15, verdict_possible: Some(at(-1.0)), ..CALM }), at(2.3));
 }
 
 #[test]
 fn an_api_server_that_asks_for_time_gets_it_before_anything_else() {
-    let throttled = |until: f64| Some(Failure { throttled_until: Some(at(until)), urgent: true, ..FAILED });
-    let pressing = Outlook { verdict_possible: Some(at(2.0)), awaited: Some(at(3.0)), ..CALM };
-    assert_eq!(next_look(&Outlook { failure: throttled(10.0), ..pressing }), at(10.0));
-    assert_eq!(next_look(&Outlook { failure: throttled(45.0), ..pressing }), at(45.0), "also beyond the interval");
-    assert_eq!(next_look(&Outlook { failure: throttled(0.5), ..pressing }), at(1.0), "a short wait delays nothing");
+    let failure = Some(Failure { urgent: true, ..FAILED });
+    let pressing = ScheduleInputs { verdict_possible: Some(at(2.0)), awaited: Some(at(3.0)), failure, ..CALM };
+    let throttled = |until: f64| Some(at(until));
+    assert_eq!(next_probe(&ScheduleInputs { throttled_until: throttled(10.0), ..pressing }), at(10.0));
+    assert_eq!(
+        next_probe(&ScheduleInputs { throttled_until: throttled(45.0), ..pressing }),
+        at(45.0),
+        "also beyond the interval"
+    );
+    assert_eq!(
+        next_probe(&ScheduleInputs { throttled_until: throttled(0.5), ..pressing }),
+        at(1.0),
+        "a short wait delays nothing"
+    );
 }
 
 fn clocks() -> impl Strategy<Value = Vec<LeaseClock>> {
@@ -160,8 +171,8 @@ fn clocks() -> impl Strategy<Value = Vec<LeaseClock>> {
         if !watched {
             return unwatched(when - 30.0 + skew, when);
         }
-        let mut clock = LeaseClock::new(&look(when - 10.0), wall(when - 10.0 + skew), Some(40));
-        clock.observe(&look(when), at(when - 10.0), wall(when + skew), Some(40), GRACE);
+        let mut clock = LeaseClock::new(&times(when - 10.0), wall(when - 10.0 + skew), Some(40));
+        clock.observe(&times(when), at(when - 10.0), wall(when + skew), Some(40), GRACE);
         clock
     });
     prop::collection::vec(clock, 0..8)
@@ -210,21 +221,24 @@ proptest! {
         interval in 1.0..100.0_f64,
         possible in prop::option::of(-100.0..100.0_f64),
         awaited in prop::option::of(-100.0..100.0_f64),
-        failure in prop::option::of((1_u32..40, any::<bool>(), 1.0..1.5_f64, prop::option::of(-10.0..60.0_f64))),
+        failure in prop::option::of((1_u32..40, any::<bool>())),
+        stretch in 1.0..1.5_f64,
+        throttled in prop::option::of(-10.0..60.0_f64),
     ) {
-        let failure = failure.map(|(in_a_row, urgent, stretch, throttled)| Failure {
-            in_a_row, urgent, stretch, throttled_until: throttled.map(|wait| at(now + wait)),
-        });
-        let next = next_look(&Outlook { doubt_from: None,
+        let failure = failure.map(|(in_a_row, urgent)| Failure { in_a_row, urgent });
+        let throttled_until = throttled.map(|wait| at(now + wait));
+        let next = next_probe(&ScheduleInputs { doubt_from: None,
             now: at(now),
             judged_at: at(now),
             interval: span(interval),
             verdict_possible: possible.map(|ahead| at(now + ahead)),
             awaited: awaited.map(|ahead| at(now + ahead)),
             failure,
+            stretch,
+            throttled_until,
         });
         prop_assert!(next > at(now));
-        let throttled = failure.and_then(|failure| failure.throttled_until).unwrap_or(at(now));
+        let throttled = throttled_until.unwrap_or(at(now));
         prop_assert!(next <= throttled.max(at(now) + span(interval)));
         prop_assert!(next >= throttled);
     }

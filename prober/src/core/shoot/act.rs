@@ -5,19 +5,18 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 
+use super::standby::StandbyWrite;
 use super::{Action, Context, Direction, Order, PAUSE_READ, Reason, Report, Shoot};
-use crate::core::memory::{Observed, Sighting, Write, scale_down, scale_up};
 use crate::core::moment::Moment;
+use crate::core::replicas::{DependentState, Observed, Write, scale_down, scale_up};
 use crate::core::retry::Refusal;
 use crate::core::scaling::{Scaling, Stage};
+use crate::core::schedule::Failure;
 use crate::core::span;
 use crate::core::verdict::{Scope, Verdict};
 
-/// What follows from how a dependent is.
 enum Decision {
-    /// This is to be written, based on that.
     Write(Arc<Observed>, Write),
-    /// It is where it should be.
     Nothing,
     /// It cannot be said, or must not be so.
     Wrong(Reason),
@@ -44,18 +43,17 @@ impl Shoot {
         turned || cx.around.paused == Some(true) || !cx.around.is_ours
     }
 
-    /// Gives the scaling that is under way up, and all that was asked for it.
     pub(super) fn drop_scaling(&mut self, cx: &mut Context<'_>) {
         let Some(scaling) = self.scaling.take() else { return };
         for (at, step) in scaling.steps.iter().enumerate() {
-            if matches!(step.stage, Stage::Asking | Stage::Reading | Stage::Writing(..)) {
-                cx.actions.push(Action::Drop(at));
+            if matches!(step.stage, Stage::AwaitingPermit | Stage::Reading | Stage::Writing(..)) {
+                cx.actions.push(Action::Cancel(at));
             }
         }
         cx.report(Report::Abandoned(scaling.direction));
     }
 
-    /// From when on looks lead to writes: from the end of initialDelay on; protection of a shoot in operation at once (D-51).
+    /// From when on probes lead to writes: from the end of initialDelay on; protection of a shoot in operation at once (D-51).
     pub(super) fn acts_from(&self, direction: Direction, cx: &Context<'_>) -> Moment {
         match direction {
             Direction::Down if self.start.in_operation => self.start.eligible,
@@ -68,7 +66,7 @@ impl Shoot {
         self.up_since.map(|(since, _)| since + span(cx.around.options.scale_up_stabilization))
     }
 
-    /// Begins a scaling if there is something to do, and a look that is newer than all that it depends on says so.
+    /// Begins a scaling if there is something to do, and a probe that is newer than all that it depends on says so.
     fn begin(&mut self, cx: &mut Context<'_>) {
         let (direction, scope) = match self.verdict() {
             Some(Verdict::ScaleDown) => (Direction::Down, Scope::All),
@@ -81,17 +79,17 @@ impl Shoot {
             return;
         }
         if self.start.dry_run {
-            return self.rehearse(direction, scope, cx);
+            return self.report_dry_run(direction, scope, cx);
         }
         let due: Vec<usize> = (0..self.known.len()).filter(|&at| self.is_due(at, direction, scope, cx)).collect();
         if due.is_empty() || !self.may_write(direction, cx) {
             return;
         }
-        let rests = |at: &usize| self.known[*at].is_older_than_look(judged_at, None);
-        // What a scaling could not do, the next one tries after a later look; only what others have changed since is looked at at once.
+        let rests = |at: &usize| self.known[*at].is_older_than_probe(judged_at, None);
+        // What a scaling could not do, the next one tries after a later probe; only what others have changed since is probed at once.
         if self.ended.is_some_and(|ended| ended >= judged_at) || !due.iter().any(rests) {
             if let Some(changed) = due.into_iter().find(|at| !rests(at)) {
-                cx.demand(Some(changed));
+                cx.request_reprobe(Some(changed));
             }
             return;
         }
@@ -103,25 +101,25 @@ impl Shoot {
 
     /// Whether a dependent would be written. Protection that cannot know that tries, and says so.
     fn is_due(&self, at: usize, direction: Direction, scope: Scope, cx: &mut Context<'_>) -> bool {
-        match self.known[at].sighting() {
-            Sighting::Unknown => direction == Direction::Down && cx.around.leads,
+        match self.known[at].state() {
+            DependentState::Unknown => direction == Direction::Down && cx.around.leads,
             _ => self.intends(at, direction, scope, cx).is_some(),
         }
     }
 
-    /// What would be written, as far as is known at present.
     fn intends(&self, at: usize, direction: Direction, scope: Scope, cx: &mut Context<'_>) -> Option<(Arc<Observed>, Write)> {
         let observed = self.known[at].observed()?;
         let write = match direction {
             Direction::Down => scale_down(observed),
             Direction::Up => scale_up(observed, scope, cx.around.options.restore_only_held_down),
         }?;
-        let write = if cx.around.leads || self.start.dry_run { write } else { self.unled(at, direction, observed, write, cx)? };
+        let write =
+            if cx.around.leads || self.start.dry_run { write } else { self.standby_write(at, direction, observed, write, cx)? };
         Some((Arc::clone(observed), write))
     }
 
     /// In a dry run says what would be written: each write once, for as long as it stays the one that would be made.
-    fn rehearse(&mut self, direction: Direction, scope: Scope, cx: &mut Context<'_>) {
+    fn report_dry_run(&mut self, direction: Direction, scope: Scope, cx: &mut Context<'_>) {
         let before = std::mem::take(&mut self.intended);
         if cx.around.paused == Some(true) {
             return;
@@ -136,8 +134,8 @@ impl Shoot {
         }
     }
 
-    /// Whether a write in this direction is allowed now: a Cluster that was read again after any interruption, a complete look since then
-    /// and since this process was last suspended, and for the way up a last look that was complete and says so (D-23).
+    /// Whether a write in this direction is allowed now: a Cluster that was read again after any interruption, a complete probe since then
+    /// and since this process was last suspended, and for the way up a last probe that was complete and says so (D-23).
     fn may_write(&mut self, direction: Direction, cx: &mut Context<'_>) -> bool {
         let Some(judged_at) = self.judged_at() else { return false };
         let around = cx.around;
@@ -147,10 +145,10 @@ impl Shoot {
         }
         let Some(seed_since) = around.seed_since else { return false };
         if judged_at < seed_since || judged_at < around.resumed {
-            cx.demand(None);
+            cx.request_reprobe(None);
             return false;
         }
-        around.leads || self.may_stand_in(direction, cx)
+        around.leads || self.standby_may_write(direction, cx)
     }
 
     /// While it is unknown whether the shoot is paused nothing is written for a moment; then the leader protects.
@@ -165,7 +163,6 @@ impl Shoot {
         }
     }
 
-    /// Takes the scaling as far as it goes at present.
     fn advance(&mut self, cx: &mut Context<'_>) {
         let Some(mut scaling) = self.scaling.take() else { return };
         loop {
@@ -189,13 +186,13 @@ impl Shoot {
         self.ended = Some(cx.now);
         if scaling.direction == Direction::Down && failed > 0 {
             self.failed_scalings = self.failed_scalings.saturating_add(1);
-            self.next_look = self.next_look.min(self.scheduled(Some((self.failed_scalings, true)), cx));
+            self.next_probe =
+                self.next_probe.min(self.scheduled(Some(Failure { in_a_row: self.failed_scalings, urgent: true }), cx));
         } else {
             self.failed_scalings = 0;
         }
     }
 
-    /// Takes one dependent as far as it goes.
     fn step(&mut self, scaling: &mut Scaling, at: usize, cx: &mut Context<'_>) {
         let direction = scaling.direction;
         if scaling.ends_wait(at, &self.known[at], cx.now) {
@@ -216,42 +213,41 @@ impl Shoot {
             return;
         }
         if self.may_write_now(scaling, at, cx) {
-            scaling.steps[at].stage = Stage::Asking;
-            cx.actions.push(Action::Ask(at, direction));
+            scaling.steps[at].stage = Stage::AwaitingPermit;
+            cx.actions.push(Action::AcquirePermit(at, direction));
         }
     }
 
-    /// The same for one dependent, whose state the last look must be newer than (D-52).
+    /// The same for one dependent, whose state the last probe must be newer than (D-52).
     fn may_write_now(&mut self, scaling: &Scaling, at: usize, cx: &mut Context<'_>) -> bool {
         if !self.may_write(scaling.direction, cx) {
             return false;
         }
-        let rests = self.judged_at().is_some_and(|judged_at| self.known[at].is_older_than_look(judged_at, Some(scaling.id)));
+        let rests = self.judged_at().is_some_and(|judged_at| self.known[at].is_older_than_probe(judged_at, Some(scaling.id)));
         if !rests {
-            cx.demand(Some(at));
+            cx.request_reprobe(Some(at));
         }
         rests
     }
 
     fn decide(&self, scaling: &Scaling, at: usize, cx: &mut Context<'_>) -> Decision {
-        match self.known[at].sighting() {
-            Sighting::Unknown => Decision::Wrong(Reason::Unknown),
-            Sighting::NoSuchKind => Decision::Wrong(Reason::NoSuchKind),
-            Sighting::Absent if cx.around.config.dependents[at].optional => Decision::Nothing,
-            Sighting::Absent => Decision::Wrong(Reason::Missing),
-            Sighting::Present(_) => match self.intends(at, scaling.direction, self.scope(), cx) {
+        match self.known[at].state() {
+            DependentState::Unknown => Decision::Wrong(Reason::Unknown),
+            DependentState::NoSuchKind => Decision::Wrong(Reason::NoSuchKind),
+            DependentState::Absent if cx.around.config.dependents[at].optional => Decision::Nothing,
+            DependentState::Absent => Decision::Wrong(Reason::Missing),
+            DependentState::Present(_) => match self.intends(at, scaling.direction, self.scope(), cx) {
                 Some((observed, write)) => Decision::Write(observed, write),
                 None => Decision::Nothing,
             },
         }
     }
 
-    /// Nothing is to be written.
     fn settle(&mut self, scaling: &mut Scaling, at: usize, decision: Decision, cx: &mut Context<'_>) {
         let Decision::Wrong(reason) = decision else {
             let landed = self.known[at].observed().and_then(|observed| scaling.steps[at].retry.landed(observed));
             return match landed {
-                Some((base, write)) => self.done(scaling, at, (base, write), None, cx),
+                Some((base, write)) => self.done(scaling, at, base, write, None, cx),
                 None => scaling.steps[at].stage = Stage::Done(None),
             };
         };
@@ -270,9 +266,8 @@ impl Shoot {
         }
     }
 
-    /// The permit is there: what is written is decided now.
-    pub(super) fn permitted(&mut self, at: usize, cx: &mut Context<'_>) {
-        let Some(mut scaling) = self.scaling.take() else { return cx.actions.push(Action::Drop(at)) };
+    pub(super) fn on_permitted(&mut self, at: usize, cx: &mut Context<'_>) {
+        let Some(mut scaling) = self.scaling.take() else { return cx.actions.push(Action::Cancel(at)) };
         let decision = self.decide(&scaling, at, cx);
         let limit = scaling.steps[at].retry.limit();
         match (self.may_write_now(&scaling, at, cx), self.judged_at(), decision) {
@@ -283,7 +278,7 @@ impl Shoot {
             }
             // Others wait for the permit, so it is given back while the write has to wait for anything else.
             (_, _, decision) => {
-                cx.actions.push(Action::Drop(at));
+                cx.actions.push(Action::Cancel(at));
                 match decision {
                     Decision::Write(..) => scaling.steps[at].stage = Stage::Due(cx.now),
                     decision => self.settle(&mut scaling, at, decision, cx),
@@ -293,13 +288,13 @@ impl Shoot {
         self.scaling = Some(scaling);
     }
 
-    pub(super) fn take_written(&mut self, at: usize, result: Result<Arc<Observed>, Refusal>, cx: &mut Context<'_>) {
+    pub(super) fn on_written(&mut self, at: usize, result: Result<Arc<Observed>, Refusal>, cx: &mut Context<'_>) {
         let Some(mut scaling) = self.scaling.take() else { return };
         if let Stage::Writing(base, write, sent) = scaling.steps[at].stage.clone() {
             match result {
                 Ok(after) => {
                     self.known[at].wrote(after, scaling.id, cx.now);
-                    self.done(&mut scaling, at, (base, write), Some(cx.now - sent), cx);
+                    self.done(&mut scaling, at, base, write, Some(cx.now - sent), cx);
                 }
                 // It went away in the meantime; what follows under its name is another resource.
                 Err(Refusal::Gone) => {
@@ -322,23 +317,20 @@ impl Shoot {
         self.scaling = Some(scaling);
     }
 
-    /// What was known of a dependent is out of date.
     fn read(&mut self, scaling: &mut Scaling, at: usize, cx: &mut Context<'_>) {
         let limit: Duration = scaling.steps[at].retry.limit();
         scaling.steps[at].stage = Stage::Reading;
         cx.actions.push(Action::Read(at, limit));
     }
 
-    pub(super) fn take_read(&mut self, at: usize, result: Result<Sighting, Refusal>, cx: &mut Context<'_>) {
+    pub(super) fn on_read(&mut self, at: usize, result: Result<DependentState, Refusal>, cx: &mut Context<'_>) {
         let Some(mut scaling) = self.scaling.take() else { return };
         if scaling.steps[at].stage == Stage::Reading {
             match result {
-                Ok(Sighting::Absent) => {
-                    self.known[at].is_gone();
-                    scaling.steps[at].stage = Stage::Due(cx.now);
-                }
-                Ok(seen) => {
-                    if self.known[at].see(seen, cx.now) {
+                Ok(state) => {
+                    if state == DependentState::Absent {
+                        self.known[at].is_gone();
+                    } else if self.known[at].observe(state, cx.now) {
                         self.marker_seen = Some(cx.now);
                     }
                     scaling.steps[at].stage = Stage::Due(cx.now);
@@ -354,7 +346,8 @@ impl Shoot {
         &mut self,
         scaling: &mut Scaling,
         at: usize,
-        (base, write): (Arc<Observed>, Write),
+        base: Arc<Observed>,
+        write: Write,
         took: Option<TimeDelta>,
         cx: &mut Context<'_>,
     ) {
@@ -365,7 +358,7 @@ impl Shoot {
         step.written = true;
         let (turn, without_lead) = (cx.now - step.began, !cx.around.leads);
         if without_lead {
-            self.unled[at] = Some((self.turns, cx.now));
+            self.standby_writes[at] = Some(StandbyWrite { turn: self.turns, at: cx.now });
         }
         cx.report(Report::Written { dependent: at, direction, base, write, took, turn, without_lead });
     }

@@ -9,17 +9,19 @@ mod permits;
 mod recovery;
 mod silence;
 mod standby;
-mod standstill;
 mod start;
+mod suspended;
 mod taking_turns;
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use super::*;
 use crate::core::lease::{LeaseRecord, LeaseUid};
-use crate::core::memory::Marks;
-use crate::core::scene::{around, at, dependent, look, running, wall};
-use crate::core::verdict::HoldReason;
+use crate::core::replicas::{Marks, Observed};
+use crate::core::retry::Refusal;
+use crate::core::tests::scene::{around, at, dependent, running, times, wall};
+use crate::core::verdict::{HoldReason, NodeRecord};
 
 /// The places of the two dependents: machine-controller-manager goes down first, kube-controller-manager comes up first.
 const MCM: usize = 0;
@@ -36,12 +38,12 @@ const PATIENCE: f64 = 1.5;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Api {
     Answers,
-    Fails(LookFailure),
+    Fails(ProbeFailure),
     /// Not until somebody answers for it.
     Hangs,
 }
 
-/// A shoot's machine and its world. Unless told otherwise, whatever the machine asks for is done at once.
+/// A shoot's machine and its world. Unless a test says otherwise, whatever the machine asks for is done at once.
 struct Rig {
     shoot: Shoot,
     around: Surroundings,
@@ -199,11 +201,11 @@ impl Rig {
 
     fn carry_out(&mut self, action: Action) -> Vec<Action> {
         match action {
-            Action::Look => match self.api {
+            Action::ListLeases => match self.api {
                 Api::Answers => {
                     // A request is sent after it was decided on.
                     self.now = self.now + TimeDelta::microseconds(1);
-                    self.answer(look(self.now.elapsed_since_start().as_seconds_f64()))
+                    self.answer(times(self.now.elapsed_since_start().as_seconds_f64()))
                 }
                 Api::Fails(failure) => self.take(Input::Failed(failure)),
                 Api::Hangs => vec![],
@@ -217,9 +219,9 @@ impl Rig {
                 let verified = self.verified.clone().unwrap_or(Some(as_seen));
                 self.take(Input::Verified(verified))
             }
-            Action::Ask(at, _) if !self.holds_permits => self.take(Input::Permitted(at)),
+            Action::AcquirePermit(at, _) if !self.holds_permits => self.take(Input::Permitted(at)),
             Action::Read(at, _) => {
-                let seen = self.around.sightings[at].clone();
+                let seen = self.around.dependents[at].clone();
                 self.take(Input::Read(at, Ok(seen)))
             }
             Action::Write(order) if !self.holds_writes => self.write(&order),
@@ -227,14 +229,14 @@ impl Rig {
         }
     }
 
-    /// Answers a look with the leases as they are now.
-    fn answer(&mut self, look: Look) -> Vec<Action> {
+    /// Answers a probe with the leases as they are now.
+    fn answer(&mut self, times: RequestTimes) -> Vec<Action> {
         let mut leases = LeaseList::default();
         for number in 0..self.nodes {
             let renew_time = Some(wall(self.stamp(number)));
             leases.push(LeaseRecord { name: &node(number), uid: LeaseUid::default(), renew_time, duration_seconds: Some(40) });
         }
-        self.take(Input::Leases(look, &leases, Some(Arc::clone(&self.machines))))
+        self.take(Input::Leases(times, &leases, Some(Arc::clone(&self.machines))))
     }
 
     /// Makes a write, and lets the view show it after its answer.
@@ -247,15 +249,15 @@ impl Rig {
         let after = Arc::new(after);
         let actions = self.take(Input::Written(order.dependent, Ok(Arc::clone(&after))));
         if !self.view_lags {
-            self.around.sightings[order.dependent] = Sighting::Present(after);
+            self.around.dependents[order.dependent] = DependentState::Present(after);
         }
         actions
     }
 
     /// How a dependent is by the view.
     fn seen(&self, at: usize) -> Observed {
-        match &self.around.sightings[at] {
-            Sighting::Present(observed) => Observed::clone(observed),
+        match &self.around.dependents[at] {
+            DependentState::Present(observed) => Observed::clone(observed),
             other => unreachable!("{other:?}"),
         }
     }
@@ -272,7 +274,7 @@ impl Rig {
         let mut observed = self.seen(at);
         change(&mut observed);
         observed.resource_version = self.version.to_string();
-        self.around.sightings[at] = Sighting::Present(Arc::new(observed));
+        self.around.dependents[at] = DependentState::Present(Arc::new(observed));
     }
 
     /// All that was said of a kind, with the moments.
@@ -302,11 +304,11 @@ impl Rig {
         self.log.iter().filter(|(when, action)| *when >= from && action == wanted).map(|(when, _)| *when).collect()
     }
 
-    fn looks(&self, from: f64) -> Vec<f64> {
-        self.when(&Action::Look, from)
+    fn probes(&self, from: f64) -> Vec<f64> {
+        self.when(&Action::ListLeases, from)
     }
 
-    /// What the last look said.
+    /// What the last probe said.
     fn verdict(&self) -> Verdict {
         self.verdicts.last().expect("a look").1
     }

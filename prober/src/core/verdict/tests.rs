@@ -3,9 +3,9 @@ use std::collections::HashSet;
 use proptest::prelude::*;
 
 use super::super::lease::LeaseState::{Expired, Undecided, Valid};
-use super::super::memory::{Marks, Observed, scale_down, scale_up};
-use super::super::scene::{GRACE, JUDGED, LONG_AGO, at, book};
+use super::super::replicas::{Marks, Observed, scale_down, scale_up};
 use super::*;
+use crate::core::tests::scene::{GRACE, JUDGED, LONG_AGO, at, book};
 
 const FRACTION: f64 = 0.6;
 const UP: Verdict = Verdict::ScaleUp(Scope::All);
@@ -275,7 +275,7 @@ proptest! {
         valid in 0_usize..30, expired in 0_usize..30, undecided in 0_usize..30, fraction in 0.001..=1.0_f64,
     ) {
         let candidates = valid + expired + undecided;
-        // The reference's decision on leases that are all decided, in its own arithmetic (rule 48); at one, D-20's.
+        // The Go original's decision on leases that are all decided, in its own arithmetic (rule 48); at one, D-20's.
         let decided = |expired: usize| match candidates {
             0 => UP,
             1 if expired == 0 => Verdict::ScaleUp(Scope::HeldDown),

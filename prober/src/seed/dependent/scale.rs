@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::Kind;
-use crate::core::memory::Observed;
+use crate::core::replicas::Observed;
 
 /// The limit of a try, and the waits after the first ones.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -39,7 +39,6 @@ pub struct Reading {
 #[derive(Default)]
 struct Latest {
     observed: Option<Arc<Observed>>,
-    /// Whether the scale was asked for.
     tried: bool,
 }
 
@@ -49,7 +48,6 @@ impl Reading {
         self.latest.borrow().observed.clone()
     }
 
-    /// Waits until its scale was asked for.
     pub async fn tried(&self) {
         // Fails only when nobody reads it any more.
         let _ = self.latest.clone().wait_for(|latest| latest.tried).await;
@@ -57,7 +55,7 @@ impl Reading {
 }
 
 impl Scales {
-    /// Nothing is read yet. What was read is told to `changes`.
+    /// Nothing is read yet. What was read goes to `changes`.
     pub fn new(client: Client, kind: Kind, changes: mpsc::Sender<Key>) -> Self {
         Self { client, kind, changes, permits: Arc::new(Semaphore::new(AT_ONCE)), tasks: JoinSet::new() }
     }
@@ -86,7 +84,6 @@ impl Scales {
     }
 }
 
-/// One object whose scale is read.
 struct One {
     client: Client,
     kind: Kind,
@@ -103,20 +100,11 @@ impl One {
         loop {
             let answer = self.replicas(&key).await;
             let first = !latest.borrow().tried;
-            let observed = match answer {
-                Ok(replicas) => Some(Arc::new(self.kind.observe(&self.object, Some(replicas)))),
-                Err(error) => {
-                    if first {
-                        tracing::warn!(
-                            namespace = key.namespace,
-                            name = key.name,
-                            error,
-                            "scale cannot be read, the resource is unknown until it can"
-                        );
-                    }
-                    None
-                }
-            };
+            if first && let Err(error) = &answer {
+                let Key { namespace, name } = &key;
+                tracing::warn!(namespace, name, error, "scale cannot be read, the resource is unknown until it can");
+            }
+            let observed = answer.ok().map(|replicas| Arc::new(self.kind.observe(&self.object, Some(replicas))));
             let is_known = observed.is_some();
             if first || is_known {
                 latest.send_replace(Latest { observed, tried: true });

@@ -19,7 +19,7 @@ fn what_others_bring_up_in_mid_outage_is_looked_at_and_taken_down_at_once() {
         rig.run(raised);
         rig.others(KCM, |observed| observed.replicas = 1);
         rig.run(raised + 1.0);
-        assert_eq!(rig.looks(raised), [raised], "raised at {raised} s");
+        assert_eq!(rig.probes(raised), [raised], "raised at {raised} s");
         assert_eq!(rig.writes()[2..], [(raised, KCM, Some(0))]);
         assert!(rig.orders()[2].judged_at > at(raised));
     }
@@ -36,8 +36,8 @@ fn who_keeps_writing_a_resource_costs_a_look_a_second_and_from_the_fourth_on_one
         }
         reported = rig.when(&Action::Report(Report::KeepsChanging(MCM)), 0.0);
     }
-    let looks = rig.looks(137.1);
-    assert_eq!(looks[..5], [137.1, 138.1, 139.1, 149.1, 159.1]);
+    let probes = rig.probes(137.1);
+    assert_eq!(probes[..5], [137.1, 138.1, 139.1, 149.1, 159.1]);
     assert_eq!(reported[0], 139.1, "at the fourth");
 }
 
@@ -45,17 +45,17 @@ fn who_keeps_writing_a_resource_costs_a_look_a_second_and_from_the_fourth_on_one
 fn no_write_rests_on_a_look_that_was_sent_before_its_resource_was_seen_so() {
     let mut rig = alone();
     rig.api = Api::Hangs;
-    rig.input(Input::Resettled);
+    rig.input(Input::SettingsChanged);
     let sent = rig.now;
     rig.run(132.0);
     rig.others(MCM, |observed| observed.replicas = 1);
     rig.run(132.5);
     let writes = rig.writes().len();
     (rig.api, rig.holds_permits) = (Api::Answers, true);
-    let actions = rig.answer(Look { sent, received: rig.now, wall: wall(132.5) });
+    let actions = rig.answer(RequestTimes { sent, received: rig.now, wall: wall(132.5) });
     rig.follow(actions);
     assert_eq!(rig.writes().len(), writes);
-    assert_eq!(rig.looks(131.0), [131.0, 132.5], "looked again at once");
+    assert_eq!(rig.probes(131.0), [131.0, 132.5], "probed again at once");
     rig.input(Input::Permitted(MCM));
     assert!(rig.orders()[writes].judged_at > at(132.5));
 }
@@ -100,8 +100,8 @@ fn a_write_that_waited_for_the_seed_rests_on_a_look_that_was_sent_since() {
     rig.around.seed_since = Some(at(133.0));
     rig.api = Api::Hangs;
     rig.run(134.0);
-    assert_eq!((rig.looks(133.0), rig.writes()), (vec![133.0], vec![]));
-    let actions = rig.answer(look(133.0));
+    assert_eq!((rig.probes(133.0), rig.writes()), (vec![133.0], vec![]));
+    let actions = rig.answer(times(133.0));
     rig.follow(actions);
     assert!(rig.orders().iter().all(|order| order.judged_at == at(133.0)));
     assert_eq!(rig.writes().len(), 2);
@@ -116,5 +116,5 @@ fn a_write_of_a_process_that_was_suspended_rests_on_a_look_that_was_sent_since()
     rig.around.resumed = at(140.0);
     rig.api = Api::Hangs;
     rig.input(Input::Permitted(MCM));
-    assert_eq!((rig.looks(140.0), rig.writes()), (vec![140.0], vec![]));
+    assert_eq!((rig.probes(140.0), rig.writes()), (vec![140.0], vec![]));
 }

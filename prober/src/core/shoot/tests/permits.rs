@@ -7,7 +7,7 @@ fn asking() -> Rig {
     let mut rig = Rig::leader().in_outage();
     rig.holds_permits = true;
     rig.run(131.0);
-    assert_eq!(rig.when(&Action::Ask(MCM, Direction::Down), 0.0), [OUTAGE]);
+    assert_eq!(rig.when(&Action::AcquirePermit(MCM, Direction::Down), 0.0), [OUTAGE]);
     rig
 }
 
@@ -17,11 +17,11 @@ fn a_permit_is_given_back_if_the_resource_has_changed_and_what_it_is_now_is_judg
     rig.api = Api::Hangs;
     rig.others(MCM, |observed| observed.replicas = 3);
     rig.input(Input::Permitted(MCM));
-    assert_eq!((rig.when(&Action::Drop(MCM), 0.0), rig.writes()), (vec![131.0], vec![]));
-    assert_eq!(rig.looks(131.0), [131.0]);
+    assert_eq!((rig.when(&Action::Cancel(MCM), 0.0), rig.writes()), (vec![131.0], vec![]));
+    assert_eq!(rig.probes(131.0), [131.0]);
     (rig.api, rig.holds_permits) = (Api::Answers, false);
     rig.now = at(131.1);
-    rig.input(Input::Failed(LookFailure::Other));
+    rig.input(Input::Failed(ProbeFailure::Other));
     rig.run(140.0);
     assert_eq!(rig.writes().iter().map(|write| (write.1, write.2)).collect::<Vec<_>>(), [(MCM, Some(0)), (KCM, Some(0))]);
     assert_eq!(rig.seen(MCM).marks.replicas.as_deref(), Some("3"));
@@ -33,8 +33,8 @@ fn a_permit_is_given_back_if_others_have_done_it() {
     let mut rig = asking();
     rig.show(MCM, |observed| *observed = held("1"));
     rig.input(Input::Permitted(MCM));
-    assert_eq!((rig.when(&Action::Drop(MCM), 0.0), rig.writes()), (vec![131.0], vec![]));
-    assert_eq!(rig.when(&Action::Ask(KCM, Direction::Down), 0.0), [131.0]);
+    assert_eq!((rig.when(&Action::Cancel(MCM), 0.0), rig.writes()), (vec![131.0], vec![]));
+    assert_eq!(rig.when(&Action::AcquirePermit(KCM, Direction::Down), 0.0), [131.0]);
 }
 
 #[test]
@@ -43,30 +43,30 @@ fn a_verdict_that_turns_gives_up_what_waits_for_a_permit() {
     rig.renewed();
     rig.run(150.0);
     assert_eq!(rig.verdict(), Verdict::ScaleUp(Scope::All));
-    assert_eq!(rig.when(&Action::Drop(MCM), 0.0).len(), 1);
+    assert_eq!(rig.when(&Action::Cancel(MCM), 0.0).len(), 1);
     assert!(rig.reported(&Report::Abandoned(Direction::Down)));
     rig.input(Input::Permitted(MCM));
-    assert_eq!((rig.when(&Action::Drop(MCM), 0.0).len(), rig.writes()), (2, vec![]));
+    assert_eq!((rig.when(&Action::Cancel(MCM), 0.0).len(), rig.writes()), (2, vec![]));
 }
 
 #[test]
 fn a_scale_down_goes_on_while_looks_fail_and_a_scale_up_waits() {
     let mut rig = asking();
-    rig.api = Api::Fails(LookFailure::Other);
-    rig.input(Input::Resettled);
+    rig.api = Api::Fails(ProbeFailure::Other);
+    rig.input(Input::SettingsChanged);
     rig.input(Input::Permitted(MCM));
     assert_eq!(rig.writes(), [(131.0, MCM, Some(0))]);
 
     let mut around = two();
-    around.sightings = vec![Sighting::Present(Arc::new(held("1"))); 2];
+    around.dependents = vec![DependentState::Present(Arc::new(held("1"))); 2];
     let mut rig = Rig::with(around);
     rig.holds_permits = true;
     rig.run(31.0);
-    assert_eq!(rig.when(&Action::Ask(KCM, Direction::Up), 0.0), [30.001]);
-    rig.api = Api::Fails(LookFailure::Other);
-    rig.input(Input::Resettled);
+    assert_eq!(rig.when(&Action::AcquirePermit(KCM, Direction::Up), 0.0), [30.001]);
+    rig.api = Api::Fails(ProbeFailure::Other);
+    rig.input(Input::SettingsChanged);
     rig.input(Input::Permitted(KCM));
-    assert_eq!((rig.when(&Action::Drop(KCM), 0.0), rig.writes()), (vec![31.0], vec![]));
+    assert_eq!((rig.when(&Action::Cancel(KCM), 0.0), rig.writes()), (vec![31.0], vec![]));
     (rig.api, rig.holds_permits) = (Api::Answers, false);
     rig.run(40.0);
     assert_eq!(rig.writes().len(), 2);
@@ -78,9 +78,9 @@ fn after_a_conflict_the_resource_is_read_looked_at_and_decided_on_again() {
     rig.holds_writes = true;
     rig.run(131.0);
     // The view does not show it yet, but the read does.
-    let before = rig.around.sightings[MCM].clone();
+    let before = rig.around.dependents[MCM].clone();
     rig.show(MCM, |observed| observed.replicas = 2);
-    let after = std::mem::replace(&mut rig.around.sightings[MCM], before);
+    let after = std::mem::replace(&mut rig.around.dependents[MCM], before);
     let actions = rig.take(Input::Written(MCM, Err(Refusal::Conflict)));
     assert!(actions.iter().any(|action| matches!(action, Action::Read(MCM, _))), "{actions:?}");
     rig.holds_writes = false;

@@ -6,27 +6,27 @@ use super::*;
 fn a_leader_looks_twice_a_beat_while_anything_is_held_down_and_a_standby_does_not() {
     let mut leader = Rig::leader().in_outage();
     leader.run(250.0);
-    assert!(longest_gap(&leader.looks(131.0)) <= 5.001, "{:?}", leader.looks(131.0));
+    assert!(longest_gap(&leader.probes(131.0)) <= 5.001, "{:?}", leader.probes(131.0));
     let mut standby = Rig::standby().in_outage();
     standby.run(250.0);
-    assert!(longest_gap(&standby.looks(132.0)) > 15.0, "{:?}", standby.looks(132.0));
+    assert!(longest_gap(&standby.probes(132.0)) > 15.0, "{:?}", standby.probes(132.0));
 }
 
 #[test]
 fn a_leader_does_so_also_while_looks_fail() {
     let mut rig = Rig::leader().in_outage();
     rig.run(140.0);
-    rig.api = Api::Fails(LookFailure::Unanswered);
+    rig.api = Api::Fails(ProbeFailure::Unanswered);
     rig.run(250.0);
-    assert!(longest_gap(&rig.looks(140.0)) <= 5.001, "{:?}", rig.looks(140.0));
+    assert!(longest_gap(&rig.probes(140.0)) <= 5.001, "{:?}", rig.probes(140.0));
 }
 
 #[test]
 fn nodes_are_not_listed_at_each_of_these_looks_before_a_lease_is_renewed() {
     let mut rig = Rig::leader().in_outage();
     rig.run(260.0);
-    let (looks, lists) = (rig.looks(140.0).len(), rig.when(&Action::ListNodes, 140.0));
-    assert!(looks >= 20 && (3..=5).contains(&lists.len()), "{looks} looks, nodes at {lists:?}");
+    let (probes, lists) = (rig.probes(140.0).len(), rig.when(&Action::ListNodes, 140.0));
+    assert!(probes >= 20 && (3..=5).contains(&lists.len()), "{probes} probes, nodes at {lists:?}");
     assert!(longest_gap(&lists) <= 35.0, "as often as configured all the same: {lists:?}");
 }
 
@@ -39,9 +39,9 @@ fn nodes_are_listed_as_soon_as_a_lease_is_renewed() {
     rig.spared = 1;
     rig.run(240.0);
     assert_eq!(rig.verdict(), Verdict::ScaleDown);
-    let looks = rig.looks(200.001);
-    assert!(looks.len() >= 5, "{looks:?}");
-    assert_eq!(rig.when(&Action::ListNodes, 0.0).len() - before, looks.len());
+    let probes = rig.probes(200.001);
+    assert!(probes.len() >= 5, "{probes:?}");
+    assert_eq!(rig.when(&Action::ListNodes, 0.0).len() - before, probes.len());
 }
 
 #[test]

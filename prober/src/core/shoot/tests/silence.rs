@@ -10,8 +10,8 @@ fn after_a_long_time_without_a_look_old_leases_prove_nothing_for_a_beat_and_a_se
         let mut rig = Rig::leader();
         rig.silent(104.0);
         rig.run(103.0);
-        rig.input(Input::Resettled);
-        // Whatever the reason: here this process stood still.
+        rig.input(Input::SettingsChanged);
+        // Whatever the reason: here this process was suspended.
         rig.now = at(138.0);
         if renewed {
             rig.silences[0].1 = 140.0;
@@ -24,19 +24,19 @@ fn after_a_long_time_without_a_look_old_leases_prove_nothing_for_a_beat_and_a_se
     }
 }
 
-/// The first write of a leader in an outage, with a complete look at `before`, one that fails at 126 s, and then none before the first
+/// The first write of a leader in an outage, with a complete probe at `before`, one that fails at 126 s, and then none before the first
 /// that is complete again at 133 s.
-fn first_write(before: f64, failure: LookFailure) -> f64 {
+fn first_write(before: f64, failure: ProbeFailure) -> f64 {
     let mut rig = Rig::leader().in_outage();
     rig.run(before);
-    rig.input(Input::Resettled);
+    rig.input(Input::SettingsChanged);
     rig.run(126.0);
     rig.api = Api::Fails(failure);
-    rig.input(Input::Resettled);
+    rig.input(Input::SettingsChanged);
     rig.run(132.99);
     rig.api = Api::Answers;
     rig.run(133.0);
-    rig.input(Input::Resettled);
+    rig.input(Input::SettingsChanged);
     let around = rig.verdicts.iter().rev().take(2).map(|(when, _)| *when).collect::<Vec<_>>();
     assert_eq!(around, [133.0, before]);
     rig.run(160.0);
@@ -45,10 +45,10 @@ fn first_write(before: f64, failure: LookFailure) -> f64 {
 
 #[test]
 fn a_look_without_an_answer_makes_silence_count_anew_if_the_looks_around_it_are_far_apart() {
-    assert_eq!(first_write(119.0, LookFailure::Unanswered), 144.001, "14 s apart");
-    assert_eq!(first_write(119.0, LookFailure::Throttled(Some(TimeDelta::seconds(1)))), 144.001);
-    assert_eq!(first_write(122.0, LookFailure::Unanswered), 133.0, "11 s apart");
-    assert_eq!(first_write(119.0, LookFailure::Other), 133.0, "it did answer");
+    assert_eq!(first_write(119.0, ProbeFailure::Unanswered), 144.001, "14 s apart");
+    assert_eq!(first_write(119.0, ProbeFailure::Throttled(Some(TimeDelta::seconds(1)))), 144.001);
+    assert_eq!(first_write(122.0, ProbeFailure::Unanswered), 133.0, "11 s apart");
+    assert_eq!(first_write(119.0, ProbeFailure::Other), 133.0, "it did answer");
 }
 
 #[test]

@@ -151,7 +151,7 @@ fn standby_protects_off_means_that_a_standby_neither_protects_nor_restores() {
     assert_eq!((rig.verdict(), rig.writes()), (Verdict::ScaleDown, vec![]));
     assert_eq!(rig.when(&Action::Verify, 0.0), [0.0; 0]);
 
-    around.sightings = vec![Sighting::Present(Arc::new(held("2"))); 2];
+    around.dependents = vec![DependentState::Present(Arc::new(held("2"))); 2];
     let mut rig = Rig::with(around);
     rig.run(400.0);
     assert_eq!(rig.writes(), []);
@@ -160,7 +160,7 @@ fn standby_protects_off_means_that_a_standby_neither_protects_nor_restores() {
 /// A standby beside a healthy shoot with these dependents.
 fn recovering(mcm: Observed, kcm: Observed, stabilization: u64) -> Rig {
     let mut around = Surroundings { leads: false, ..two() };
-    around.sightings = [mcm, kcm].map(|observed| Sighting::Present(Arc::new(observed))).to_vec();
+    around.dependents = [mcm, kcm].map(|observed| DependentState::Present(Arc::new(observed))).to_vec();
     around.options.scale_up_stabilization = Duration::from_secs(stabilization);
     Rig::with(around)
 }
@@ -181,10 +181,10 @@ fn a_standby_restores_in_order_once_up_was_said_for_a_minute() {
 fn a_standby_restores_nothing_by_fewer_than_three_looks() {
     let mut rig = recovering(held("3"), held("2"), 0);
     rig.input(Input::Woken);
-    rig.api = Api::Fails(LookFailure::Other);
+    rig.api = Api::Fails(ProbeFailure::Other);
     rig.run(70.0);
     rig.api = Api::Answers;
-    rig.input(Input::Resettled);
+    rig.input(Input::SettingsChanged);
     rig.run(71.0);
     assert_eq!((rig.verdicts.len(), rig.writes()), (2, vec![]), "{:?}", rig.verdicts);
     rig.run(90.0);
@@ -196,10 +196,10 @@ fn a_look_that_does_not_say_up_lets_a_standbys_minute_begin_again() {
     let mut rig = recovering(held("3"), held("2"), 0);
     rig.run(40.0);
     let all = std::mem::take(&mut rig.machines);
-    rig.input(Input::Resettled);
+    rig.input(Input::SettingsChanged);
     assert_eq!(rig.verdict(), Verdict::Hold(HoldReason::NoMachines));
     rig.machines = all;
-    rig.input(Input::Resettled);
+    rig.input(Input::SettingsChanged);
     rig.run(99.0);
     assert_eq!(rig.writes(), []);
     rig.run(120.0);

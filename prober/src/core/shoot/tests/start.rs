@@ -1,4 +1,4 @@
-//! D-51 and D-54: what is looked at and written how soon after a start.
+//! D-51 and D-54: what is probed and written how soon after a start.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn start(in_operation: bool, around: Surroundings) -> Rig {
 
 fn all_held_down() -> Surroundings {
     let mut around = two();
-    around.sightings = vec![Sighting::Present(Arc::new(held("1"))); 2];
+    around.dependents = vec![DependentState::Present(Arc::new(held("1"))); 2];
     around
 }
 
@@ -17,7 +17,7 @@ fn a_shoot_in_operation_is_protected_as_soon_as_its_nodes_could_have_renewed() {
     let mut rig = start(true, two());
     rig.silent(-50.0);
     rig.run(100.0);
-    // A beat of 10 s and a second after the first look.
+    // A beat of 10 s and a second after the first probe.
     assert_eq!(rig.writes(), [(11.001, MCM, Some(0)), (11.001, KCM, Some(0))]);
 }
 
@@ -46,7 +46,7 @@ fn first_looks_are_spread_and_those_at_shoots_that_are_held_down_are_not() {
     let first = |in_operation, around: Surroundings| {
         let mut rig = start(in_operation, Surroundings { chance: 0.5, ..around });
         rig.run(20.0);
-        rig.looks(0.0)[0]
+        rig.probes(0.0)[0]
     };
     assert_eq!(first(true, two()), 0.5, "over the spread");
     assert_eq!(first(false, two()), 7.5, "over half of the initial delay");

@@ -1,4 +1,4 @@
-//! D-50: replicas that see things differently do not fight.
+//! D-50: replicas with different verdicts do not fight.
 
 use super::*;
 
@@ -29,7 +29,7 @@ fn a_standby_takes_down_once_in_an_outage_what_a_leader_with_another_config_brin
 fn hold_and_failed_looks_are_no_turn_of_the_verdict() {
     let mut rig = undone();
     rig.run(150.0);
-    rig.api = Api::Fails(LookFailure::Unanswered);
+    rig.api = Api::Fails(ProbeFailure::Unanswered);
     rig.run(190.0);
     rig.api = Api::Answers;
     rig.run(300.0);

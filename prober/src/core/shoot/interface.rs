@@ -1,0 +1,176 @@
+//! What goes into the machine and what comes out of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::TimeDelta;
+
+use crate::config::Config;
+use crate::core::lease::LeaseList;
+use crate::core::lifecycle::ShootSettings;
+use crate::core::moment::{Moment, RequestTimes};
+use crate::core::plan::Direction;
+use crate::core::replicas::{DependentState, Observed, Write};
+use crate::core::retry::Refusal;
+use crate::core::verdict::{BackedNodes, NodeRecord};
+
+#[derive(Clone, Copy, Debug)]
+pub struct Start {
+    /// When this process first saw that it may be probed.
+    pub eligible: Moment,
+    /// Whether the last operation on it is over for longer than initialDelay, so that it is in operation (D-51).
+    pub in_operation: bool,
+    pub dry_run: bool,
+}
+
+/// All that a decision depends on besides the probes and the answers. Whoever drives the machine reads it again for each input.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    pub config: Arc<Config>,
+    pub settings: ShootSettings,
+    /// What can be set without a config file.
+    pub options: Options,
+    pub leads: bool,
+    /// Since when the Clusters are seen without interruption: they were read again then. None while they are not.
+    pub seed_since: Option<Moment>,
+    pub is_ours: bool,
+    /// Whether operators want nothing written; none while that is not known.
+    pub paused: Option<bool>,
+    /// When this process was last suspended, the end of it.
+    pub resumed: Moment,
+    /// Each dependent of the config, in its order, as the seed's view shows it.
+    pub dependents: Vec<DependentState>,
+    /// Over which time probes are spread that all shoots would take at once.
+    pub spread: TimeDelta,
+    /// A random number from 0 to 1.
+    pub chance: f64,
+}
+
+/// What the config says, unless an annotation overrules it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    pub restore_only_held_down: bool,
+    pub scale_up_stabilization: Duration,
+    pub standby_protects: bool,
+}
+
+impl From<&Config> for Options {
+    fn from(config: &Config) -> Self {
+        Self {
+            restore_only_held_down: config.restore_only_held_down,
+            scale_up_stabilization: config.scale_up_stabilization,
+            standby_protects: config.standby_protects,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub enum Input<'a> {
+    /// Time has passed, or the surroundings have changed.
+    Woken,
+    Reloaded,
+    SettingsChanged,
+    /// A probe has listed the leases; the Machines are none while they are not known.
+    Leases(RequestTimes, &'a LeaseList, Option<Arc<BackedNodes>>),
+    Nodes(Vec<NodeRecord>),
+    /// A probe was complete and came to this: in the model, which has no leases.
+    #[cfg(test)]
+    Found(crate::core::judgement::Finding),
+    Failed(ProbeFailure),
+    /// The Cluster, the namespace and the Machines were read from the API server; none if one could not be.
+    Verified(Option<Verified>),
+    Permitted(usize),
+    Read(usize, Result<DependentState, Refusal>),
+    Written(usize, Result<Arc<Observed>, Refusal>),
+}
+
+/// How a probe failed, as far as it matters for what follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProbeFailure {
+    /// There was no answer: no connection, a time-out, 5xx. It may be away for its nodes as well (D-54).
+    Unanswered,
+    /// 429, and for how long it asks to be left alone.
+    Throttled(Option<TimeDelta>),
+    Other,
+}
+
+#[derive(Clone, Debug)]
+pub struct Verified {
+    pub is_ours: bool,
+    pub is_paused: bool,
+    pub machines: Arc<BackedNodes>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Begin a probe: list the leases; then [`Input::Leases`] or [`Input::Failed`].
+    ListLeases,
+    /// List the nodes for the same probe; then [`Input::Nodes`] or [`Input::Failed`].
+    ListNodes,
+    /// Read the Cluster, the namespace and the Machines; then [`Input::Verified`].
+    Verify,
+    /// Wait for the permit to write a dependent; then [`Input::Permitted`].
+    AcquirePermit(usize, Direction),
+    /// Read a dependent within this time; then [`Input::Read`].
+    Read(usize, Duration),
+    /// Write a dependent with the permit that is there; then [`Input::Written`].
+    Write(Order),
+    /// Give up whatever is under way for a dependent, its permit included.
+    Cancel(usize),
+    /// Log it, count it, publish it.
+    Report(Report),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Order {
+    pub dependent: usize,
+    pub base: Arc<Observed>,
+    pub write: Write,
+    /// When the probe was sent that it rests on.
+    pub judged_at: Moment,
+    pub limit: Duration,
+    /// Whether it may be sent only while this replica leads.
+    pub needs_lead: bool,
+}
+
+/// What is logged, counted or published as an Event.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Report {
+    /// A probe was complete: [`super::Shoot::finding`] has changed.
+    Found,
+    MachinesUnknown,
+    Begun(Direction),
+    /// A scaling is given up: the verdict has turned, operators want nothing written, or the probe is not wanted any more.
+    Abandoned(Direction),
+    /// A scaling has ended: so many were written, so many could not be.
+    Ended(Direction, usize, usize),
+    /// A dependent was written, or had been without an answer; `turn` is how long ago it was its turn.
+    Written {
+        dependent: usize,
+        direction: Direction,
+        base: Arc<Observed>,
+        write: Write,
+        /// How long the write took; none if its answer was lost.
+        took: Option<TimeDelta>,
+        turn: TimeDelta,
+        /// Whether this replica does not lead: the leader did not act.
+        without_lead: bool,
+    },
+    NotScaled(usize, Direction, Reason),
+    /// A dependent that was restored is not ready in time; the next level does not wait any more.
+    NotReady(usize),
+    KeepsChanging(usize),
+    /// A dry run would write a dependent: replicas before and after.
+    WouldWrite(usize, Direction, i32, i32),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    Missing,
+    Unknown,
+    NoSuchKind,
+    Refused,
+}
+
+/// A write that a dry run would make: which dependent, its replicas now and then.
+pub type Intended = (usize, i32, i32);

@@ -1,0 +1,147 @@
+//! What a replica may do that does not lead (D-50): protect when the leader has not acted, and restore what nobody else does.
+
+use std::sync::Arc;
+
+use chrono::TimeDelta;
+
+use super::{Action, Context, Direction, Shoot, Verified};
+use crate::core::judgement::Finding;
+use crate::core::lease::Share;
+use crate::core::moment::Moment;
+use crate::core::replicas::{Observed, Write};
+use crate::core::span;
+
+/// How long the leader has for its first write after the verdict.
+const PATIENCE: Share = Share { ten_thousandths: 375, at_most: TimeDelta::milliseconds(1500) };
+/// A marker that others set shows that the leader is at work if it was first seen so shortly before the verdict, or since.
+const AT_WORK: TimeDelta = TimeDelta::seconds(5);
+/// Then a standby waits until so long after the ordering deadline.
+const BEHIND_DEADLINE: Share = Share { ten_thousandths: 250, at_most: TimeDelta::seconds(1) };
+/// What is held down is restored after so much time, and so many probes, that all said "up".
+const RESTORES_AFTER: TimeDelta = TimeDelta::seconds(60);
+const RESTORES_AFTER_PROBES: u32 = 3;
+/// A resource above 0 that carries its marker is taken to 0 again at most so often.
+const AGAIN_AFTER: TimeDelta = TimeDelta::seconds(10);
+/// What could not be read is read again after this time.
+const VERIFIED_AGAIN_AFTER: TimeDelta = TimeDelta::seconds(1);
+
+/// Whether the seed's API server itself has shown, in this outage, that the shoot is to be protected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Verification {
+    None,
+    Requested,
+    Confirmed,
+    /// It could not be read, or says otherwise; to be read again at this moment.
+    Refused(Moment),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StandbyWrite {
+    /// How often the verdict had turned by then.
+    pub turn: u32,
+    pub at: Moment,
+}
+
+impl Shoot {
+    pub(super) fn standby_may_write(&mut self, direction: Direction, cx: &mut Context<'_>) -> bool {
+        if !cx.around.options.standby_protects {
+            return false;
+        }
+        match direction {
+            Direction::Up => self.has_recovered(cx),
+            // The patience is used: what is known of the seed is read again meanwhile.
+            Direction::Down => self.is_verified(cx) & self.leader_had_its_time(cx),
+        }
+    }
+
+    fn leader_had_its_time(&self, cx: &mut Context<'_>) -> bool {
+        let (Some((since, deadline)), Some(finding)) = (self.down_since, &self.finding) else { return false };
+        let at_work = self.marker_seen.is_some_and(|seen| seen >= since - AT_WORK);
+        let behind = deadline.filter(|_| at_work).map(|deadline| deadline + finding.grace.share(BEHIND_DEADLINE));
+        let from = behind.into_iter().fold(since + finding.grace.share(PATIENCE), Moment::max);
+        cx.wake_at(from);
+        from <= cx.now
+    }
+
+    fn has_recovered(&self, cx: &mut Context<'_>) -> bool {
+        let lasting = RESTORES_AFTER + span(cx.around.options.scale_up_stabilization);
+        // What the leader has only just taken down is not brought back by a replica that observes something else.
+        if let Some(from) = self.marker_seen.map(|seen| seen + lasting).filter(|&from| from > cx.now) {
+            cx.wake_at(from);
+            return false;
+        }
+        match (self.up_since, self.judged_at()) {
+            (Some((since, probes)), Some(judged_at)) => probes >= RESTORES_AFTER_PROBES && judged_at - since >= lasting,
+            _ => false,
+        }
+    }
+
+    fn is_verified(&mut self, cx: &mut Context<'_>) -> bool {
+        match self.verification {
+            Verification::Confirmed => return true,
+            Verification::Requested => return false,
+            Verification::Refused(again) if again > cx.now => {
+                cx.wake_at(again);
+                return false;
+            }
+            Verification::None | Verification::Refused(_) => {}
+        }
+        self.verification = Verification::Requested;
+        cx.actions.push(Action::Verify);
+        false
+    }
+
+    pub(super) fn on_verified(&mut self, verified: Option<Verified>, cx: &mut Context<'_>) {
+        if self.verification != Verification::Requested {
+            return;
+        }
+        let confirmed = verified.filter(|verified| verified.is_ours && !verified.is_paused).is_some_and(|verified| {
+            self.judge.set_machines(verified.machines);
+            let finding = self.judged_again(cx);
+            let down = finding.verdict == super::Verdict::ScaleDown;
+            self.adopt(finding, cx);
+            down
+        });
+        self.verification =
+            if confirmed { Verification::Confirmed } else { Verification::Refused(cx.now + VERIFIED_AGAIN_AFTER) };
+    }
+
+    /// What the last probe comes to with what was read again.
+    fn judged_again(&self, cx: &Context<'_>) -> Finding {
+        // The model has no leases.
+        #[cfg(test)]
+        if let (false, Some(finding)) = (self.judge.has_probed(), &self.finding) {
+            return finding.as_ref().clone();
+        }
+        self.judge.judge(&self.rules(cx.around))
+    }
+
+    /// What of a write remains for a replica that does not lead: it takes down what is above 0 and restores what carries the marker, each
+    /// once between two changes of its own verdict, so that replicas with different verdicts do not fight. It repairs nothing.
+    pub(super) fn standby_write(
+        &self,
+        at: usize,
+        direction: Direction,
+        observed: &Arc<Observed>,
+        write: Write,
+        cx: &mut Context<'_>,
+    ) -> Option<Write> {
+        let scales = match direction {
+            Direction::Down => write.replicas == Some(0),
+            Direction::Up => write.replicas.is_some() && observed.marks.held_down,
+        };
+        let spent = match self.standby_writes[at] {
+            Some(last) if last.turn == self.turns => {
+                // Whoever brought it up was no prober: these take the marker away.
+                let again = last.at + AGAIN_AFTER;
+                let raised = direction == Direction::Down && observed.marks.held_down;
+                if raised {
+                    cx.wake_at(again);
+                }
+                !(raised && again <= cx.now)
+            }
+            _ => false,
+        };
+        (scales && !spent).then_some(write)
+    }
+}

@@ -1,0 +1,71 @@
+//! What operators stop: the pause, known and unknown.
+
+use super::*;
+
+/// A shoot that gives its nodes up after 3 s, in an outage; it is not known whether it is paused.
+fn hasty(leads: bool) -> Rig {
+    let mut around = Surroundings { leads, paused: None, ..two() };
+    around.settings.node_monitor_grace = Some(TimeDelta::seconds(3));
+    let mut rig = Rig::with(around);
+    rig.silent(-50.0);
+    rig
+}
+
+#[test]
+fn while_a_pause_is_unknown_nothing_is_written_for_2_s_and_then_the_leader_protects() {
+    let mut rig = hasty(true);
+    rig.run(10.0);
+    let down = rig.verdicts.iter().find(|(_, verdict)| *verdict == Verdict::ScaleDown).expect("an outage");
+    assert!(down.0 < 1.9, "{down:?}");
+    assert_eq!(rig.writes()[0], (2.0, MCM, Some(0)));
+}
+
+#[test]
+fn while_a_pause_is_unknown_a_standby_does_nothing() {
+    let mut rig = hasty(false);
+    rig.run(60.0);
+    assert_eq!((rig.verdict(), rig.writes()), (Verdict::ScaleDown, vec![]));
+    assert_eq!(rig.when(&Action::Verify, 0.0), [0.0; 0]);
+    rig.around.paused = Some(false);
+    rig.run(62.0);
+    assert_eq!(rig.writes().len(), 2);
+}
+
+#[test]
+fn while_a_pause_is_unknown_restores_wait() {
+    let mut around = Surroundings { paused: None, ..two() };
+    around.dependents = vec![DependentState::Present(Arc::new(held("1"))); 2];
+    let mut rig = Rig::with(around);
+    rig.run(100.0);
+    assert_eq!((rig.verdict(), rig.writes()), (Verdict::ScaleUp(Scope::All), vec![]));
+    rig.around.paused = Some(false);
+    rig.run(101.0);
+    assert_eq!(rig.writes().len(), 2);
+}
+
+#[test]
+fn a_pause_abandons_what_is_under_way_before_it_is_written() {
+    for written in [false, true] {
+        let mut rig = Rig::leader().in_outage();
+        (rig.holds_permits, rig.holds_writes) = (!written, written);
+        rig.run(131.0);
+        rig.around.paused = Some(true);
+        rig.run(150.0);
+        assert_eq!(rig.when(&Action::Cancel(MCM), 0.0), [131.0]);
+        assert!(rig.reported(&Report::Abandoned(Direction::Down)));
+        assert_eq!(rig.writes().len(), usize::from(written));
+        rig.input(Input::Permitted(MCM));
+        assert_eq!(rig.writes().len(), usize::from(written), "a permit that comes too late is given back");
+        assert_eq!(rig.shoot.scaling(), None);
+    }
+}
+
+#[test]
+fn a_cluster_that_does_not_want_the_probe_any_more_abandons_what_is_under_way() {
+    let mut rig = Rig::leader().in_outage();
+    rig.holds_permits = true;
+    rig.run(131.0);
+    rig.around.is_ours = false;
+    rig.run(150.0);
+    assert_eq!((rig.when(&Action::Cancel(MCM), 0.0), rig.writes()), (vec![131.0], vec![]));
+}

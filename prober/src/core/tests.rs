@@ -1,0 +1,6 @@
+//! What is tested of all that decides together: every state of two replicas against one object, and simulated hours with clocks that are
+//! off. Tests of one module stand beside it.
+
+mod model;
+pub(crate) mod scene;
+mod simulation;

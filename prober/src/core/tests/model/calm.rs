@@ -1,0 +1,109 @@
+//! From wherever the model has come to: when nothing goes wrong any more, does everything come right? Also when nobody leads.
+
+use super::replica::Replica;
+use super::{Leader, Machines, World};
+
+/// So long it may take: the standby's 60 s of "up", its probes, and its initialDelay.
+const LIMIT_S: i64 = 200;
+
+/// Lets time go on without further trouble: with the replicas that there are and the one that leads, and without any leader.
+pub fn comes_right(world: &World, machines: Machines) -> Result<(), String> {
+    // Replicas that disagree for ever are never idle.
+    if machines.disagree || world.paused || world.leader == Leader::Go && world.object.go_has_work(world.outage) {
+        return Ok(());
+    }
+    if world.leader != Leader::Go {
+        let mut led = world.clone();
+        if led.leader == Leader::Nobody {
+            if led.replicas[0].is_none() {
+                led.start_replica(0)?;
+            }
+            led.lead(0)?;
+        }
+        led.settle(machines, World::check_idle)?;
+    }
+    // Nobody leads, or the leader hangs: the others take down what is up, and restore what carries the marker.
+    let mut alone = world.clone();
+    match alone.leader {
+        Leader::Replica(by) => alone.crash(by),
+        Leader::Nobody | Leader::Go => alone.leader = Leader::Nobody,
+    }
+    if alone.replicas.iter().all(Option::is_none) {
+        alone.start_replica(1)?;
+    }
+    alone.settle(machines, World::check_protected)
+}
+
+impl World {
+    /// Lets time go on until nothing is wrong any more.
+    fn settle(&mut self, machines: Machines, check: impl Fn(&Self) -> Result<(), String>) -> Result<(), String> {
+        let until = self.now + super::seconds(LIMIT_S);
+        loop {
+            while self.step(machines)? {}
+            let right = check(self);
+            if right.is_ok() || self.now >= until || !self.go_on()? {
+                return right;
+            }
+        }
+    }
+
+    /// Whatever is under way comes to its end, one thing at a time.
+    fn step(&mut self, machines: Machines) -> Result<bool, String> {
+        if !self.requests.is_empty() {
+            return self.deliver(0, true).map(|()| true);
+        }
+        for by in 0..2 {
+            let Some(replica) = &self.replicas[by] else { continue };
+            let done = if !replica.has_observed(&self.object) {
+                self.observe(by)
+            } else if replica.awaits_permit() {
+                self.permit(by)
+            } else if replica.reads() {
+                self.read(by, true)
+            } else if replica.verifies() {
+                self.verify(by, true)
+            } else if replica.is_probing() {
+                let opinion = self.opinion(by, machines);
+                self.probe(by, Some(opinion))
+            } else {
+                continue;
+            };
+            return done.map(|()| true);
+        }
+        Ok(false)
+    }
+
+    /// What is wrong with an object that nothing is to be done about any more.
+    fn check_idle(&self) -> Result<(), String> {
+        let (object, marks) = (&self.object.shown, &self.object.shown.marks);
+        let wrong = match (marks.ignored, self.outage) {
+            (true, _) => marks.held_down.then_some("ignored, and marked"),
+            (false, true) if object.replicas > 0 => Some("still up in an outage"),
+            (false, true) if self.object.remembered().is_some() && !marks.held_down => {
+                Some("not marked although its memory is there")
+            }
+            (false, true) => None,
+            (false, false) if object.replicas == 0 => Some("still at 0 though the nodes are well"),
+            (false, false) if marks.held_down => Some("still marked though the nodes are well"),
+            (false, false) => None,
+        };
+        wrong.map_or(Ok(()), |wrong| Err(format!("idle, and {wrong}: {object:?}")))
+    }
+
+    fn has_written_as_standby(&self) -> bool {
+        self.replicas.iter().flatten().any(Replica::has_written_as_standby)
+    }
+
+    /// The same where nobody leads.
+    fn check_protected(&self) -> Result<(), String> {
+        let (object, marks) = (&self.object.shown, &self.object.shown.marks);
+        let wrong = match self.outage {
+            _ if marks.ignored => None,
+            // One that stood in once, and was overruled by others who take the marker away, does not fight.
+            true if object.replicas > 0 && !self.has_written_as_standby() => Some("still up in an outage"),
+            false if object.replicas == 0 && marks.held_down => Some("still held down though the nodes are well"),
+            _ => None,
+        };
+        wrong.map_or(Ok(()), |wrong| Err(format!("nobody leads, and {wrong}: {object:?}")))
+    }
+}

@@ -1,0 +1,151 @@
+//! The prober of the command line: the same views, the same probe and the same verdict, and no way to write.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::events::Events;
+use common::leader_election::{Fence, Role};
+use common::metrics::Registry;
+use kube::Client;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::Clock;
+use crate::config::{Config, Dependent};
+use crate::core::lifecycle::Lifecycle;
+use crate::core::replicas::Observed;
+use crate::manager::Manager;
+use crate::metrics::Metrics;
+use crate::seed::dependent::Unavailable;
+use crate::seed::reach::Reach;
+use crate::seed::{ClusterState, Seed};
+use crate::shoot::Shared;
+use crate::shoot_statuses::ShootStatuses;
+use crate::status::{ProbeStatus, ProberStatus};
+use crate::suspend_detector::SuspendDetector;
+use crate::write::Writer;
+
+/// How often the status, which is in memory, is read.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// How a dependent is, none if it does not exist, or why that cannot be said.
+pub type ObservedDependent = Result<Option<Arc<Observed>>, Unavailable>;
+
+/// Knows what the prober would know of a seed, or of one shoot.
+pub struct ReadOnlyProber {
+    client: Client,
+    config: Arc<Config>,
+    seed: Arc<Seed>,
+    views: JoinSet<()>,
+    changes: mpsc::Receiver<common::view::Key>,
+    end: CancellationToken,
+}
+
+impl ReadOnlyProber {
+    /// Reads what there is. Kinds that do not exist, or objects that may not be listed, stay unknown after `patience`.
+    pub async fn start(client: Client, config: Config, reach: Reach, patience: Duration) -> Self {
+        let seed = Arc::new(Seed::new(client.clone(), &config, reach));
+        let end = CancellationToken::new();
+        // Room for every Cluster of a large seed: nobody takes them out before a probe begins.
+        let (sender, changes) = mpsc::channel(10_000);
+        let views = seed.watch(sender, &end);
+        let _ = timeout(patience, seed.filled()).await;
+        Self { client, config: Arc::new(config), seed, views, changes, end }
+    }
+
+    pub fn unknown(&self) -> Option<&'static str> {
+        self.seed.unknown()
+    }
+
+    pub fn clusters(&self) -> Vec<(String, Arc<ClusterState>)> {
+        let mut clusters: Vec<_> = self.seed.clusters.all().into_iter().map(|(key, state)| (key.name, state)).collect();
+        clusters.sort_by(|a, b| a.0.cmp(&b.0));
+        clusters
+    }
+
+    pub fn dependents(&self, namespace: &str) -> Vec<(&Dependent, ObservedDependent)> {
+        let observed = |dependent: &Dependent| match self.seed.dependent(&dependent.resource) {
+            Some(view) => view.observed(namespace),
+            None => Err(Unavailable::Unknown),
+        };
+        self.config.dependents.iter().map(|dependent| (dependent, observed(dependent))).collect()
+    }
+
+    /// How many nodes of a shoot usable Machines back; none if the Machines could not be read.
+    pub fn machines(&self, namespace: &str) -> Option<usize> {
+        self.seed.machines(namespace).map(|machines| machines.values().filter(|node| node.is_some()).count())
+    }
+
+    /// Whether the shoot's operators want nothing written; none if the namespaces could not be read.
+    pub fn paused(&self, namespace: &str) -> Option<bool> {
+        self.seed.paused(namespace)
+    }
+
+    /// Probes the shoot in this namespace until `enough`, for at most `limit`; none when it may not be probed. `progress` gets the status
+    /// each time it is read.
+    pub async fn probe(
+        mut self,
+        namespace: &str,
+        limit: Duration,
+        enough: impl Fn(&ProbeStatus) -> bool,
+        mut progress: impl FnMut(&ProbeStatus),
+    ) -> Option<ProbeStatus> {
+        let clock = Clock::start();
+        let mut registry = Registry::default();
+        let metrics = Metrics::register(&mut registry);
+        let statuses = ShootStatuses::new(clock, false);
+        // Probes once; what would be written is said at once, too.
+        let config = Config { initial_delay: Duration::ZERO, ..self.config.as_ref().clone() };
+        let (_keep, configs) = watch::channel(Arc::new(config.clone()));
+        let suspend_detector = SuspendDetector::new(clock);
+        let fence = Fence::always_closed();
+        let shared = Shared {
+            clock,
+            config: configs,
+            seed: Arc::clone(&self.seed),
+            writer: Arc::new(Writer::new(self.client.clone(), 1.0, NonZeroU32::MIN, fence, suspend_detector.clone())),
+            suspend_detector,
+            metrics,
+            statuses: statuses.clone(),
+            events: Events::none(),
+            dry_run: true,
+            lead: Fence::always_open(),
+            role: Role::DryRun,
+        };
+        let stop = CancellationToken::new();
+        let changes = std::mem::replace(&mut self.changes, mpsc::channel(1).1);
+        let manager = tokio::spawn(Manager::new(shared).run(changes, stop.clone()));
+        let deadline = Instant::now() + limit;
+        let mut last = None;
+        // What has ended the wait is read once more: the status may have been half written.
+        let mut ended = false;
+        while !ended {
+            ended = last.as_ref().is_some_and(&enough) || Instant::now() >= deadline;
+            sleep(POLL_INTERVAL).await;
+            let status = ProberStatus::new(&statuses, clock, None, serde_json::Value::Null, false);
+            last = status.shoots.into_iter().find(|shoot| shoot.namespace == namespace).and_then(|shoot| shoot.probe);
+            if last.is_none() && !self.may_be_probed(namespace) {
+                break;
+            }
+            last.iter().for_each(&mut progress);
+        }
+        stop.cancel();
+        let _ = manager.await;
+        self.end().await;
+        last
+    }
+
+    fn may_be_probed(&self, namespace: &str) -> bool {
+        let cluster = self.seed.clusters.get("", namespace);
+        matches!(cluster.as_deref(), Some(ClusterState { shoot: Some(Ok(shoot)), .. })
+            if matches!(crate::core::lifecycle::lifecycle(shoot), Lifecycle::Probe(_)))
+    }
+
+    pub async fn end(mut self) {
+        self.end.cancel();
+        while self.views.join_next().await.is_some() {}
+    }
+}

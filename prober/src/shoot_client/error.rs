@@ -1,0 +1,145 @@
+//! What can go wrong in a probe, and the category that metrics, logs and tests know it by.
+
+use std::error::Error;
+use std::time::Duration;
+
+use super::kubeconfig::KubeconfigError;
+use super::wire::DecodeError;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Stage {
+    Kubeconfig,
+    Version,
+    Leases,
+    Nodes,
+    /// Finding out which nodes have Machines, on the seed.
+    Machines,
+}
+
+impl Stage {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Kubeconfig => "kubeconfig",
+            Self::Version => "version",
+            Self::Leases => "leases",
+            Self::Nodes => "nodes",
+            Self::Machines => "machines",
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("{stage}: {cause}", stage = .stage.as_str())]
+pub struct ProbeError {
+    pub stage: Stage,
+    #[source]
+    pub cause: Cause,
+}
+
+/// The cause of a failed probe. None of them says anything about the shoot's nodes.
+#[derive(Debug, thiserror::Error)]
+pub enum Cause {
+    #[error("the Secret with the kubeconfig does not exist")]
+    NoSecret,
+    /// Objects of the seed cannot be seen at present (D-27).
+    #[error("the seed's {0} are not known at present")]
+    SeedUnknown(&'static str),
+    #[error("the kubeconfig cannot be used: {0}")]
+    Kubeconfig(#[from] KubeconfigError),
+    #[error("no answer in time")]
+    Timeout,
+    #[error("the host name cannot be resolved: {0}")]
+    Dns(String),
+    #[error("no connection: {0}")]
+    Connect(String),
+    #[error("TLS: {0}")]
+    Tls(String),
+    #[error("the connection broke: {0}")]
+    Broken(String),
+    #[error("the credentials are not accepted (401)")]
+    Unauthorized,
+    #[error("access is denied (403)")]
+    Forbidden,
+    #[error("not found (404)")]
+    NotFound,
+    #[error("the snapshot of the list is gone (410)")]
+    Gone,
+    #[error("the API server asks to come back later (429)")]
+    Throttled { retry_after: Option<Duration> },
+    #[error("the API server failed ({0})")]
+    Server(u16),
+    /// A redirect, which is not followed, or any other status.
+    #[error("unexpected status {0}")]
+    Status(u16),
+    /// The answer is larger than any honest one, or than what is left for the list that it is a page of.
+    #[error("the answer is larger than the {0} bytes that are left for it")]
+    TooLarge(usize),
+    #[error("the list has more than {0} pages")]
+    TooManyPages(usize),
+    #[error("{0}")]
+    Decode(#[from] DecodeError),
+}
+
+impl Cause {
+    pub const fn category(&self) -> &'static str {
+        match self {
+            Self::NoSecret => "no_secret",
+            Self::SeedUnknown(_) => "seed_unknown",
+            Self::Kubeconfig(_) => "kubeconfig",
+            Self::Timeout => "timeout",
+            Self::Dns(_) => "dns",
+            Self::Connect(_) => "connect",
+            Self::Tls(_) => "tls",
+            Self::Broken(_) => "broken",
+            Self::Unauthorized => "unauthorized",
+            Self::Forbidden => "forbidden",
+            Self::NotFound => "not_found",
+            Self::Gone => "gone",
+            Self::Throttled { .. } => "throttled",
+            Self::Server(_) => "server",
+            Self::Status(_) => "status",
+            Self::TooLarge(_) | Self::TooManyPages(_) | Self::Decode(DecodeError::TooManyItems | DecodeError::TooMuch) => {
+                "too_large"
+            }
+            Self::Decode(_) => "decode",
+        }
+    }
+
+    /// Whether a kept connection may be to blame, so that a fresh one is worth a second attempt.
+    pub const fn may_be_stale_connection(&self) -> bool {
+        matches!(self, Self::Timeout | Self::Connect(_) | Self::Tls(_) | Self::Dns(_) | Self::Broken(_))
+    }
+
+    /// Whether the API server may have been away: nothing came back that shows otherwise (D-54).
+    pub const fn is_no_answer(&self) -> bool {
+        matches!(self, Self::Timeout | Self::Dns(_) | Self::Connect(_) | Self::Broken(_) | Self::Server(_))
+    }
+
+    /// Sorts an error of the HTTP client; `connecting` tells whether there was a connection yet. The text of such errors contains no URL
+    /// and no header.
+    pub(super) fn of(error: &(dyn Error + 'static), connecting: bool) -> Self {
+        let chain = || std::iter::successors(Some(error), |&error| cause_of(error));
+        let timed_out = |error: &std::io::Error| error.kind() == std::io::ErrorKind::TimedOut;
+        if chain().any(|error| error.downcast_ref().is_some_and(timed_out)) {
+            return Self::Timeout;
+        }
+        if let Some(name) = chain().find_map(|error| error.downcast_ref::<NameError>()) {
+            return Self::Dns(name.0.to_string());
+        }
+        if let Some(tls) = chain().find_map(|error| error.downcast_ref::<rustls::Error>()) {
+            return Self::Tls(tls.to_string());
+        }
+        let innermost = chain().last().map(ToString::to_string).unwrap_or_default();
+        if connecting { Self::Connect(innermost) } else { Self::Broken(innermost) }
+    }
+}
+
+/// What is behind an error. An I/O error that wraps another one names as its source the source of that one, and so hides it.
+fn cause_of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+    wrapped.map(|wrapped| wrapped as &(dyn Error + 'static)).or_else(|| error.source())
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct NameError(pub(super) std::io::Error);

@@ -1,0 +1,141 @@
+//! One connection to a shoot's API server, kept between probes.
+
+mod connector;
+
+use std::error::Error;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER, USER_AGENT};
+use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{Request, Response, StatusCode, Uri};
+use http_body_util::{BodyExt, Empty};
+use hyper::body::{Body, Incoming};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
+use tokio::time::Instant;
+use url::form_urlencoded;
+
+use self::connector::{Connector, connector};
+use super::error::Cause;
+use super::kubeconfig::{Access, KubeconfigError};
+
+const ACCEPTED: HeaderValue = HeaderValue::from_static("application/vnd.kubernetes.protobuf,application/json;q=0.9");
+const AGENT: HeaderValue = HeaderValue::from_static(concat!("dependency-watchdog/", env!("CARGO_PKG_VERSION")));
+/// What a connection reads at once, and keeps for reading while it is idle: a TLS record holds as much. Left to itself hyper lets this grow
+/// to the size of the answers: 75 kB a shoot with 100 nodes (measured), more than all else that a shoot costs.
+const READ_AT_ONCE: usize = 16 << 10;
+
+pub struct Link {
+    client: Client<Connector, Empty<Bytes>>,
+    server: Authority,
+    prefix: String,
+    headers: HeaderMap,
+    /// When the link was made: it is replaced after a while.
+    pub born: Instant,
+    /// Whether a request has succeeded on it, so that its connection is a kept one.
+    pub proven: bool,
+    /// The length of the last list: the next one will be about as long.
+    expected: usize,
+}
+
+/// A complete answer with status 200.
+pub struct Answer {
+    content_type: Option<HeaderValue>,
+    pub body: Bytes,
+}
+
+impl Answer {
+    pub fn content_type(&self) -> &str {
+        self.content_type.as_ref().and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+}
+
+impl Link {
+    /// Prepares a link; connects when first used. Each new connection resolves the host's name again.
+    pub fn new(access: &Access, connect_timeout: Duration) -> Result<Self, KubeconfigError> {
+        let invalid = KubeconfigError::Invalid { field: "cluster.server", problem: "is not a URL" };
+        let server: Uri = access.server.as_str().parse().map_err(|_| invalid)?;
+        let authority = server.authority().ok_or(KubeconfigError::Absent("cluster.server"))?;
+        let mut headers = access.headers.clone();
+        headers.insert(ACCEPT, ACCEPTED);
+        headers.insert(USER_AGENT, AGENT);
+        let mut client = Client::builder(TokioExecutor::new());
+        client.pool_max_idle_per_host(1).pool_idle_timeout(None).http1_max_buf_size(READ_AT_ONCE);
+        Ok(Self {
+            client: client.build(connector(access, &server, connect_timeout)?),
+            server: authority.clone(),
+            prefix: access.server.path().trim_end_matches('/').to_owned(),
+            headers,
+            born: Instant::now(),
+            proven: false,
+            expected: 0,
+        })
+    }
+
+    /// Gets a path of the API server: an answer of at most `limit` bytes. No redirect is followed.
+    pub async fn get(&mut self, path: &str, query: &[(&str, &str)], limit: usize) -> Result<Answer, Cause> {
+        let mut request = Request::new(Empty::new());
+        *request.uri_mut() = self.uri(path, query)?;
+        request.headers_mut().clone_from(&self.headers);
+        let response = self.client.request(request).await.map_err(|error| Cause::of(&error, error.is_connect()))?;
+        check(&response)?;
+        let content_type = response.headers().get(CONTENT_TYPE).cloned();
+        let body = body(response.into_body(), self.expected, limit).await?;
+        self.expected = body.len();
+        Ok(Answer { content_type, body })
+    }
+
+    fn uri(&self, path: &str, query: &[(&str, &str)]) -> Result<Uri, Cause> {
+        let mut target = String::with_capacity(self.prefix.len() + path.len());
+        target.push_str(&self.prefix);
+        target.push_str(path);
+        if !query.is_empty() {
+            target.push('?');
+            let begin = target.len();
+            target = form_urlencoded::Serializer::for_suffix(target, begin).extend_pairs(query).finish();
+        }
+        let mut parts = http::uri::Parts::default();
+        parts.scheme = Some(Scheme::HTTPS);
+        parts.authority = Some(self.server.clone());
+        let broken = |error: &dyn Error| Cause::Broken(error.to_string());
+        parts.path_and_query = Some(PathAndQuery::try_from(target).map_err(|error| broken(&error))?);
+        Uri::from_parts(parts).map_err(|error| broken(&error))
+    }
+}
+
+fn check(response: &Response<Incoming>) -> Result<(), Cause> {
+    match response.status() {
+        StatusCode::OK => Ok(()),
+        StatusCode::UNAUTHORIZED => Err(Cause::Unauthorized),
+        StatusCode::FORBIDDEN => Err(Cause::Forbidden),
+        StatusCode::NOT_FOUND => Err(Cause::NotFound),
+        StatusCode::GONE => Err(Cause::Gone),
+        StatusCode::TOO_MANY_REQUESTS => {
+            let seconds = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
+            Err(Cause::Throttled { retry_after: seconds.map(Duration::from_secs) })
+        }
+        status if status.is_server_error() => Err(Cause::Server(status.as_u16())),
+        status => Err(Cause::Status(status.as_u16())),
+    }
+}
+
+/// Reads the whole body. A kube-apiserver does not declare the length of a list; then `expected` is a guess at it.
+async fn body(mut incoming: Incoming, expected: usize, limit: usize) -> Result<Bytes, Cause> {
+    let declared = incoming.size_hint().exact();
+    if declared.is_some_and(|length| length > limit as u64) {
+        return Err(Cause::TooLarge(limit));
+    }
+    // A sixteenth more than last time, since names and numbers do not stay equally long.
+    let length = declared.map_or(expected + expected / 16, |length| usize::try_from(length).unwrap_or_default());
+    let mut body = BytesMut::with_capacity(length.min(limit));
+    while let Some(frame) = incoming.frame().await {
+        // Trailers say nothing here.
+        let Ok(chunk) = frame.map_err(|error| Cause::of(&error, false))?.into_data() else { continue };
+        if body.len() + chunk.len() > limit {
+            return Err(Cause::TooLarge(limit));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body.freeze())
+}

@@ -1,0 +1,152 @@
+//! How a connection to a shoot's API server is made.
+//!
+//! ```text
+//! TCP to the host, or [TCP, with TLS where its URL says https] to a proxy and CONNECT --> TLS with the host
+//! ```
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use http::Uri;
+use http::uri::Scheme;
+use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::dns::Name;
+use hyper_util::client::legacy::connect::proxy::Tunnel;
+use hyper_util::client::proxy::matcher::Matcher;
+use hyper_util::rt::TokioIo;
+use rustls::client::Resumption;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use rustls_platform_verifier::BuilderVerifierExt;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tower::util::BoxCloneSyncService;
+use tower::{Service, service_fn};
+
+use super::super::error::NameError;
+use super::super::kubeconfig::{Access, KubeconfigError};
+
+/// What is connected: plain or TLS to a proxy, and TLS through that.
+type Connection = MaybeHttpsStream<MaybeHttpsStream<TokioIo<TcpStream>>>;
+type AnyError = Box<dyn std::error::Error + Send + Sync>;
+pub type Connector = BoxCloneSyncService<Uri, Connection, AnyError>;
+
+/// How often a quiet connection is checked by the kernel, so that one whose other end is gone is found out.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// A connector to this server that gives up after `limit`, TLS included.
+pub fn connector(access: &Access, server: &Uri, limit: Duration) -> Result<Connector, KubeconfigError> {
+    let tls = tls(access)?;
+    let mut tcp = HttpConnector::new_with_resolver(service_fn(resolve));
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    tcp.set_keepalive(Some(KEEP_ALIVE));
+    tcp.set_keepalive_interval(Some(KEEP_ALIVE));
+    // Speaks TLS where the URL says so, which is a proxy's.
+    let plain = HttpsConnectorBuilder::new().with_tls_config(tls.clone()).https_or_http().enable_http1().wrap_connector(tcp);
+    // As Go: without a proxy of its own the environment's counts (rule 42).
+    let proxies = match &access.proxy {
+        Some(proxy) => Matcher::builder().all(proxy.as_str()).build(),
+        None => Matcher::from_env(),
+    };
+    let tunnel = match proxies.intercept(server) {
+        None => None,
+        Some(proxy) if [Some("http"), Some("https")].contains(&proxy.uri().scheme_str()) => {
+            let tunnel = Tunnel::new(proxy.uri().clone(), plain.clone());
+            Some(match proxy.basic_auth() {
+                Some(credentials) => tunnel.with_auth(credentials.clone()),
+                None => tunnel,
+            })
+        }
+        Some(_) => return Err(KubeconfigError::Invalid { field: "cluster.proxy-url", problem: "is no usable proxy" }),
+    };
+    let way = service_fn(move |server: Uri| {
+        let (mut plain, tunnel) = (plain.clone(), tunnel.clone());
+        async move {
+            match tunnel {
+                Some(mut tunnel) => tunnel.call(server).await.map_err(AnyError::from),
+                None => plain.call(without_tls(server)?).await,
+            }
+        }
+    });
+    let https = HttpsConnectorBuilder::new().with_tls_config(tls).https_only();
+    let https: HttpsConnector<_> = match &access.tls_server_name {
+        None => https.enable_http1().wrap_connector(way),
+        Some(name) => {
+            let field = "cluster.tls-server-name";
+            let invalid = KubeconfigError::Invalid { field, problem: "is neither a DNS name nor an IP address" };
+            let name = ServerName::try_from(name.clone()).map_err(|_| invalid)?;
+            https.with_server_name_resolver(FixedServerNameResolver::new(name)).enable_http1().wrap_connector(way)
+        }
+    };
+    Ok(BoxCloneSyncService::new(service_fn(move |server: Uri| {
+        let mut https = https.clone();
+        async move {
+            match timeout(limit, https.call(server)).await {
+                Ok(connected) => connected,
+                Err(elapsed) => Err(io::Error::new(io::ErrorKind::TimedOut, elapsed).into()),
+            }
+        }
+    })))
+}
+
+/// The same host and port, for a connection below TLS.
+fn without_tls(server: Uri) -> Result<Uri, http::Error> {
+    let mut parts = server.into_parts();
+    let authority = parts.authority.take();
+    let port = authority.as_ref().and_then(|authority| authority.port_u16());
+    parts.authority = match (authority, port) {
+        (Some(authority), None) => Some(format!("{authority}:443").parse()?),
+        (authority, _) => authority,
+    };
+    parts.scheme = Some(Scheme::HTTP);
+    Ok(Uri::from_parts(parts)?)
+}
+
+fn tls(access: &Access) -> Result<ClientConfig, KubeconfigError> {
+    let unusable = |_| KubeconfigError::Invalid {
+        field: "cluster.certificate-authority-data or user.client-certificate-data",
+        problem: "cannot be used for TLS",
+    };
+    let config = match &access.authorities {
+        Some(pem) => ClientConfig::builder().with_root_certificates(roots(pem)?),
+        None => ClientConfig::builder().with_platform_verifier().map_err(unusable)?,
+    };
+    let mut config = match &access.identity {
+        Some(pem) => {
+            let (chain, key) = identity(pem)?;
+            config.with_client_auth_cert(chain, key).map_err(unusable)?
+        }
+        None => config.with_no_client_auth(),
+    };
+    // Connections are kept; what could be resumed would only be kept in memory.
+    config.resumption = Resumption::disabled();
+    Ok(config)
+}
+
+fn roots(pem: &[u8]) -> Result<RootCertStore, KubeconfigError> {
+    let field = "cluster.certificate-authority-data";
+    let unreadable = KubeconfigError::Invalid { field, problem: "holds no readable certificate" };
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        let added = certificate.ok().and_then(|certificate| roots.add(certificate).ok());
+        added.ok_or(KubeconfigError::Invalid { field, problem: "holds a certificate that cannot be read" })?;
+    }
+    if roots.is_empty() { Err(unreadable) } else { Ok(roots) }
+}
+
+fn identity(pem: &[u8]) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), KubeconfigError> {
+    let field = "user.client-certificate-data and client-key-data";
+    let unreadable = || KubeconfigError::Invalid { field, problem: "are no readable pair" };
+    let chain = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>().map_err(|_| unreadable())?;
+    let key = PrivateKeyDer::from_pem_slice(pem).map_err(|_| unreadable())?;
+    if chain.is_empty() { Err(unreadable()) } else { Ok((chain, key)) }
+}
+
+async fn resolve(name: Name) -> Result<std::vec::IntoIter<SocketAddr>, NameError> {
+    let addresses = tokio::net::lookup_host((name.as_str(), 0)).await.map_err(NameError)?;
+    Ok(addresses.collect::<Vec<_>>().into_iter())
+}

@@ -1,0 +1,141 @@
+//! Leases and nodes on the wire: Kubernetes' protobuf, and JSON where a server does not speak it. Nothing is kept of an answer but the few
+//! values that matter.
+
+mod json;
+mod protobuf;
+
+use serde::Deserialize;
+
+pub use self::protobuf::Broken;
+use crate::core::lease::LeaseList;
+use crate::core::verdict::{NodeCondition, NodeRecord};
+
+/// The most items that are read from the pages of a list: twenty times as many nodes as Kubernetes supports in a cluster.
+const MAX_ITEMS: usize = 100_000;
+/// The most that is kept of the pages of a list of nodes, in bytes. Of an honest node 300 are kept, of 5,000 nodes 1.5 MB.
+const MAX_KEPT: usize = 32 << 20;
+
+#[derive(Debug, thiserror::Error)]
+pub enum DecodeError {
+    #[error("the answer is {0:?}, neither Kubernetes protobuf nor JSON")]
+    ContentType(String),
+    #[error("the answer does not begin like Kubernetes protobuf")]
+    Magic,
+    #[error("the protobuf is broken")]
+    Protobuf(#[from] Broken),
+    #[error("the JSON is broken")]
+    Json(#[from] json::Broken),
+    #[error("the answer is a {found:?}, not a {expected}")]
+    Kind { expected: &'static str, found: String },
+    /// More items than any honest list has, so that a small body cannot become a large table.
+    #[error("the list has more than {MAX_ITEMS} items")]
+    TooManyItems,
+    #[error("the items of the list hold more than {MAX_KEPT} bytes that matter")]
+    TooMuch,
+    /// No list of an API server is without a resourceVersion.
+    #[error("the list has no resourceVersion")]
+    NoResourceVersion,
+    #[error("renewTime of lease {0:?} is not a point in time")]
+    RenewTime(String),
+}
+
+/// Where the next page of a list begins; none behind the last one.
+pub type Next = Option<String>;
+
+/// Adds a page of leases to those of earlier pages. On an error the items may have been added in part.
+pub fn leases(content_type: &str, body: &[u8], leases: &mut LeaseList) -> Result<Next, DecodeError> {
+    const KIND: &str = "LeaseList";
+    match Format::of(content_type)? {
+        Format::Protobuf => protobuf::leases(protobuf::open(KIND, body)?, leases),
+        Format::Json => json::leases(KIND, body, leases),
+    }?
+    .next()
+}
+
+/// Adds a page of nodes to those of earlier pages. On an error the items may have been added in part.
+pub fn nodes(content_type: &str, body: &[u8], nodes: &mut Vec<NodeRecord>) -> Result<Next, DecodeError> {
+    const KIND: &str = "NodeList";
+    match Format::of(content_type)? {
+        Format::Protobuf => protobuf::nodes(protobuf::open(KIND, body)?, nodes),
+        Format::Json => json::nodes(KIND, body, nodes),
+    }?
+    .next()
+}
+
+enum Format {
+    Protobuf,
+    Json,
+}
+
+impl Format {
+    fn of(content_type: &str) -> Result<Self, DecodeError> {
+        if content_type.starts_with("application/vnd.kubernetes.protobuf") {
+            Ok(Self::Protobuf)
+        } else if content_type.starts_with("application/json") {
+            Ok(Self::Json)
+        } else {
+            Err(DecodeError::ContentType(shortened(content_type)))
+        }
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ListMeta {
+    #[serde(rename = "resourceVersion")]
+    resource_version: String,
+    #[serde(rename = "continue")]
+    next: String,
+}
+
+impl ListMeta {
+    fn next(self) -> Result<Next, DecodeError> {
+        if self.resource_version.is_empty() {
+            return Err(DecodeError::NoResourceVersion);
+        }
+        Ok(Some(self.next).filter(|token| !token.is_empty()))
+    }
+}
+
+struct Room(usize);
+
+impl Room {
+    fn beside(nodes: &[NodeRecord]) -> Self {
+        Self(MAX_KEPT.saturating_sub(nodes.iter().map(size).sum()))
+    }
+
+    fn take(&mut self, node: &NodeRecord) -> Result<(), DecodeError> {
+        self.0 = self.0.checked_sub(size(node)).ok_or(DecodeError::TooMuch)?;
+        Ok(())
+    }
+}
+
+fn size(node: &NodeRecord) -> usize {
+    let NodeRecord { name, pool, not_managed_by_mcm: _, conditions } = node;
+    let of = |NodeCondition { kind, status, reason }: &NodeCondition| kind.len() + status.len() + reason.len();
+    let conditions: usize = conditions.iter().map(|condition| size_of::<NodeCondition>() + of(condition)).sum();
+    size_of::<NodeRecord>() + name.len() + pool.as_ref().map_or(0, String::len) + conditions
+}
+
+/// Says whether a list that has `known` items may have `count` more.
+fn check_count(known: usize, count: usize) -> Result<(), DecodeError> {
+    if known + count > MAX_ITEMS { Err(DecodeError::TooManyItems) } else { Ok(()) }
+}
+
+fn check_kind(expected: &'static str, found: &str) -> Result<(), DecodeError> {
+    if found == expected { Ok(()) } else { Err(DecodeError::Kind { expected, found: shortened(found) }) }
+}
+
+/// How much room the names of a list take, by the first of them: the names of a shoot's nodes are about equally long. Never more than the
+/// list itself.
+fn room_for_names(count: usize, first: &str, list: &[u8]) -> usize {
+    count.saturating_mul(first.len() + 1).min(list.len())
+}
+
+/// Nothing endless gets into a log.
+fn shortened(text: &str) -> String {
+    text.chars().take(80).collect()
+}
+
+#[cfg(test)]
+mod tests;

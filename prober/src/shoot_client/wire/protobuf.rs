@@ -1,0 +1,356 @@
+//! Kubernetes' protobuf, read where it lies: the few fields that matter are read, all others are stepped over. Field numbers are those of
+//! Kubernetes' `generated.proto` files.
+//!
+//! What is read here is checked to the end: lengths, wire types, field numbers, UTF-8. What is stepped over is checked as far as stepping
+//! over it needs.
+
+use chrono::{DateTime, Utc};
+
+use super::{DecodeError, ListMeta, Room};
+use crate::core::lease::{LeaseList, LeaseRecord};
+use crate::core::verdict::{NodeCondition, NodeRecord};
+
+/// What every protobuf body of Kubernetes begins with.
+const MAGIC: &[u8] = b"k8s\0";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Broken {
+    #[error("it ends within a field")]
+    Cut,
+    #[error("a number is too long")]
+    Number,
+    /// A field number or a wire type that Kubernetes does not use. Groups, which protobuf itself gave up, are among them.
+    #[error("a key names no field")]
+    Key,
+    #[error("a field is of the wrong type")]
+    WireType,
+    #[error("a text is not UTF-8")]
+    Text,
+}
+
+/// Takes off Kubernetes' envelope, a `runtime.Unknown`; checks the kind and gives the list.
+pub fn open<'a>(expected: &'static str, body: &'a [u8]) -> Result<&'a [u8], DecodeError> {
+    let body = body.strip_prefix(MAGIC).ok_or(DecodeError::Magic)?;
+    let (mut kind, mut raw) = ("", [].as_slice());
+    for field in Fields(body) {
+        match field? {
+            (1, type_meta) => kind = last_text(2, type_meta)?.unwrap_or(kind),
+            (2, value) => raw = value.bytes()?,
+            _ => {}
+        }
+    }
+    super::check_kind(expected, kind)?;
+    Ok(raw)
+}
+
+fn last_text(wanted: u32, message: Value<'_>) -> Result<Option<&str>, Broken> {
+    let mut text = None;
+    for field in message.message()? {
+        match field? {
+            (number, value) if number == wanted => text = Some(value.text()?),
+            _ => {}
+        }
+    }
+    Ok(text)
+}
+
+pub fn leases(list: &[u8], leases: &mut LeaseList) -> Result<ListMeta, DecodeError> {
+    let mut metadata = ListMeta::default();
+    let count = count_items(list)?;
+    super::check_count(leases.len(), count)?;
+    let mut reserved = false;
+    for field in Fields(list) {
+        match field? {
+            (1, value) => list_meta(value, &mut metadata)?,
+            (2, value) => {
+                let lease = lease(value)?;
+                if !reserved {
+                    leases.reserve(count, super::room_for_names(count, lease.name, list));
+                    reserved = true;
+                }
+                leases.push(lease);
+            }
+            _ => {}
+        }
+    }
+    Ok(metadata)
+}
+
+pub fn nodes(list: &[u8], nodes: &mut Vec<NodeRecord>) -> Result<ListMeta, DecodeError> {
+    let mut metadata = ListMeta::default();
+    let count = count_items(list)?;
+    super::check_count(nodes.len(), count)?;
+    nodes.reserve(count);
+    let mut room = Room::beside(nodes);
+    for field in Fields(list) {
+        match field? {
+            (1, value) => list_meta(value, &mut metadata)?,
+            (2, value) => {
+                let node = node(value)?;
+                room.take(&node)?;
+                nodes.push(node);
+            }
+            _ => {}
+        }
+    }
+    Ok(metadata)
+}
+
+fn count_items(list: &[u8]) -> Result<usize, Broken> {
+    let mut count = 0;
+    for field in Fields(list) {
+        count += usize::from(field?.0 == 2);
+    }
+    Ok(count)
+}
+
+fn list_meta(value: Value<'_>, metadata: &mut ListMeta) -> Result<(), Broken> {
+    for field in value.message()? {
+        match field? {
+            (2, value) => metadata.resource_version = value.text()?.to_owned(),
+            (3, value) => metadata.next = value.text()?.to_owned(),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+#[derive(Default)]
+struct Lease<'a> {
+    name: &'a str,
+    uid: &'a str,
+    duration_seconds: Option<i32>,
+    renew_time: Option<Stamp>,
+}
+
+/// A message that comes twice is merged: what a later one says wins, and what only an earlier one says stays.
+fn lease(value: Value<'_>) -> Result<LeaseRecord<'_>, DecodeError> {
+    let mut lease = Lease::default();
+    for field in value.message()? {
+        match field? {
+            (1, metadata) => lease_metadata(metadata, &mut lease)?,
+            (2, spec) => lease_spec(spec, &mut lease)?,
+            _ => {}
+        }
+    }
+    let Lease { name, uid, duration_seconds, renew_time } = lease;
+    let instant = |stamp: Stamp| stamp.instant().ok_or_else(|| DecodeError::RenewTime(super::shortened(name)));
+    let renew_time = renew_time.map(instant).transpose()?;
+    Ok(LeaseRecord { name, uid: uid.into(), renew_time, duration_seconds })
+}
+
+fn lease_metadata<'a>(metadata: Value<'a>, lease: &mut Lease<'a>) -> Result<(), Broken> {
+    for field in metadata.message()? {
+        match field? {
+            (1, value) => lease.name = value.text()?,
+            (5, value) => lease.uid = value.text()?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn lease_spec(spec: Value<'_>, lease: &mut Lease<'_>) -> Result<(), Broken> {
+    for field in spec.message()? {
+        match field? {
+            (2, value) => lease.duration_seconds = Some(value.int32()?),
+            (4, value) => timestamp(value, &mut lease.renew_time)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Since 1970.
+#[derive(Default)]
+struct Stamp {
+    seconds: i64,
+    nanos: i32,
+}
+
+impl Stamp {
+    fn instant(self) -> Option<DateTime<Utc>> {
+        DateTime::from_timestamp(self.seconds, u32::try_from(self.nanos).ok()?)
+    }
+}
+
+/// An empty message is how Go writes its zero time, which stands for none.
+fn timestamp(value: Value<'_>, stamp: &mut Option<Stamp>) -> Result<(), Broken> {
+    for field in value.message()? {
+        let Stamp { seconds, nanos } = stamp.get_or_insert_default();
+        match field? {
+            (1, value) => *seconds = value.number()? as i64,
+            (2, value) => *nanos = value.int32()?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn node(value: Value<'_>) -> Result<NodeRecord, Broken> {
+    let mut node = NodeRecord::default();
+    for field in value.message()? {
+        match field? {
+            (1, metadata) => node_metadata(metadata, &mut node)?,
+            (3, status) => node_status(status, &mut node)?,
+            _ => {}
+        }
+    }
+    Ok(node)
+}
+
+fn node_metadata(metadata: Value<'_>, node: &mut NodeRecord) -> Result<(), Broken> {
+    for field in metadata.message()? {
+        match field? {
+            (1, value) => value.text()?.clone_into(&mut node.name),
+            (11, label) => {
+                let (key, value) = entry(label)?;
+                node.note_label(key, value);
+            }
+            (12, annotation) => node.note_annotation(entry(annotation)?.0),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn node_status(status: Value<'_>, node: &mut NodeRecord) -> Result<(), Broken> {
+    for field in status.message()? {
+        if let (4, value) = field? {
+            node.note_condition(condition(value)?);
+        }
+    }
+    Ok(())
+}
+
+fn entry(value: Value<'_>) -> Result<(&str, &str), Broken> {
+    let mut entry = ("", "");
+    for field in value.message()? {
+        match field? {
+            (1, key) => entry.0 = key.text()?,
+            (2, value) => entry.1 = value.text()?,
+            _ => {}
+        }
+    }
+    Ok(entry)
+}
+
+fn condition(value: Value<'_>) -> Result<NodeCondition<&str>, Broken> {
+    let mut condition = NodeCondition { kind: "", status: "", reason: "" };
+    for field in value.message()? {
+        match field? {
+            (1, value) => condition.kind = value.text()?,
+            (2, value) => condition.status = value.text()?,
+            (5, value) => condition.reason = value.text()?,
+            _ => {}
+        }
+    }
+    Ok(condition)
+}
+
+struct Fields<'a>(&'a [u8]);
+
+#[derive(Clone, Copy)]
+enum Value<'a> {
+    Number(u64),
+    Bytes(&'a [u8]),
+    /// A number of fixed width; no field that is read here is one.
+    Fixed,
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = Result<(u32, Value<'a>), Broken>;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Self::Item> {
+        (!self.0.is_empty()).then(|| self.field())
+    }
+}
+
+impl<'a> Fields<'a> {
+    #[inline(always)]
+    fn field(&mut self) -> Result<(u32, Value<'a>), Broken> {
+        let key = u32::try_from(self.number()?).map_err(|_| Broken::Key)?;
+        let value = match key & 7 {
+            0 => Value::Number(self.number()?),
+            1 => self.take(8).map(|_| Value::Fixed)?,
+            2 => {
+                let length = usize::try_from(self.number()?).map_err(|_| Broken::Cut)?;
+                Value::Bytes(self.take(length)?)
+            }
+            5 => self.take(4).map(|_| Value::Fixed)?,
+            _ => return Err(Broken::Key),
+        };
+        match key >> 3 {
+            0 => Err(Broken::Key),
+            number => Ok((number, value)),
+        }
+    }
+
+    #[inline(always)]
+    fn take(&mut self, length: usize) -> Result<&'a [u8], Broken> {
+        let (taken, rest) = self.0.split_at_checked(length).ok_or(Broken::Cut)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    /// A number, seven bits a byte; most have one or two bytes.
+    #[inline(always)]
+    fn number(&mut self) -> Result<u64, Broken> {
+        match *self.0 {
+            [first, ref rest @ ..] if first < 0x80 => {
+                self.0 = rest;
+                Ok(first.into())
+            }
+            [first, second, ref rest @ ..] if second < 0x80 => {
+                self.0 = rest;
+                Ok(u64::from(first & 0x7f) | u64::from(second) << 7)
+            }
+            _ => self.long_number(),
+        }
+    }
+
+    fn long_number(&mut self) -> Result<u64, Broken> {
+        let mut number = 0;
+        for (at, &byte) in self.0.iter().enumerate().take(10) {
+            if at == 9 && byte > 1 {
+                break;
+            }
+            number |= u64::from(byte & 0x7f) << (7 * at);
+            if byte < 0x80 {
+                self.take(at + 1)?;
+                return Ok(number);
+            }
+        }
+        Err(if self.0.len() < 10 { Broken::Cut } else { Broken::Number })
+    }
+}
+
+impl<'a> Value<'a> {
+    fn bytes(self) -> Result<&'a [u8], Broken> {
+        match self {
+            Self::Bytes(bytes) => Ok(bytes),
+            _ => Err(Broken::WireType),
+        }
+    }
+
+    fn message(self) -> Result<Fields<'a>, Broken> {
+        self.bytes().map(Fields)
+    }
+
+    fn text(self) -> Result<&'a str, Broken> {
+        std::str::from_utf8(self.bytes()?).map_err(|_| Broken::Text)
+    }
+
+    fn number(self) -> Result<u64, Broken> {
+        match self {
+            Self::Number(number) => Ok(number),
+            _ => Err(Broken::WireType),
+        }
+    }
+
+    /// Negative ones come with all 64 bits; what is above 32 does not count.
+    fn int32(self) -> Result<i32, Broken> {
+        self.number().map(|number| number as i32)
+    }
+}

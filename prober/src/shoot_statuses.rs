@@ -1,0 +1,164 @@
+//! How all shoots are at present, as their tasks last reported. Read by metrics, the status page and health checks.
+
+mod gauges;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use chrono::TimeDelta;
+use serde::Serialize;
+
+use crate::clock::Clock;
+use crate::config::ResourceRef;
+use crate::core::judgement::Finding;
+use crate::core::moment::Moment;
+use crate::core::plan::Direction;
+use crate::core::verdict::{Tally, Verdict};
+
+/// The status of each shoot. Cheap to clone; all clones share it.
+#[derive(Clone)]
+pub struct ShootStatuses {
+    clock: Clock,
+    /// Whether metrics tell shoots apart.
+    per_shoot: bool,
+    inner: Arc<Mutex<Inner>>,
+}
+
+#[derive(Default)]
+struct Inner {
+    states: HashMap<String, &'static str>,
+    probed: HashMap<String, ShootStatus>,
+}
+
+#[derive(Clone, Debug)]
+pub struct ShootStatus {
+    /// When the next probe is due; while one is under way, when that was.
+    pub due: Moment,
+    /// When the last probe was complete, or the first probe was due.
+    pub complete: Moment,
+    pub paused: bool,
+    /// What carries the meltdown marker, and since when this process has seen it.
+    pub held_down: BTreeMap<ResourceRef, Moment>,
+    /// What the last complete probe found; none before the first.
+    pub finding: Option<Arc<Finding>>,
+    /// Why the last probe was not complete; none when it was.
+    pub failure: Option<Failure>,
+    pub scaling: Option<Direction>,
+    pub intended: Vec<Intended>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Failure {
+    pub stage: &'static str,
+    pub category: &'static str,
+    pub message: String,
+    pub failed_probes: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Intended {
+    pub kind: String,
+    pub name: String,
+    pub before: i32,
+    /// Its replicas then; the same when only annotations would be removed.
+    pub after: i32,
+}
+
+/// Updates a shoot's status, and removes it when dropped.
+pub struct StatusHandle {
+    statuses: ShootStatuses,
+    namespace: String,
+}
+
+impl ShootStatuses {
+    /// Empty. With `per_shoot` there are metrics that tell shoots apart, so that their number grows with the shoots'.
+    pub fn new(clock: Clock, per_shoot: bool) -> Self {
+        Self { clock, per_shoot, inner: Arc::default() }
+    }
+
+    /// Notes what a Cluster says of its shoot, in one word from a fixed set; none when the Cluster is gone.
+    pub fn set_state(&self, namespace: &str, state: Option<&'static str>) {
+        let mut inner = self.lock();
+        match state {
+            Some(state) => inner.states.insert(namespace.to_owned(), state),
+            None => inner.states.remove(namespace),
+        };
+    }
+
+    /// Adds a shoot that is probed, with the moment of its first probe; the handle removes it.
+    pub fn register(&self, namespace: String, first_probe: Moment) -> StatusHandle {
+        let status = ShootStatus {
+            due: first_probe,
+            complete: first_probe,
+            paused: false,
+            held_down: BTreeMap::new(),
+            finding: None,
+            failure: None,
+            scaling: None,
+            intended: Vec::new(),
+        };
+        self.lock().probed.insert(namespace.clone(), status);
+        StatusHandle { statuses: self.clone(), namespace }
+    }
+
+    /// The shoot whose probe is most overdue, if any is by more than `limit`.
+    pub fn overdue(&self, limit: TimeDelta) -> Option<(String, TimeDelta)> {
+        let now = self.clock.now();
+        let inner = self.lock();
+        let (namespace, status) = inner.probed.iter().min_by_key(|(_, status)| status.due)?;
+        let late = now - status.due;
+        (late > limit).then(|| (namespace.clone(), late))
+    }
+
+    pub fn shoots(&self) -> Vec<(String, &'static str, Option<ShootStatus>)> {
+        let inner = self.lock();
+        inner.states.iter().map(|(namespace, state)| (namespace.clone(), *state, inner.probed.get(namespace).cloned())).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl StatusHandle {
+    pub fn update(&self, change: impl FnOnce(&mut ShootStatus)) {
+        if let Some(status) = self.statuses.lock().probed.get_mut(&self.namespace) {
+            change(status);
+        }
+    }
+}
+
+impl Drop for StatusHandle {
+    fn drop(&mut self) {
+        self.statuses.lock().probed.remove(&self.namespace);
+    }
+}
+
+impl ShootStatus {
+    /// What the last probe concluded; none if it was not complete.
+    pub fn verdict(&self) -> Option<Verdict> {
+        self.finding.as_ref().filter(|_| self.failure.is_none()).map(|finding| finding.verdict)
+    }
+
+    fn leases(&self) -> [(&'static str, usize); 4] {
+        let (tally, skewed) = self.finding.as_ref().map_or((Tally::default(), 0), |finding| (finding.tally, finding.skewed));
+        [("candidate", tally.candidates), ("expired", tally.expired), ("undecided", tally.undecided), ("skewed", skewed)]
+    }
+
+    /// Notes what carries the marker now; what did before keeps its time.
+    pub fn set_held_down<'a>(&mut self, marked: impl IntoIterator<Item = &'a ResourceRef>, now: Moment) {
+        let before = std::mem::take(&mut self.held_down);
+        self.held_down =
+            marked.into_iter().map(|resource| (resource.clone(), before.get(resource).copied().unwrap_or(now))).collect();
+    }
+}
+
+impl std::fmt::Debug for ShootStatuses {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ShootStatuses").field("shoots", &self.lock().probed.len()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

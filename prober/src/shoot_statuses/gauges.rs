@@ -1,0 +1,110 @@
+//! The gauges: sums over all shoots, so that their number does not grow with that of the shoots, unless flags want it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use chrono::TimeDelta;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::gauge::ConstGauge;
+
+use super::{ShootStatus, ShootStatuses};
+use crate::config::ResourceRef;
+use crate::core::moment::Moment;
+use crate::core::verdict::Verdict;
+
+/// In the place of a verdict, for a shoot whose last probe was not complete.
+pub(super) const UNKNOWN: &str = "unknown";
+
+type Labels = Vec<(&'static str, String)>;
+
+impl Collector for ShootStatuses {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> std::fmt::Result {
+        let now = self.clock.now();
+        let inner = self.lock();
+        let probed = || inner.probed.values();
+
+        let states = sums("state", inner.states.values().map(|state| (*state, 1)));
+        gauges(&mut encoder, "dwd_shoots", "Shoots of the seed by what their Clusters say.", states)?;
+        let leases = sums("state", probed().flat_map(ShootStatus::leases));
+        gauges(&mut encoder, "dwd_leases", "Leases of the last complete probes of all shoots.", leases)?;
+        let excluded = probed().flat_map(|status| &status.finding).flat_map(|finding| &finding.excluded);
+        let excluded = sums("reason", excluded.map(|(reason, count)| (*reason, *count)));
+        gauges(&mut encoder, "dwd_excluded_nodes", "Nodes or leases that did not count, by reason.", excluded)?;
+
+        let mut held_down: BTreeMap<&ResourceRef, Vec<Moment>> = BTreeMap::new();
+        for (resource, since) in probed().flat_map(|status| &status.held_down) {
+            held_down.entry(resource).or_default().push(*since);
+        }
+        let counts = held_down.iter().map(|(resource, since)| (labels(resource), since.len() as f64));
+        gauges(&mut encoder, "dwd_held_down", "Shoots in which a resource is held down.", counts)?;
+        let longest = |since: &[Moment]| seconds(since.iter().map(|since| now - *since).max().unwrap_or_default());
+        let ages = held_down.iter().map(|(resource, since)| (labels(resource), longest(since)));
+        gauges(&mut encoder, "dwd_held_down_seconds", "For how long a resource has been held down, the longest.", ages)?;
+
+        // All series are there from the beginning, so that an alert on one of them can be seen to watch something.
+        let none = Verdict::ALL.map(Verdict::as_str).into_iter().chain([UNKNOWN]).map(|verdict| (verdict, 0));
+        let held = probed().filter(|status| !status.held_down.is_empty());
+        let held = none.chain(held.map(|status| (status.verdict().map_or(UNKNOWN, Verdict::as_str), 1)));
+        let help = "Shoots in which anything is held down, by what their last probes concluded.";
+        gauges(&mut encoder, "dwd_held_down_shoots", help, sums("verdict", held))?;
+
+        let oldest = probed().map(|status| now - status.complete).max().unwrap_or_default();
+        let help = "Time since the last complete probe, the longest.";
+        gauge(&mut encoder, "dwd_oldest_complete_probe_seconds", help, seconds(oldest))?;
+        let paused = probed().filter(|status| status.paused).count();
+        let help = "Shoots for which nothing is written, as their operators want it.";
+        gauge(&mut encoder, "dwd_paused_shoots", help, paused as f64)?;
+        if self.per_shoot { encode_shoots(&mut encoder, &inner.probed, now) } else { Ok(()) }
+    }
+}
+
+fn encode_shoots(encoder: &mut DescriptorEncoder<'_>, probed: &HashMap<String, ShootStatus>, now: Moment) -> std::fmt::Result {
+    let (mut leases, mut ages, mut held) = (Vec::new(), Vec::new(), Vec::new());
+    for (namespace, status) in probed {
+        let shoot = ("namespace", namespace.clone());
+        leases.extend(status.leases().map(|(state, count)| (vec![shoot.clone(), ("state", state.to_owned())], count as f64)));
+        ages.push((vec![shoot.clone()], seconds(now - status.complete)));
+        held.extend(
+            status.held_down.iter().map(|(resource, since)| {
+                (std::iter::once(shoot.clone()).chain(labels(resource)).collect(), seconds(now - *since))
+            }),
+        );
+    }
+    gauges(encoder, "dwd_shoot_leases", "Leases of the last complete probe.", leases)?;
+    gauges(encoder, "dwd_shoot_complete_probe_seconds", "Time since the last complete probe.", ages)?;
+    gauges(encoder, "dwd_shoot_held_down_seconds", "For how long a resource has been held down.", held)
+}
+
+fn labels(resource: &ResourceRef) -> Labels {
+    vec![("kind", resource.kind.clone()), ("name", resource.name.clone())]
+}
+
+fn sums<'a>(label: &'static str, counts: impl IntoIterator<Item = (&'a str, usize)>) -> Vec<(Labels, f64)> {
+    let mut sums: BTreeMap<&str, usize> = BTreeMap::new();
+    for (value, count) in counts {
+        *sums.entry(value).or_default() += count;
+    }
+    sums.into_iter().map(|(value, sum)| (vec![(label, value.to_owned())], sum as f64)).collect()
+}
+
+fn seconds(span: TimeDelta) -> f64 {
+    span.num_milliseconds().max(0) as f64 / 1000.0
+}
+
+fn gauges(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    values: impl IntoIterator<Item = (Labels, f64)>,
+) -> std::fmt::Result {
+    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    for (labels, value) in values {
+        ConstGauge::new(value).encode(metric.encode_family(&labels)?)?;
+    }
+    Ok(())
+}
+
+fn gauge(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: f64) -> std::fmt::Result {
+    ConstGauge::new(value).encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)
+}

@@ -1,0 +1,140 @@
+//! What a probe costs while all is well.
+
+use std::time::Duration;
+
+use memory_api::{Connections, Fault, Options, When};
+
+use super::shoot::{LEASES, NODES, Shoot, VERSION};
+
+#[tokio::test]
+async fn a_healthy_probe_is_one_request_on_a_kept_connection() {
+    let mut shoot = Shoot::start().await;
+    shoot.healthy().await;
+    assert_eq!(shoot.asked(), [VERSION, LEASES], "the first probe shows that the API server can be reached");
+    for _ in 0..10 {
+        shoot.healthy().await;
+        assert_eq!(shoot.asked(), [LEASES]);
+    }
+    assert_eq!(shoot.api.connections(), Connections { accepted: 1, handshakes: 1, open: 1 });
+}
+
+#[tokio::test]
+async fn the_most_recent_state_is_asked_for() {
+    let mut shoot = Shoot::start().await;
+    shoot.api.store().freeze_cache();
+    shoot.add_nodes(3..4);
+    let seen = shoot.nodes().await.expect("a complete answer");
+    assert_eq!(seen.items.len(), 4, "the state of now, not of a lagging cache");
+    let all = shoot.api.requests().all();
+    assert!(all.iter().all(|record| !record.query.contains("resourceVersion")), "{all:?}");
+    let lists: Vec<_> = all.iter().filter(|record| record.verb == "list").collect();
+    assert_eq!(lists.iter().map(|record| record.path.as_str()).collect::<Vec<_>>(), [LEASES, NODES]);
+}
+
+#[tokio::test]
+async fn the_stamps_are_those_of_the_leases() {
+    let mut shoot = Shoot::start().await;
+    let seen = shoot.leases().await.expect("a complete answer");
+    let first = seen.items.iter().next().expect("a lease");
+    assert_eq!(first.renew_time.expect("a stamp").to_rfc3339(), "2026-03-01T12:00:07.123456+00:00");
+    assert_eq!(first.duration_seconds, Some(40));
+    assert!(seen.times.sent <= seen.times.received);
+}
+
+#[tokio::test]
+async fn a_look_says_when_it_was_sent_and_when_it_was_answered() {
+    let mut shoot = Shoot::start().await;
+    shoot.healthy().await;
+    shoot.api.faults().add(When::request("GET", LEASES), Fault::Delay(Duration::from_millis(200)));
+    let seen = shoot.leases().await.expect("a complete answer");
+    assert!(seen.times.received - seen.times.sent >= chrono::TimeDelta::milliseconds(200));
+}
+
+#[tokio::test]
+async fn a_server_that_speaks_json_only_is_understood() {
+    let mut shoot = Shoot::with(Options { json_only: true, ..Options::default() }).await;
+    let leases = shoot.leases().await.expect("a complete answer");
+    assert_eq!(leases.items.len(), 3);
+    let nodes = shoot.nodes().await.expect("a complete answer");
+    assert_eq!(nodes.items[0].pool.as_deref(), Some("w1"));
+}
+
+#[tokio::test]
+async fn protobuf_is_preferred_to_json() {
+    // Garbage comes under the content type of the real answer.
+    for (json_only, format) in [(false, "protobuf"), (true, "JSON")] {
+        let mut shoot = Shoot::with(Options { json_only, ..Options::default() }).await;
+        shoot.api.faults().add(When::request("GET", LEASES), Fault::Garbage);
+        let error = shoot.leases().await.expect_err("garbage");
+        assert_eq!(error.cause.to_string(), format!("the {format} is broken"));
+    }
+}
+
+#[tokio::test]
+async fn no_lease_at_all_is_an_answer() {
+    let mut shoot = Shoot::start().await;
+    for number in 0..3 {
+        let name = format!("node-{number:04}");
+        shoot.api.store().delete("leases.coordination.k8s.io", "kube-node-lease", &name).expect("deleted");
+    }
+    assert!(shoot.leases().await.expect("a complete answer").items.is_empty());
+}
+
+#[tokio::test]
+async fn after_ten_minutes_the_connection_is_replaced_and_the_version_asked() {
+    let mut shoot = Shoot::start().await;
+    shoot.healthy().await;
+    shoot.healthy().await;
+    shoot.asked();
+    advance(Duration::from_secs(599)).await;
+    shoot.healthy().await;
+    assert_eq!((shoot.asked().len(), shoot.api.connections().accepted), (1, 1));
+    advance(Duration::from_secs(1)).await;
+    shoot.healthy().await;
+    assert_eq!(shoot.asked(), [VERSION, LEASES]);
+    assert_eq!(shoot.api.connections().accepted, 2);
+    shoot.healthy().await;
+    assert_eq!(shoot.asked(), [LEASES]);
+}
+
+/// Puts the clock forward; it runs on by itself afterwards, as the connections need.
+async fn advance(time: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(time).await;
+    tokio::time::resume();
+}
+
+#[tokio::test]
+async fn a_connection_that_the_server_closed_in_between_costs_no_probe_and_no_version() {
+    let mut shoot = Shoot::start().await;
+    shoot.healthy().await;
+    shoot.asked();
+    shoot.api.cut_connections();
+    shoot.healthy().await;
+    assert_eq!(shoot.asked(), [LEASES]);
+    assert_eq!(shoot.api.connections().accepted, 2);
+}
+
+#[tokio::test]
+async fn a_half_open_connection_is_given_up_soon_and_the_request_repeated_once_on_a_fresh_one() {
+    for fault in [Fault::Stall, Fault::CloseBefore, Fault::Truncate] {
+        let mut shoot = Shoot::start().await;
+        shoot.healthy().await;
+        shoot.asked();
+        shoot.api.faults().add(When::request("GET", LEASES).once(), fault.clone());
+        shoot.healthy().await;
+        assert_eq!(shoot.asked(), [LEASES, LEASES], "{fault:?}");
+        assert_eq!(shoot.api.connections().accepted, 2, "{fault:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_is_repeated_no_more_than_once() {
+    let mut shoot = Shoot::start().await;
+    shoot.timeout = Duration::from_millis(400);
+    shoot.healthy().await;
+    shoot.asked();
+    shoot.api.faults().add(When::request("GET", LEASES), Fault::Stall);
+    assert_eq!(shoot.failed().await, ("leases", "timeout"));
+    assert_eq!(shoot.asked(), [LEASES, LEASES]);
+}

@@ -1,0 +1,170 @@
+//! A shoot's API server with a few nodes, and an engine that probes it.
+
+use std::future::Future;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use memory_api::{Authority, MemoryApi, Options};
+use prober::clock::Clock;
+use prober::core::lease::LeaseList;
+use prober::core::verdict::NodeRecord;
+use prober::shoot_client::KubeconfigSecret;
+use prober::shoot_client::error::{Cause, ProbeError};
+use prober::shoot_client::{Budget, Listing, Secrets, ShootClient};
+use serde_json::json;
+
+pub const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+pub const NODES: &str = "/api/v1/nodes";
+pub const VERSION: &str = "/version";
+
+/// The token that every shoot here starts with; it must never be found in an error.
+pub const TOKEN: &str = "t0k3n-0f-th3-pr0b3";
+
+/// Beyond its budget a probe may take this long on a busy machine before the test fails.
+const LEEWAY: Duration = Duration::from_secs(5);
+
+pub struct Shoot {
+    pub api: MemoryApi,
+    pub secret: Secret,
+    pub engine: ShootClient<Secret>,
+    /// What one probe may take.
+    pub timeout: Duration,
+}
+
+/// A Secret as the seed's watch shows it, and as it is stored.
+#[derive(Clone, Default)]
+pub struct Secret(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    watched: Option<Arc<KubeconfigSecret>>,
+    stored: Option<Arc<KubeconfigSecret>>,
+    rereads: usize,
+}
+
+impl Secret {
+    /// Changes the Secret, and the watch shows it.
+    pub fn set(&self, kubeconfig: &str) {
+        self.set_data(Some(kubeconfig.as_bytes().to_vec()));
+    }
+
+    /// Changes the Secret's data, and the watch shows it.
+    pub fn set_data(&self, kubeconfig: Option<Vec<u8>>) {
+        let secret = Arc::new(KubeconfigSecret { kubeconfig });
+        let mut state = self.0.lock().expect("no panic while locked");
+        (state.watched, state.stored) = (Some(Arc::clone(&secret)), Some(secret));
+    }
+
+    /// Changes the Secret, and the watch does not show it yet.
+    pub fn set_unnoticed(&self, kubeconfig: &str) {
+        let secret = Arc::new(KubeconfigSecret { kubeconfig: Some(kubeconfig.as_bytes().to_vec()) });
+        self.0.lock().expect("no panic while locked").stored = Some(secret);
+    }
+
+    pub fn delete(&self) {
+        *self.0.lock().expect("no panic while locked") = State::default();
+    }
+
+    /// How often it was read again.
+    pub fn rereads(&self) -> usize {
+        self.0.lock().expect("no panic while locked").rereads
+    }
+}
+
+impl Secrets for Secret {
+    fn current(&self) -> Result<Arc<KubeconfigSecret>, Cause> {
+        self.0.lock().expect("no panic while locked").watched.clone().ok_or(Cause::NoSecret)
+    }
+
+    async fn reread(&self) -> Result<Arc<KubeconfigSecret>, Cause> {
+        let mut state = self.0.lock().expect("no panic while locked");
+        state.rereads += 1;
+        state.stored.clone().ok_or(Cause::NoSecret)
+    }
+}
+
+impl Shoot {
+    /// An ordinary API server with three nodes.
+    pub async fn start() -> Self {
+        Self::with(Options::default()).await
+    }
+
+    /// An API server of another kind, with three nodes.
+    pub async fn with(options: Options) -> Self {
+        // Another test of this process may have installed it already.
+        rustls::crypto::ring::default_provider().install_default().ok();
+        let authority = Authority::new().expect("an authority");
+        let api = MemoryApi::start(&authority, options).await.expect("an API server");
+        api.access().grant(TOKEN, memory_api::gardener::shoot_probe());
+        let secret = Secret::default();
+        secret.set(&api.kubeconfig(TOKEN));
+        let engine = ShootClient::new(Clock::start(), secret.clone());
+        let shoot = Self { api, secret, engine, timeout: Duration::from_secs(2) };
+        shoot.add_nodes(0..3);
+        shoot
+    }
+
+    /// Adds nodes with their leases.
+    pub fn add_nodes(&self, numbers: std::ops::Range<usize>) {
+        for number in numbers {
+            let name = format!("node-{number:04}");
+            let node = json!({"apiVersion": "v1", "kind": "Node",
+                "metadata": {"name": name, "labels": {"worker.gardener.cloud/pool": "w1"}},
+                "status": {"conditions": [{"type": "DiskPressure", "status": "False", "reason": "Kubelet"}]}});
+            let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+                "metadata": {"name": name, "namespace": "kube-node-lease"},
+                "spec": {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": "2026-03-01T12:00:07.123456Z"}});
+            self.api.store().create(node).expect("a node");
+            self.api.store().create(lease).expect("a lease");
+        }
+    }
+
+    /// Probes; the leases.
+    pub async fn leases(&mut self) -> Result<Listing<LeaseList>, ProbeError> {
+        let budget = Budget::starting_now(self.timeout);
+        checked(self.timeout, self.engine.leases(budget)).await
+    }
+
+    /// Probes; the leases and the nodes.
+    pub async fn nodes(&mut self) -> Result<Listing<Vec<NodeRecord>>, ProbeError> {
+        let budget = Budget::starting_now(self.timeout);
+        let probe = async {
+            self.engine.leases(budget).await?;
+            self.engine.nodes(budget).await
+        };
+        checked(self.timeout, probe).await
+    }
+
+    /// A probe that must succeed.
+    pub async fn healthy(&mut self) {
+        let seen = self.leases().await.expect("a complete answer");
+        assert!(!seen.items.is_empty());
+    }
+
+    /// A probe that must fail: its stage and category.
+    pub async fn failed(&mut self) -> (&'static str, &'static str) {
+        words(&self.leases().await.expect_err("no complete answer"))
+    }
+
+    /// The paths that were asked for since the last call.
+    pub fn asked(&self) -> Vec<String> {
+        let paths = self.api.requests().all().into_iter().map(|record| record.path).collect();
+        self.api.requests().clear();
+        paths
+    }
+}
+
+/// An error's stage and category.
+pub fn words(error: &ProbeError) -> (&'static str, &'static str) {
+    (error.stage.as_str(), error.cause.category())
+}
+
+/// Holds a probe to its budget, and its error to what must not be in it.
+async fn checked<T>(budget: Duration, probe: impl Future<Output = Result<T, ProbeError>>) -> Result<T, ProbeError> {
+    let result = tokio::time::timeout(budget + LEEWAY, probe).await.expect("a probe ends within its budget");
+    if let Err(error) = &result {
+        let said = format!("{error} {error:?}");
+        assert!(!said.contains(TOKEN), "a credential is in {said}");
+    }
+    result
+}
