@@ -64,6 +64,11 @@ impl Known {
         self.since.is_none_or(|since| since < judged_at) || self.by.is_some() && self.by == scaling
     }
 
+    /// When the state that it is in was first observed here.
+    pub fn since(&self) -> Option<Moment> {
+        self.since
+    }
+
     pub fn state(&self) -> &DependentState {
         &self.state
     }

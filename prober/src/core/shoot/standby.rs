@@ -11,7 +11,7 @@ use crate::core::moment::Moment;
 use crate::core::replicas::{Observed, Write};
 use crate::core::span;
 
-/// How long the leader has for its first write after the verdict.
+/// How long the leader has for its first write after the verdict, or after a change that others make in mid-outage.
 const PATIENCE: Share = Share { ten_thousandths: 375, at_most: TimeDelta::milliseconds(1500) };
 /// A marker that others set shows that the leader is at work if it was first seen so shortly before the verdict, or since.
 const AT_WORK: TimeDelta = TimeDelta::seconds(5);
@@ -126,6 +126,14 @@ impl Shoot {
         write: Write,
         cx: &mut Context<'_>,
     ) -> Option<Write> {
+        // Whatever others have changed since the verdict is the leader's first, too.
+        let patience =
+            self.finding.as_ref().filter(|_| direction == Direction::Down).map(|finding| finding.grace.share(PATIENCE));
+        let from = patience.and_then(|patience| Some(self.known[at].since()? + patience));
+        if let Some(from) = from.filter(|&from| from > cx.now) {
+            cx.wake_at(from);
+            return None;
+        }
         let scales = match direction {
             Direction::Down => write.replicas == Some(0),
             Direction::Up => write.replicas.is_some() && observed.marks.held_down,

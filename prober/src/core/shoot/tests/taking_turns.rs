@@ -79,3 +79,19 @@ fn what_is_raised_with_its_marker_a_standby_takes_down_again_at_most_once_in_10_
     assert!((5..=7).contains(&times.len()), "{times:?}");
     assert!(times.windows(2).all(|two| two[1] - two[0] >= 10.0), "{times:?}");
 }
+
+#[test]
+fn what_others_raise_in_mid_outage_is_the_leaders_first() {
+    let mut rig = Rig::standby().in_outage();
+    rig.run(140.0);
+    let before = rig.writes().len();
+    rig.others(MCM, |observed| observed.replicas = 1);
+    rig.run(141.4);
+    assert_eq!(rig.writes().len(), before, "the leader has 1.5 s");
+    rig.others(MCM, |observed| observed.replicas = 0);
+    rig.run(150.0);
+    assert_eq!(rig.writes().len(), before, "and has acted");
+    rig.others(MCM, |observed| observed.replicas = 1);
+    rig.run(151.6);
+    assert_eq!(rig.writes().last().map(|write| write.1), Some(MCM), "or not");
+}
