@@ -1,213 +1,286 @@
-//! The command line of the real binary, as far as no cluster is needed.
+//! The commands for operators of the real binary: `status`, `explain`, `probe`, `check-config`, `completions`, `man`. The seed and its shoot
+//! are in memory; no watchdog runs.
 
-use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::path::Path;
+use std::process::{Output, Stdio};
 use std::time::Duration;
 
-const GARDENERS_CONFIG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/config/prober.yaml");
+use memory_api::{Authority, Heart, MemoryApi, Network, Nodes, Options, gardener};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::process::Command;
 
-fn binary() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_dependency-watchdog"));
-    // Nothing of the caller's own clusters may be found.
-    command.env_clear().stdin(Stdio::null());
-    command
+const NAMESPACE: &str = "shoot--dev--one";
+const KCM: &str = "kube-controller-manager";
+const DEPLOYMENTS: &str = "deployments.apps";
+const PROTECTED: &str = "dependency-watchdog.gardener.cloud/meltdown-protection-active";
+const REMEMBERED: &str = "dependency-watchdog.gardener.cloud/replicas";
+
+/// A seed with one healthy shoot of three nodes.
+struct World {
+    seed: MemoryApi,
+    shoot: MemoryApi,
+    nodes: Nodes,
+    files: TempDir,
 }
 
-fn run(words: &[&str]) -> Output {
-    binary().args(words).output().expect("the binary runs")
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).expect("text")
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).expect("text")
-}
-
-/// A file of this content that only this test uses.
-fn file(name: &str, content: &str) -> PathBuf {
-    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{name}", std::process::id()));
-    std::fs::write(&path, content).expect("written");
-    path
-}
-
-#[test]
-fn without_words_or_with_a_cry_for_help_it_lists_its_commands() {
-    for words in [&[][..], &["-h"], &["--help"]] {
-        let output = run(words);
-        assert_eq!(output.status.code(), Some(0), "{words:?}");
-        assert!(stdout(&output).contains("prober") && stdout(&output).contains("weeder"));
-        assert_eq!(stderr(&output), "");
+impl World {
+    async fn new() -> Self {
+        let authority = Authority::new().expect("an authority");
+        let seed = MemoryApi::start(&authority, Options::default()).await.expect("a seed");
+        let shoot = MemoryApi::start(&authority, Options::default()).await.expect("a shoot");
+        shoot.access().grant("probe", gardener::shoot_probe());
+        let heart = Heart { beat: Duration::from_millis(300), lease_seconds: 4, ..Heart::default() };
+        let nodes = Nodes::start(shoot.store(), "node", 3, heart);
+        let apply = |object: Value| seed.store().apply(object).expect("an object");
+        for node in nodes.names() {
+            apply(gardener::machine(NAMESPACE, node));
+        }
+        for name in [KCM, "machine-controller-manager", "cluster-autoscaler"] {
+            let mut deployment = gardener::deployment(NAMESPACE, name, 1);
+            deployment["status"] = json!({ "readyReplicas": 1 });
+            apply(deployment);
+        }
+        apply(gardener::probe_secret(NAMESPACE, &shoot.kubeconfig("probe")));
+        apply(gardener::cluster(NAMESPACE, Some("4s")));
+        let files = tempfile::tempdir().expect("a folder");
+        std::fs::write(files.path().join("kubeconfig"), seed.kubeconfig("admin")).expect("a file");
+        Self { seed, shoot, nodes, files }
     }
-}
 
-#[test]
-fn the_help_of_a_command_shows_its_flags() {
-    for words in [["help", "weeder"], ["help", "prober"], ["prober", "--help"], ["weeder", "-h"]] {
-        let output = run(&words);
-        assert_eq!(output.status.code(), Some(0), "{words:?}");
-        assert!(stdout(&output).contains("--config-file"), "{words:?}");
-        assert_eq!(stderr(&output), "");
+    async fn run(&self, words: &[&str]) -> Output {
+        let kubeconfig = self.files.path().join("kubeconfig");
+        run(words.iter().copied().chain(["--kubeconfig", kubeconfig.to_str().expect("UTF-8")])).await
     }
-}
 
-#[test]
-fn help_for_nothing_or_for_what_does_not_exist_is_a_wrong_command_line() {
-    for words in [&["help"][..], &["help", "nope"]] {
-        let output = run(words);
-        assert_eq!((output.status.code(), stdout(&output)), (Some(2), String::new()), "{words:?}");
-        assert!(stderr(&output).contains("prober"));
+    async fn json(&self, words: &[&str]) -> Value {
+        let output = self.run(&[words, &["-o", "json"]].concat()).await;
+        let read = serde_json::from_slice(&output.stdout);
+        assert!(read.is_ok(), "{output:?}");
+        read.expect("just asserted")
     }
-}
 
-#[test]
-fn a_misspelt_command_is_answered_with_the_right_ones() {
-    let output = run(&["probber"]);
-    assert_eq!(output.status.code(), Some(2));
-    let message = stderr(&output);
-    assert!(message.contains("\"probber\"") && message.contains("prober") && message.contains("weeder"), "{message}");
-    assert!(!message.contains("panic"), "{message}");
-}
-
-#[test]
-fn an_unknown_flag_is_one_line_that_names_it() {
-    let output = run(&["prober", "--no-such-flag"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert_eq!(stderr(&output), "prober has no flag --no-such-flag\n");
-}
-
-#[test]
-fn a_time_encoding_of_another_name_is_a_wrong_command_line() {
-    let output = run(&["prober", "--zap-time-encoding=nano"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("--zap-time-encoding=\"nano\""), "{}", stderr(&output));
-}
-
-#[test]
-fn a_config_file_that_is_missing_is_said_to_be_missing_however_it_was_named() {
-    for words in [&["prober", "-config-file=/no/such/file"][..], &["prober", "--config-file", "/no/such/file"]] {
-        let output = run(words);
-        assert_eq!(output.status.code(), Some(1), "{words:?}");
-        assert!(stderr(&output).contains("/no/such/file: No such file"), "{}", stderr(&output));
-    }
-}
-
-#[test]
-fn flags_that_are_missing_or_make_no_sense_are_named() {
-    for (words, named) in [
-        (&["prober"][..], "--config-file"),
-        (&["prober", "--config-file=x", "--kube-api-qps=-1"], "--kube-api-qps=-1"),
-        (
-            &["prober", "--config-file=x", "--enable-leader-election", "--leader-elect-renew-deadline=20s"],
-            "--leader-elect-lease-duration=15s",
-        ),
-    ] {
-        let output = run(words);
-        assert_eq!(output.status.code(), Some(1), "{words:?}");
-        assert!(stderr(&output).contains(named), "{}", stderr(&output));
-    }
-}
-
-#[test]
-fn all_that_is_wrong_in_a_config_file_is_reported_at_once() {
-    let path = file("wrong.yaml", "kubeConfigSecretName: ''\nprobeInterval: 30\nnodeLeaseFailureFraction: 2\n");
-    let output = run(&["prober", &format!("--config-file={}", path.display())]);
-    assert_eq!(output.status.code(), Some(1));
-    let message = stderr(&output);
-    for expected in [
-        format!("{}: 4 errors", path.display()),
-        "kubeConfigSecretName".into(),
-        "probeInterval: 30: expected a duration".into(),
-        "nodeLeaseFailureFraction: 2: expected".into(),
-        "dependentResourceInfos: missing".into(),
-    ] {
-        assert!(message.contains(&expected), "{expected}: {message}");
-    }
-}
-
-#[test]
-fn errors_are_lines_of_the_log_in_the_encoding_asked_for() {
-    let json = stderr(&run(&["prober", "--config-file=/no/such/file"]));
-    let last = json.lines().last().expect("a line");
-    assert!(last.starts_with("{\"level\":\"error\",\"ts\":\"") && last.contains("\"logger\":\"dwd\""), "{json}");
-
-    let words =
-        ["prober", "--config-file=/no/such/file", "--zap-encoder=CONSOLE", "--zap-devel=true", "--zap-time-encoding=nanos"];
-    let console = stderr(&run(&words));
-    let columns: Vec<_> = console.lines().last().expect("a line").split('\t').collect();
-    assert!(columns[0].parse::<i64>().is_ok(), "{console}");
-    assert_eq!(columns[1..3], ["ERROR", "dwd"], "{console}");
-}
-
-#[test]
-fn a_closed_stderr_changes_nothing_about_the_exit_code() {
-    let mut child = binary().args(["prober", "--config-file=/no/such/file"]).stderr(Stdio::piped()).spawn().expect("it starts");
-    drop(child.stderr.take());
-    assert_eq!(child.wait().expect("it ends").code(), Some(1));
-}
-
-#[test]
-fn the_weeder_takes_gardeners_config_and_the_flags_of_both_agents() {
-    let config = format!("--config-file={}/config/weeder.yaml", env!("CARGO_MANIFEST_DIR"));
-    let output = run(&["weeder", &config, "--concurrent-reconciles=4", "--kubeconfig=/no/such/kubeconfig"]);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("/no/such/kubeconfig"), "{}", stderr(&output));
-}
-
-#[test]
-fn without_a_way_to_the_seed_it_ends_with_the_cause() {
-    let words = ["prober", &format!("--config-file={GARDENERS_CONFIG}"), "--kubeconfig=/no/such/kubeconfig"];
-    let output = run(&words);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("/no/such/kubeconfig"), "{}", stderr(&output));
-}
-
-#[test]
-fn a_signal_ends_it_in_time_even_when_the_seed_is_out_of_reach() {
-    // Port 1 of the loopback: nobody listens there.
-    let kubeconfig = file(
-        "nowhere.kubeconfig",
-        "{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}], \
-         users: [{name: u, user: {token: t}}], clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]}",
-    );
-    for signal in ["-TERM", "-INT"] {
-        let mut child = binary()
-            .args(["prober", "--zap-log-level=debug", "--pprof-bind-addr=0", "--metrics-bind-addr=0", "--health-bind-addr=0"])
-            .arg(format!("--config-file={GARDENERS_CONFIG}"))
-            .arg(format!("--kubeconfig={}", kubeconfig.display()))
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("it starts");
-        let lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
-        let (sender, receiver) = sync_channel(10_000);
-        let reader = std::thread::spawn(move || {
-            for line in lines.map_while(Result::ok) {
-                let _ = sender.try_send(line);
-            }
+    fn hold_down(&self, name: &str) {
+        let changed = self.seed.store().update(DEPLOYMENTS, NAMESPACE, name, |object| {
+            object["spec"]["replicas"] = 0.into();
+            object["status"]["readyReplicas"] = 0.into();
+            object["metadata"]["annotations"] = json!({ PROTECTED: "", REMEMBERED: "2" });
         });
-        // It logs once it has begun to work, when the signals are caught already.
-        receiver.recv_timeout(Duration::from_secs(30)).expect("a line");
-        let sent = Command::new("kill").args([signal, &child.id().to_string()]).status().expect("kill runs");
-        assert!(sent.success());
-        // The lines end when the process does: nobody else holds its stderr.
-        let (mut last, mut ended) = (String::new(), false);
-        for _ in 0..1000 {
-            match receiver.recv_timeout(Duration::from_secs(5)) {
-                Ok(line) => last = line,
-                Err(error) => {
-                    ended = error == RecvTimeoutError::Disconnected;
-                    break;
-                }
-            }
-        }
-        if !ended {
-            let _ = child.kill();
-        }
-        let status = child.wait().expect("a child");
-        reader.join().expect("no panic");
-        assert_eq!((ended, status.code()), (true, Some(0)), "{signal}: {last}");
+        changed.expect("a Deployment");
     }
+
+    fn writes(&self) -> u64 {
+        self.seed.requests().count(|record| record.is_write()) as u64
+    }
+}
+
+async fn run<'a>(words: impl IntoIterator<Item = &'a str>) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dependency-watchdog"));
+    command.env_clear().args(words).stdin(Stdio::null()).output().await.expect("the binary runs")
+}
+
+fn text(output: &Output) -> String {
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout.clone()).expect("text");
+    assert!(!text.contains('\u{1b}'), "no colours where no terminal is: {text}");
+    text
+}
+
+#[tokio::test]
+async fn status_lists_every_shoot_with_what_is_held_down() {
+    let world = World::new().await;
+    world.seed.store().apply(gardener::cluster("shoot--dev--two", None)).expect("a Cluster");
+    world.hold_down(KCM);
+    let shown = text(&world.run(&["status"]).await);
+    let line = |name: &str| shown.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{shown}")).to_owned();
+    assert_eq!(line(NAMESPACE).split_whitespace().collect::<Vec<_>>(), [NAMESPACE, "probed", "3", KCM]);
+    assert_eq!(line("shoot--dev--two").split_whitespace().collect::<Vec<_>>(), ["shoot--dev--two", "probed", "0", "-"]);
+    assert!(line("Prober leads").contains("nobody"), "{shown}");
+    let json = world.json(&["status"]).await;
+    assert_eq!(json["shoots"][0]["heldDown"], json!([KCM]));
+    let yaml = text(&world.run(&["status", "-o", "yaml"]).await);
+    assert!(yaml.contains("heldDown:") && yaml.contains(KCM), "{yaml}");
+    assert_eq!(world.writes(), 0);
+}
+
+#[tokio::test]
+async fn status_in_the_probers_own_pod_shows_all_but_who_leads_the_weeders() {
+    let world = World::new().await;
+    world.hold_down(KCM);
+    // What the pod has: its service account's rights, and the config as a file.
+    world.seed.access().grant("in-the-pod", gardener::seed_prober());
+    let kubeconfig = world.files.path().join("in-the-pod");
+    std::fs::write(&kubeconfig, world.seed.kubeconfig("in-the-pod")).expect("a file");
+    let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/prober.yaml");
+    let access = ["--kubeconfig", kubeconfig.to_str().expect("UTF-8"), "--config-file", config.to_str().expect("UTF-8")];
+    let output = run(["status"].into_iter().chain(access)).await;
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    let shown = text(&output);
+    let explained = run(["explain", NAMESPACE].into_iter().chain(access)).await;
+    assert_eq!(String::from_utf8_lossy(&explained.stderr), "");
+    assert!(text(&explained).contains("held down by the watchdog"), "{explained:?}");
+    let line = |name: &str| shown.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{shown}")).to_owned();
+    assert_eq!(line(NAMESPACE).split_whitespace().collect::<Vec<_>>(), [NAMESPACE, "probed", "3", KCM]);
+    assert!(line("Prober leads").contains("nobody") && line("Weeder leads").contains("unknown: "), "{shown}");
+    let refused = world.seed.requests().all().into_iter().filter(|record| record.status == Some(403));
+    assert_eq!(refused.map(|record| record.name).collect::<Vec<_>>(), ["dwd-weeder-leader-election"]);
+    assert_eq!(world.writes(), 0);
+}
+
+#[tokio::test]
+async fn explain_says_why_a_controller_is_at_0_and_what_the_leases_say() {
+    let world = World::new().await;
+    world.hold_down(KCM);
+    let shown = text(&world.run(&["explain", NAMESPACE]).await);
+    assert!(
+        shown.contains("held down by the watchdog while too few leases are renewed; it comes back with 2 replicas"),
+        "{shown}"
+    );
+    assert!(shown.contains("probed: its control plane is there"), "{shown}");
+    assert!(shown.contains("Would be written: Deployment/kube-controller-manager from 0 to 2 replicas"), "{shown}");
+    let json = world.json(&["explain", NAMESPACE]).await;
+    assert_eq!(json["dependents"].as_array().map(Vec::len), Some(3));
+    assert_eq!(json["probe"]["found"]["candidates"], 3);
+    assert_eq!(world.writes(), 0);
+}
+
+#[tokio::test]
+async fn explain_works_when_the_shoot_is_out_of_reach_and_when_there_is_none() {
+    let world = World::new().await;
+    world.shoot.set_network(Network::Refused);
+    let shown = text(&world.run(&["explain", NAMESPACE]).await);
+    assert!(shown.contains("Nothing is concluded from that"), "{shown}");
+    let missing = world.run(&["explain", "shoot--dev--nope"]).await;
+    assert_eq!(missing.status.code(), Some(1));
+    let error = String::from_utf8_lossy(&missing.stderr).into_owned();
+    assert!(error.contains("there is no Cluster \"shoot--dev--nope\""), "{error}");
+}
+
+#[tokio::test]
+async fn a_seed_that_cannot_be_read_is_an_error_and_not_a_seed_without_shoots() {
+    let world = World::new().await;
+    world.seed.set_network(Network::Refused);
+    for words in [&["status"][..], &["explain", NAMESPACE], &["probe", NAMESPACE]] {
+        let output = world.run(words).await;
+        assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(1), &b""[..]), "{output:?}");
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(error.starts_with("error: the seed's Clusters cannot be listed: "), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn an_exec_plugin_that_fails_is_reported_without_its_credentials() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (script, expected) in [
+        ("echo secret-answer; echo no login >&2; exit 3", "exec plugin failed (exit status: 3): no login"),
+        ("echo secret-answer: [", "exec plugin printed no ExecCredential"),
+    ] {
+        let plugin = json!({ "apiVersion": "client.authentication.k8s.io/v1", "command": "/bin/sh", "args": ["-c", script],
+                             "env": [{ "name": "TOKEN", "value": "secret-word" }], "interactiveMode": "Never" });
+        let kubeconfig = json!({ "apiVersion": "v1", "kind": "Config", "current-context": "seed",
+                                 "clusters": [{ "name": "seed", "cluster": { "server": "https://127.0.0.1:1" } }],
+                                 "users": [{ "name": "seed", "user": { "exec": plugin } }],
+                                 "contexts": [{ "name": "seed", "context": { "cluster": "seed", "user": "seed" } }] });
+        let file = folder.path().join("kubeconfig");
+        std::fs::write(&file, kubeconfig.to_string()).expect("a file");
+        let output = run(["status", "--kubeconfig", file.to_str().expect("UTF-8")]).await;
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{error}");
+        assert!(error.contains(expected) && !error.contains("secret"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn probe_says_the_verdict_of_a_healthy_shoot_and_of_an_outage_and_writes_nothing() {
+    let world = World::new().await;
+    let shown = text(&world.run(&["probe", NAMESPACE]).await);
+    assert!(
+        shown.contains("scale_up: the nodes reach their API server") && shown.contains("Nothing would be written"),
+        "{shown}"
+    );
+    world.nodes.cut_all();
+    let mut json = Value::Null;
+    // Until the leases are old enough every look finds them valid.
+    while json["found"]["verdict"] != "scale_down" {
+        json = world.json(&["probe", NAMESPACE]).await;
+    }
+    let names: Vec<_> = json["wouldWrite"].as_array().into_iter().flatten().collect();
+    assert_eq!(names.len(), 3, "{json}");
+    assert_eq!(json["found"]["expired"], 3, "{json}");
+    assert_eq!(world.writes(), 0);
+}
+
+#[tokio::test]
+async fn the_config_is_that_of_the_prober_on_the_seed_unless_another_is_given() {
+    let world = World::new().await;
+    let config = "kubeConfigSecretName: shoot-access-dependency-watchdog-probe\nrestoreOnlyHeldDown: true\ndependentResourceInfos:\n\
+                  - ref: {kind: Deployment, name: kube-controller-manager, apiVersion: apps/v1}\n  scaleUp: {level: 0}\n  scaleDown: {level: 0}\n";
+    let metadata = |name: &str| json!({ "name": name, "namespace": "garden" });
+    let apply = |object: Value| world.seed.store().apply(object).expect("an object");
+    apply(
+        json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata("prober-config-1"), "data": { "dep-config.yaml": config } }),
+    );
+    let pod = json!({ "containers": [], "volumes": [{ "name": "config", "configMap": { "name": "prober-config-1" } }] });
+    apply(json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata("dependency-watchdog-prober"),
+                  "spec": { "selector": {}, "template": { "spec": pod } } }));
+    let json = world.json(&["explain", NAMESPACE]).await;
+    assert_eq!(json["configFrom"], "ConfigMap garden/prober-config-1, key dep-config.yaml");
+    assert_eq!(json["dependents"].as_array().map(Vec::len), Some(1));
+    let file = world.files.path().join("config.yaml");
+    std::fs::write(&file, config).expect("a file");
+    let json = world.json(&["explain", NAMESPACE, "--config-file", file.to_str().expect("UTF-8")]).await;
+    assert_eq!(json["configFrom"], file.to_str().expect("UTF-8"));
+}
+
+#[tokio::test]
+async fn check_config_names_every_error_with_its_place_and_takes_gardeners_files() {
+    for name in ["prober", "weeder"] {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("config/{name}.yaml"));
+        let shown = text(&run(["check-config", file.to_str().expect("UTF-8")]).await);
+        assert!(shown.contains(&format!("valid as the {name}'s config")), "{shown}");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("wrong.yaml");
+    std::fs::write(&file, "kubeConfigSecretName: ''\nprobeInterval: 30\ndependantResourceInfos: []\n").expect("a file");
+    let output = run(["check-config", file.to_str().expect("UTF-8")]).await;
+    assert_eq!(output.status.code(), Some(1));
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(shown.contains("wrong.yaml:1:23: error: kubeConfigSecretName"), "{shown}");
+    assert!(shown.contains("wrong.yaml:2:16: error: probeInterval: 30: expected a duration"), "{shown}");
+    assert!(shown.contains("dependentResourceInfos: missing"), "{shown}");
+    // Why it is missing, and what a warning is for.
+    assert!(shown.contains("warning: dependantResourceInfos: unknown key, ignored (line 3"), "{shown}");
+    assert!(shown.ends_with("refused as the prober's config, 1 warning\n"), "{shown}");
+    std::fs::write(&file, "a: [\n").expect("a file");
+    let shown = String::from_utf8(run(["check-config", file.to_str().expect("UTF-8")]).await.stdout).expect("text");
+    assert!(shown.contains("wrong.yaml: error: unclosed bracket '[' at line 1, column 4\n"), "{shown}");
+}
+
+#[tokio::test]
+async fn completions_and_manual_pages_know_agents_commands_and_flags() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = text(&run(["completions", shell]).await);
+        assert!(script.contains("check-config") && script.contains("enable-leader-election"), "{shell}: {script}");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    // Into a folder that is there, and into one that is not.
+    for pages in [folder.path().to_owned(), folder.path().join("man/man1")] {
+        let output = run(["man", pages.to_str().expect("UTF-8")]).await;
+        assert!(output.status.success(), "{output:?}");
+        let page = std::fs::read_to_string(pages.join("dependency-watchdog-prober.1")).expect("a page");
+        assert!(page.contains("enable\\-leader\\-election"), "{page}");
+    }
+}
+
+#[tokio::test]
+async fn help_of_an_operators_command_is_shown_like_that_of_an_agent() {
+    for words in [["help", "explain"], ["explain", "--help"]] {
+        let shown = text(&run(words).await);
+        assert!(shown.contains("The shoot's namespace on the seed"), "{shown}");
+    }
+    assert_eq!(text(&run(["--version"]).await), format!("dependency-watchdog {}\n", env!("CARGO_PKG_VERSION")));
+    let wrong = run(["explain"]).await;
+    assert_eq!(wrong.status.code(), Some(2));
+    let listed = text(&run([]).await);
+    assert!(listed.contains("check-config") && listed.contains("prober"), "{listed}");
 }

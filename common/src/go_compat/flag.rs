@@ -45,8 +45,8 @@ values! {
     StackLevel: str::parse, Self::to_string;
 }
 
-/// The name and, if it comes after `=`, the value of a flag with one dash or two. The name of `---flag` and of `--=1` is none.
-/// `None` for a word at which the flags end: `--`, or any that is no flag (rule 5).
+/// The name and, if it comes after `=`, the value of a flag with one dash or two; a name may be empty or begin with a dash, as in
+/// `--=1` and `---flag`. `None` for a word at which the flags end: `--`, or any that is no flag (rule 5).
 pub(crate) fn split(word: &str) -> Option<(&str, Option<&str>)> {
     let flag = word.strip_prefix('-').filter(|flag| !matches!(*flag, "" | "-"))?;
     let flag = flag.strip_prefix('-').unwrap_or(flag);

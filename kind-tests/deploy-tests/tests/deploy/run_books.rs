@@ -92,9 +92,9 @@ fn the_prober_is_asked_in_its_pod_with_the_program_and_the_config_that_are_there
     };
     let (program, config) = (word("/")?, word("--config-file=")?);
     let asked = commands("docs/cli.md", "Without the binary at hand")?;
-    for question in ["status", "explain NAMESPACE"] {
+    for command in ["status", "explain NAMESPACE"] {
         let call = format!(
-            "kubectl -n garden exec deployment/dependency-watchdog-prober -- /{program} {question} \\\n  --config-file {config}"
+            "kubectl -n garden exec deployment/dependency-watchdog-prober -- /{program} {command} \\\n  --config-file {config}"
         );
         ensure!(asked.contains(&call), "{call} is not in {asked}");
     }
