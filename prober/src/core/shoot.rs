@@ -227,7 +227,9 @@ impl Shoot {
     }
 
     fn conclude(&mut self, cx: &mut Context<'_>) {
-        self.complete(self.judge.judge(&self.rules(cx.around)), cx);
+        let finding = self.judge.judge(&self.rules(cx.around));
+        self.judge.forget_nodes_unless(finding.verdict);
+        self.complete(finding, cx);
     }
 
     fn complete(&mut self, finding: Finding, cx: &mut Context<'_>) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 
-use super::{Action, Context, Direction, Shoot, Verified};
+use super::{Action, Context, Direction, Probing, Shoot, Verdict, Verified};
 use crate::core::judgement::Finding;
 use crate::core::lease::Share;
 use crate::core::moment::Moment;
@@ -95,13 +95,16 @@ impl Shoot {
         if self.verification != Verification::Requested {
             return;
         }
-        let confirmed = verified.filter(|verified| verified.is_ours && !verified.is_paused).is_some_and(|verified| {
-            self.judge.set_machines(verified.machines);
-            let finding = self.judged_again(cx);
-            let down = finding.verdict == super::Verdict::ScaleDown;
-            self.adopt(finding, cx);
-            down
-        });
+        // The next probe may have listed the leases and not yet the nodes.
+        let comparable = self.verdict() == Some(Verdict::ScaleDown) && self.probing != Probing::Nodes;
+        let confirmed =
+            verified.filter(|verified| comparable && verified.is_ours && !verified.is_paused).is_some_and(|verified| {
+                self.judge.set_machines(verified.machines);
+                let finding = self.judged_again(cx);
+                let down = finding.verdict == Verdict::ScaleDown;
+                self.adopt(finding, cx);
+                down
+            });
         self.verification =
             if confirmed { Verification::Confirmed } else { Verification::Refused(cx.now + VERIFIED_AGAIN_AFTER) };
     }
