@@ -9,7 +9,7 @@
 //! an event whose target begins with `dwd` names its logger itself. Of other crates only warnings and errors are
 //! written, at every level: their details are not ours to explain, and might hold what no log should.
 
-mod fields;
+pub(crate) mod fields;
 mod queue;
 
 use std::fmt::Write as _;
@@ -22,7 +22,7 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 
-pub(crate) use fields::Fields;
+use fields::Fields;
 use queue::StderrQueue;
 
 use crate::go_compat::zap::encode::Line;

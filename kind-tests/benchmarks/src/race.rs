@@ -40,10 +40,10 @@ use crate::fleet::fill::{Filling, fill};
 use crate::fleet::light::{Counts, LightShoots, Plan};
 use crate::report::progress;
 use change::Change;
-use lane::{Lane, Outage, is_lane};
+use lane::{Lane, is_lane};
 use replicas::Replicas;
 use summary::{CONTROL, Findings};
-use trial::{Ending, Fault, Trial};
+use trial::{Ending, Fault, Outage, Trial};
 use writes::writes;
 
 /// Kubernetes' default nodeMonitorGracePeriod, with which Gardener's own configuration is taken.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tracing::Level;
 
 use super::{Encoder, TimeEncoding};
-use crate::logging::Fields;
+use crate::logging::fields::Fields;
 
 pub(crate) struct Line<'a> {
     pub(crate) level: Level,

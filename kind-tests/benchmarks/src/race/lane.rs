@@ -17,7 +17,7 @@ use tokio::time::sleep;
 
 use super::kubelets::Kubelets;
 use super::referee::Referee;
-use super::trial::{Course, Trial, seconds, turns_up};
+use super::trial::{Course, Outage, Trial, seconds, turns_up};
 use super::writes::{Write, writes};
 
 /// How often kube-controller-manager looks at the nodes (its --node-monitor-period). It sees a renewal up to so much later, and
@@ -50,18 +50,6 @@ pub struct Lane {
     kubelets: Kubelets,
     referee: Referee,
     grace: TimeDelta,
-}
-
-/// One outage and the moments in it that are not in its [`Trial`].
-pub struct Outage {
-    /// What came of it.
-    pub trial: Trial,
-    /// When it began.
-    pub cut: DateTime<Utc>,
-    /// When the verdict could first fall, and when nodes ended.
-    pub course: Course,
-    /// The writes in it, in order.
-    pub writes: Vec<Write>,
 }
 
 impl Lane {

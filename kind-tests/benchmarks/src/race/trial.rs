@@ -5,9 +5,8 @@ use kind_tests::shoot::KCM;
 use serde::{Deserialize, Serialize};
 
 use super::change::Change;
-use super::lane::Outage;
 use super::replicas::Hit;
-use super::writes::Writer;
+use super::writes::{Write, Writer};
 
 /// From this share of expired leases on there is an outage (nodeLeaseFailureFraction's default, which Gardener takes).
 const FRACTION: f64 = 0.6;
@@ -49,6 +48,18 @@ pub fn turns_up(renewals: &[DateTime<Utc>]) -> Option<DateTime<Utc>> {
     let count = renewals.len();
     let enough = (1..=count).find(|&renewed| ((count - renewed) as f64 / count as f64) < FRACTION)?;
     renewals.get(enough - 1).copied()
+}
+
+/// One outage and the moments in it that are not in its [`Trial`].
+pub struct Outage {
+    /// What came of it.
+    pub trial: Trial,
+    /// When it began.
+    pub cut: DateTime<Utc>,
+    /// When the verdict could first fall, and when nodes ended.
+    pub course: Course,
+    /// The writes in it, in order.
+    pub writes: Vec<Write>,
 }
 
 /// How a trial ended.
@@ -220,7 +231,6 @@ pub fn seconds(from: DateTime<Utc>, to: DateTime<Utc>) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::writes::Write;
     use super::*;
 
     fn stamps(seconds: &[i64]) -> Vec<DateTime<Utc>> {
