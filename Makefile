@@ -28,6 +28,7 @@ test: ## Run every test, also those on a real control plane; needs Rust and Go
 	@$(MAKE) --no-print-directory --jobs=2 control-plane test-binaries
 	cargo test --workspace --exclude deploy-tests
 
+# Always the whole workspace: a single package would be built with other features of its dependencies, and so all of these again.
 .PHONY: test-binaries
 test-binaries:
 	cargo test --workspace --no-run
@@ -41,8 +42,8 @@ kind-tests: ## Run the scenarios on two kind clusters, which it makes and remove
 deploy-test: ## Test manifests, chart, alerts, dashboard, image and status page; needs Rust, Go and the packages prometheus, chromium, chromium-driver, jq
 	@$(MAKE) --no-print-directory control-plane
 	@kind-tests/deploy-tests/programs/build
-	cargo build --package dependency-watchdog
-	cargo test --package deploy-tests
+	@$(MAKE) --no-print-directory test-binaries
+	cargo test --workspace --test deploy
 
 .PHONY: image
 image: ## Build the container image: REGISTRY=the host that has distroless/cc-debian12; needs podman or docker
