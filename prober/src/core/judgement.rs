@@ -128,11 +128,8 @@ impl Judge {
         !self.nodes.as_ref().is_some_and(|(at, _)| *at == self.judged_at() || good(*at))
     }
 
-    /// All shoots list their nodes after a start, and hundreds of lists would stay in memory until the next probe.
-    pub fn forget_nodes_unless(&mut self, verdict: Verdict) {
-        if verdict != Verdict::ScaleDown {
-            self.nodes = None;
-        }
+    pub fn forget_nodes(&mut self) {
+        self.nodes = None;
     }
 
     pub fn judge(&self, rules: &Rules) -> Finding {

@@ -64,9 +64,9 @@ impl Known {
         self.since.is_none_or(|since| since < judged_at) || self.by.is_some() && self.by == scaling
     }
 
-    /// When the state that it is in was first observed here.
-    pub fn since(&self) -> Option<Moment> {
-        self.since
+    /// When the state that it is in was first observed here, unless a scaling of ours brought it about.
+    pub fn changed_by_others_at(&self) -> Option<Moment> {
+        self.since.filter(|_| self.by.is_none())
     }
 
     pub fn state(&self) -> &DependentState {

@@ -103,7 +103,7 @@ impl Shoot {
     fn is_due(&self, at: usize, direction: Direction, scope: Scope, cx: &mut Context<'_>) -> bool {
         match self.known[at].state() {
             DependentState::Unknown => direction == Direction::Down && cx.around.leads,
-            _ => self.intends(at, direction, scope, cx).is_some(),
+            _ => self.intends(at, direction, scope, cx).is_some() && !self.leader_comes_first(at, direction, cx),
         }
     }
 
@@ -220,7 +220,7 @@ impl Shoot {
 
     /// The same for one dependent, whose state the last probe must be newer than (D-52).
     fn may_write_now(&mut self, scaling: &Scaling, at: usize, cx: &mut Context<'_>) -> bool {
-        if !self.may_write(scaling.direction, cx) {
+        if !self.may_write(scaling.direction, cx) || self.leader_comes_first(at, scaling.direction, cx) {
             return false;
         }
         let rests = self.judged_at().is_some_and(|judged_at| self.known[at].is_older_than_probe(judged_at, Some(scaling.id)));

@@ -63,6 +63,17 @@ impl Shoot {
         from <= cx.now
     }
 
+    /// Whether the leader still has its time with what others have changed in mid-outage: until then the write is not due yet.
+    pub(super) fn leader_comes_first(&self, at: usize, direction: Direction, cx: &mut Context<'_>) -> bool {
+        let Some(finding) = self.finding.as_ref().filter(|_| direction == Direction::Down && !cx.around.leads) else {
+            return false;
+        };
+        let Some(changed_at) = self.known[at].changed_by_others_at() else { return false };
+        let from = changed_at + finding.grace.share(PATIENCE);
+        cx.wake_at(from);
+        from > cx.now
+    }
+
     fn has_recovered(&self, cx: &mut Context<'_>) -> bool {
         let lasting = RESTORES_AFTER + span(cx.around.options.scale_up_stabilization);
         // What the leader has only just taken down is not brought back by a replica that observes something else.
@@ -129,14 +140,6 @@ impl Shoot {
         write: Write,
         cx: &mut Context<'_>,
     ) -> Option<Write> {
-        // Whatever others have changed since the verdict is the leader's first, too.
-        let patience =
-            self.finding.as_ref().filter(|_| direction == Direction::Down).map(|finding| finding.grace.share(PATIENCE));
-        let from = patience.and_then(|patience| Some(self.known[at].since()? + patience));
-        if let Some(from) = from.filter(|&from| from > cx.now) {
-            cx.wake_at(from);
-            return None;
-        }
         let scales = match direction {
             Direction::Down => write.replicas == Some(0),
             Direction::Up => write.replicas.is_some() && observed.marks.held_down,

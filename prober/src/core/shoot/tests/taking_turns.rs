@@ -95,3 +95,14 @@ fn what_others_raise_in_mid_outage_is_the_leaders_first() {
     rig.run(151.6);
     assert_eq!(rig.writes().last().map(|write| write.1), Some(MCM), "or not");
 }
+
+#[test]
+fn what_others_raise_one_after_the_other_a_standby_takes_down_one_after_the_other() {
+    let mut rig = Rig::standby().in_outage();
+    rig.run(150.0);
+    rig.others(KCM, |observed| observed.replicas = 1);
+    rig.run(151.0);
+    rig.others(MCM, |observed| observed.replicas = 1);
+    rig.run(154.0);
+    assert!(rig.seen(KCM).replicas == 0 && rig.seen(MCM).replicas == 0, "{:?}", rig.writes());
+}
