@@ -78,7 +78,7 @@ pub struct SeenLease {
 pub struct Judge {
     leases: LeaseClocks,
     machines: Arc<BackedNodes>,
-    /// The nodes as listed last, and for which probe; kept in an outage.
+    /// The nodes as listed last, and for which probe; kept while they matter.
     nodes: Option<(Moment, Vec<NodeRecord>)>,
     last: Option<RequestTimes>,
     /// Whether a probe since then got no answer at all.
@@ -116,7 +116,8 @@ impl Judge {
     }
 
     /// Whether the nodes are to be listed before the last probe is judged. Those of an earlier probe that was sent since `good_since` do
-    /// while every lease that Machines allow is expired: then no node can change the verdict but by being counted or not (D-53).
+    /// while every lease that Machines allow is expired: then no node can change the verdict but by being counted or not (D-53). What is
+    /// known of the nodes is forgotten when they do not matter.
     pub fn wants_nodes(&mut self, rules: &Rules, settled: bool, good_since: Option<Moment>) -> bool {
         let allowed =
             Candidates::by_machines(&self.leases, &self.machines).tally(self.judged_at(), self.answering(), rules.grace);
@@ -126,10 +127,6 @@ impl Judge {
         }
         let good = |at: Moment| good_since.is_some_and(|since| at >= since) && allowed.expired == allowed.candidates;
         !self.nodes.as_ref().is_some_and(|(at, _)| *at == self.judged_at() || good(*at))
-    }
-
-    pub fn forget_nodes(&mut self) {
-        self.nodes = None;
     }
 
     pub fn judge(&self, rules: &Rules) -> Finding {

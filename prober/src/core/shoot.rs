@@ -227,12 +227,7 @@ impl Shoot {
     }
 
     fn conclude(&mut self, cx: &mut Context<'_>) {
-        let finding = self.judge.judge(&self.rules(cx.around));
-        // All shoots list their nodes after a start, and hundreds of lists would stay in memory until the next probe.
-        if finding.verdict != Verdict::ScaleDown && self.nodes_good_since(cx).is_none() {
-            self.judge.forget_nodes();
-        }
-        self.complete(finding, cx);
+        self.complete(self.judge.judge(&self.rules(cx.around)), cx);
     }
 
     fn complete(&mut self, finding: Finding, cx: &mut Context<'_>) {
