@@ -73,12 +73,7 @@ async fn a_watch_that_goes_on_where_it_was_cut_misses_nothing_and_invents_nothin
 async fn an_expired_watch_is_followed_by_a_list_and_no_false_recovery() {
     let seed = Seed::start().await;
     let weeder = seed.start_weeder_with("maxDeletionsPerOwner: 1", Fence::always_open()).await;
-    seed.watched(1).await;
-    seed.recover("a", ETCD);
-    seed.apply(pod("a", "p", "apiserver"));
-    seed.gone("a", "p").await;
-    seed.apply(pod("a", "q", "apiserver"));
-    seed.settle().await;
+    seed.reach_the_limit().await;
     seed.server.faults().add(When::verb("watch", SLICES).once(), Fault::status(410));
     seed.server.store().break_watches();
     let listed = seed.server.requests().wait_for(|records| {

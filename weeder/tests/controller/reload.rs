@@ -15,12 +15,7 @@ fn lists(seed: &Seed) -> usize {
 async fn another_limit_is_applied_in_an_open_window_and_nothing_is_listed_again() {
     let seed = Seed::start().await;
     let weeder = seed.start_weeder_with("maxDeletionsPerOwner: 1", Fence::always_open()).await;
-    seed.watched(1).await;
-    seed.recover("a", ETCD);
-    seed.apply(pod("a", "p", "apiserver"));
-    seed.gone("a", "p").await;
-    seed.apply(pod("a", "q", "apiserver"));
-    seed.settle().await;
+    seed.reach_the_limit().await;
     // What is written differently and means the same is no change.
     weeder.reconfigure("maxDeletionsPerOwner: 1 # per window");
     seed.settle().await;

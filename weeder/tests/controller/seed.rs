@@ -161,6 +161,16 @@ impl Seed {
         self.slice(namespace, service, &[("endpoint", true)]);
     }
 
+    /// Where one deletion per owner is the limit: `p` is deleted in an open window of namespace `a`, and `q` crash-loops beside it.
+    pub async fn reach_the_limit(&self) {
+        self.watched(1).await;
+        self.recover("a", ETCD);
+        self.apply(pod("a", "p", "apiserver"));
+        self.gone("a", "p").await;
+        self.apply(pod("a", "q", "apiserver"));
+        self.settle().await;
+    }
+
     /// Waits until a pod is gone.
     pub async fn gone(&self, namespace: &str, name: &str) {
         let gone = self.server.store().wait_for(|store| store.get("pods", namespace, name).is_none().then_some(()));
