@@ -130,8 +130,7 @@ impl Lane {
         let writes = self.writes_since(&mark)?;
         let protecting = |write: &&Write| write.answered <= raised.unwrap_or(healed);
         let in_outage: Vec<Write> = writes.iter().filter(protecting).cloned().collect();
-        let next =
-            |from: DateTime<Utc>| writes.iter().find(|write| write.answered > from).map(|write| seconds(from, write.answered));
+        let next_after = |moment: DateTime<Utc>| writes.iter().map(|write| write.answered).find(|&answered| answered > moment);
         let after_verdict = |write: &Write| seconds(course.verdict, write.answered);
         let end = self.referee.end();
         let trial = Trial {
@@ -147,8 +146,8 @@ impl Lane {
             kcm_exit: end.map(|end| end.took.as_secs_f64()),
             left: end.map(|end| seconds(end.at, course.first_end)),
             unknown: self.referee.unknown(),
-            lowered: raised.map(next).unwrap_or_default(),
-            recovered: writes.iter().find(|write| write.answered > healed).map(|write| seconds(turns, write.answered)),
+            lowered: raised.and_then(|raised| Some(seconds(raised, next_after(raised)?))),
+            recovered: next_after(healed).map(|answered| seconds(turns, answered)),
             restored: restored.ok(),
             superfluous: writes.len().saturating_sub(2 * DEPLOYMENTS.len() + usize::from(raised.is_some())),
             without_lead: writes.iter().filter(|write| !write.by.leads).count(),
