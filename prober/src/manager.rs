@@ -118,7 +118,8 @@ impl Manager {
         let (settings, receiver) = watch::channel(settings);
         let cancel = CancellationToken::new();
         let identity = Identity { namespace: namespace.to_owned(), uid: uid.clone(), eligible, in_operation };
-        let probe = shoot::run(identity, self.shared.clone(), receiver, cancel.clone());
+        // In a box, or the task would have room for it twice: before and after the wait.
+        let probe = Box::pin(shoot::run(identity, self.shared.clone(), receiver, cancel.clone()));
         let wait = after_panics(panics);
         let waited = cancel.clone().run_until_cancelled_owned(tokio::time::sleep(wait));
         let probe = async move {

@@ -4,41 +4,49 @@ use std::ops::{Add, Sub};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-/// A point on this process's monotonic clock: the time since the process began, negative for what happened before. Never affected by a step
-/// of the wall clock.
+/// A point on this process's monotonic clock: the time since the process began, in nanoseconds, negative for what happened before. Never
+/// affected by a step of the wall clock. What is further away than 292 years is taken to be as far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Moment(TimeDelta);
+pub struct Moment(i64);
 
 impl Moment {
-    pub const START: Self = Self(TimeDelta::zero());
+    pub const START: Self = Self(0);
 
     pub const fn since_start(span: TimeDelta) -> Self {
-        Self(span)
+        Self(nanoseconds(span))
     }
 
     pub const fn elapsed_since_start(self) -> TimeDelta {
-        self.0
+        TimeDelta::nanoseconds(self.0)
+    }
+}
+
+const fn nanoseconds(span: TimeDelta) -> i64 {
+    match span.num_nanoseconds() {
+        Some(nanoseconds) => nanoseconds,
+        None if span.num_seconds() < 0 => i64::MIN,
+        None => i64::MAX,
     }
 }
 
 impl Add<TimeDelta> for Moment {
     type Output = Self;
     fn add(self, span: TimeDelta) -> Self {
-        Self(self.0.checked_add(&span).unwrap_or(if span > TimeDelta::zero() { TimeDelta::MAX } else { TimeDelta::MIN }))
+        Self(self.0.saturating_add(nanoseconds(span)))
     }
 }
 
 impl Sub<TimeDelta> for Moment {
     type Output = Self;
     fn sub(self, span: TimeDelta) -> Self {
-        self + -span
+        Self(self.0.saturating_sub(nanoseconds(span)))
     }
 }
 
 impl Sub for Moment {
     type Output = TimeDelta;
     fn sub(self, earlier: Self) -> TimeDelta {
-        self.0.checked_sub(&earlier.0).unwrap_or(if self > earlier { TimeDelta::MAX } else { TimeDelta::MIN })
+        TimeDelta::nanoseconds(self.0.saturating_sub(earlier.0))
     }
 }
 

@@ -22,9 +22,9 @@ use super::kubeconfig::{Access, KubeconfigError};
 
 const ACCEPTED: HeaderValue = HeaderValue::from_static("application/vnd.kubernetes.protobuf,application/json;q=0.9");
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("dependency-watchdog/", env!("CARGO_PKG_VERSION")));
-/// What a connection reads at once, and keeps for reading while it is idle: a TLS record holds as much. Left to itself hyper lets this grow
+/// What a connection reads at once, and keeps for reading while it is idle: the least that hyper takes. Left to itself hyper lets this grow
 /// to the size of the answers: 75 kB a shoot with 100 nodes (measured), more than all else that a shoot costs.
-const READ_AT_ONCE: usize = 16 << 10;
+const READ_AT_ONCE: usize = 8 << 10;
 
 pub struct Link {
     client: Client<Connector, Empty<Bytes>>,
