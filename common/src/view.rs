@@ -8,7 +8,7 @@
 //!
 //! A view says how far it can be trusted. It is *known* once it was filled and until its watch has been broken for
 //! [`MAX_BLIND`] (D-27); it is *live* while the watch works. After any error the watch restarts with a list, so that
-//! being live again means that everything has been re-listed: by a list that began after the error, or after it was asked for.
+//! being live again means that everything has been re-listed. A re-list can also be requested.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
@@ -46,8 +46,11 @@ type Objects<V> = HashMap<String, Arc<Namespaced<V>>>;
 #[derive(Clone, Copy, Debug)]
 struct State {
     health: Health,
-    /// How often a re-list was requested. A list answers all requests made before it began, and no later ones.
+    /// When all was listed last.
+    read: Option<Instant>,
+    /// How often a re-list was requested, and how many of these requests the last list answers: those made before it began.
     rereads: u64,
+    answered: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -67,7 +70,7 @@ impl State {
 impl<V> View<V> {
     /// `what` names it in logs.
     pub fn new(what: &'static str) -> Arc<Self> {
-        let state = State { health: Health::Empty, rereads: 0 };
+        let state = State { health: Health::Empty, read: None, rereads: 0, answered: 0 };
         Arc::new(Self { what, objects: RwLock::default(), state: watch::Sender::new(state) })
     }
 
@@ -119,7 +122,13 @@ impl<V> View<V> {
         }
     }
 
-    /// Does something each time that the watch has begun to work, for as long as it is polled.
+    /// When everything was read last; none while a re-list is to come.
+    pub fn read_at(&self) -> Option<Instant> {
+        let state = self.state.borrow();
+        state.read.filter(|_| state.answered == state.rereads)
+    }
+
+    /// Does something each time that the watch has begun to work or a re-list was requested or is done, for as long as it is polled.
     pub async fn each_time_live(&self, act: impl Fn()) {
         let mut states = self.state.subscribe();
         states.mark_changed();
@@ -130,15 +139,10 @@ impl<V> View<V> {
         }
     }
 
-    /// Requests a re-list; the view is live again when that is done. A list that is under way is not interrupted, nor does it
-    /// count: however often this is asked, one list follows another.
+    /// Requests a re-list. A list that is under way is not interrupted, nor does it count: however often this is asked, one list follows
+    /// another. The view stays live meanwhile.
     pub fn reread(&self) {
-        self.state.send_modify(|state| {
-            state.rereads += 1;
-            if state.is_live() {
-                state.health = Health::BrokenSince(Instant::now());
-            }
-        });
+        self.state.send_modify(|state| state.rereads += 1);
     }
 
     fn read(&self) -> std::sync::RwLockReadGuard<'_, Objects<V>> {
@@ -209,8 +213,11 @@ impl<V: Send + Sync + 'static> View<V> {
         }
         let before = std::mem::replace(&mut *self.write(), objects);
         self.state.send_modify(|state| {
-            let is_answered = state.rereads == rereads;
-            state.health = if is_answered { Health::Live(Instant::now()) } else { Health::BrokenSince(Instant::now()) };
+            let now = Instant::now();
+            if !state.is_live() {
+                state.health = Health::Live(now);
+            }
+            (state.read, state.answered) = (Some(now), rereads);
         });
         keys(&before).chain(keys(&self.read())).collect()
     }
@@ -220,14 +227,12 @@ struct Filler<'a, V> {
     view: &'a View<V>,
     /// The [`State::rereads`] when the list began that is under way, or is to begin; none while the watch works.
     listing: Option<u64>,
-    /// The [`State::rereads`] that the last complete list answered.
-    answered: u64,
     changes: Option<mpsc::Sender<Key>>,
 }
 
 impl<'a, V> Filler<'a, V> {
     fn new(view: &'a View<V>, changes: Option<mpsc::Sender<Key>>) -> Self {
-        Self { view, listing: Some(0), answered: 0, changes }
+        Self { view, listing: Some(0), changes }
     }
 }
 
@@ -240,10 +245,7 @@ impl<V: Send + Sync + 'static> Follower<V> for Filler<'_, V> {
     async fn take(&mut self, change: Change<V>) {
         let view = self.view;
         let changed = match change {
-            Change::Listed { objects, unreadable } => {
-                self.answered = self.listing.take().unwrap_or_default();
-                view.replace(objects, &unreadable, self.answered)
-            }
+            Change::Listed { objects, unreadable } => view.replace(objects, &unreadable, self.listing.take().unwrap_or_default()),
             Change::Applied(key, value) => {
                 insert(&mut view.write(), key.clone(), Arc::new(value));
                 vec![key]
@@ -276,7 +278,7 @@ impl<V: Send + Sync + 'static> Follower<V> for Filler<'_, V> {
             std::future::pending::<()>().await;
         }
         // The sender is a field of the view, so the channel cannot close while we wait.
-        let _ = self.view.state.subscribe().wait_for(|state| state.rereads != self.answered).await;
+        let _ = self.view.state.subscribe().wait_for(|state| state.rereads != state.answered).await;
         self.listing = Some(0);
     }
 }
@@ -302,8 +304,8 @@ mod tests {
         filler.take(Change::Listed { objects: HashMap::new(), unreadable: HashSet::new() }).await;
     }
 
-    fn is_live(view: &View<()>) -> bool {
-        view.live().now_or_never().is_some()
+    fn is_read(view: &View<()>) -> bool {
+        view.read_at().is_some()
     }
 
     fn restarts(filler: &mut Filler<'_, ()>) -> bool {
@@ -311,28 +313,30 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_a_list_that_began_later_answers_the_wish_for_one() {
+    async fn only_a_list_that_began_later_answers_a_request_for_one() {
         let view = View::<()>::new("secrets");
         let mut filler = Filler::new(&view, None);
         filler.begin().await;
         view.reread();
         assert!(!restarts(&mut filler), "the list that is under way goes on");
         filler.take(Change::Listed { objects: HashMap::new(), unreadable: HashSet::new() }).await;
-        assert!(!is_live(&view) && view.is_known(), "older, but all there is");
+        assert!(!is_read(&view) && view.live_since().is_some(), "older, but all there is");
         assert!(restarts(&mut filler));
         lists(&mut filler).await;
-        assert!(is_live(&view) && !restarts(&mut filler));
+        assert!(is_read(&view) && !restarts(&mut filler));
     }
 
     #[tokio::test]
-    async fn wishes_for_a_list_are_answered_together() {
+    async fn requests_for_a_list_are_answered_together() {
         let view = View::<()>::new("secrets");
         let mut filler = Filler::new(&view, None);
         lists(&mut filler).await;
+        let live_since = view.live_since();
         (0..3).for_each(|_| view.reread());
-        assert!(!is_live(&view) && restarts(&mut filler));
+        assert!(!is_read(&view) && restarts(&mut filler));
         lists(&mut filler).await;
-        assert!(is_live(&view) && !restarts(&mut filler));
+        assert!(is_read(&view) && !restarts(&mut filler));
+        assert_eq!(view.live_since(), live_since, "nothing was missed");
     }
 
     #[tokio::test]
@@ -344,6 +348,6 @@ mod tests {
         filler.take(Change::Lost("cut".to_owned())).await;
         assert!(!restarts(&mut filler), "the next one is to begin anyway");
         lists(&mut filler).await;
-        assert!(is_live(&view) && !restarts(&mut filler));
+        assert!(is_read(&view) && !restarts(&mut filler));
     }
 }

@@ -2,16 +2,24 @@
 
 use std::sync::Arc;
 
+use chrono::TimeDelta;
+
 use super::moment::Moment;
 use super::replicas::{DependentState, Observed};
+
+/// For so long a view may show what was before the newest state that was seen: it counts for a minute after its watch broke (D-27), whose
+/// end takes half a minute to show. Then the seed was restored from a backup, whose versions are older.
+const LONGEST_LAG: TimeDelta = TimeDelta::seconds(90);
 
 #[derive(Clone, Debug, Default, Hash)]
 pub struct Known {
     state: DependentState,
-    /// The newest state that was ever seen: a view may lag behind the answer to a write.
+    /// The newest state that was seen: a view may lag behind the answer to a write.
     newest: Option<Arc<Observed>>,
     /// The resource of which an answer said that it does not exist any more.
     gone: Option<String>,
+    /// When it was seen first.
+    newest_at: Option<Moment>,
     /// When this state was first seen here, or none was known (D-52).
     since: Option<Moment>,
     /// Which scaling of ours brought this state about.
@@ -19,7 +27,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// Takes in what the view or a read shows. Says whether a marker is seen that was not there before.
+    /// Takes in what the view shows. Says whether a marker is seen that was not there before.
     pub fn observe(&mut self, seen: DependentState, now: Moment) -> bool {
         let DependentState::Present(observed) = seen else {
             self.state = seen;
@@ -29,13 +37,20 @@ impl Known {
             self.state = DependentState::Absent;
             return false;
         }
-        if let Some(newest) = &self.newest
-            && observed.is_older_than(newest)
+        if let Some(newest) = self.newest.as_ref().filter(|newest| observed.is_older_than(newest))
+            && self.newest_at.is_some_and(|at| now < at + LONGEST_LAG)
         {
             self.state = DependentState::Present(Arc::clone(newest));
             return false;
         }
         self.adopt(observed, None, now)
+    }
+
+    /// Takes in what a read shows, which no view is newer than. Says the same.
+    pub fn read(&mut self, read: DependentState, now: Moment) -> bool {
+        self.newest =
+            self.newest.take().filter(|newest| !matches!(&read, DependentState::Present(read) if read.is_older_than(newest)));
+        self.observe(read, now)
     }
 
     /// Takes in how it is after a write that the scaling `by` made.
@@ -53,6 +68,9 @@ impl Known {
         let marked = observed.marks.held_down && before.is_none_or(|before| !before.marks.held_down);
         if before.is_none_or(|before| !before.is_same_state(&observed)) {
             (self.since, self.by) = (Some(now), by);
+        }
+        if before.is_none_or(|before| before.resource_version != observed.resource_version) {
+            self.newest_at = Some(now);
         }
         self.newest = Some(Arc::clone(&observed));
         self.state = DependentState::Present(observed);

@@ -67,6 +67,8 @@ pub struct Shoot {
     last_direction: Option<Direction>,
     /// When the verdict last turned to "down", and the ordering deadline of that moment.
     down_since: Option<(Moment, Option<Moment>)>,
+    /// Since when a leader that judges alike would protect: in an outage, with no pause, and initialDelay over.
+    leader_may_protect_since: Option<Moment>,
     /// When a marker that others set was last seen for the first time.
     marker_seen: Option<Moment>,
     verification: Verification,
@@ -75,12 +77,19 @@ pub struct Shoot {
 
     scaling: Option<Scaling>,
     scalings: u64,
-    /// When the last scaling ended. The next one rests on a later probe.
-    ended: Option<Moment>,
+    /// How the last scaling ended. The next one rests on a later probe.
+    ended: Option<Ended>,
     failed_scalings: u32,
     intended: Vec<Intended>,
     /// When something happens by itself, probes apart.
     wake: Option<Moment>,
+}
+
+#[derive(Clone, Copy, Debug, Hash)]
+struct Ended {
+    at: Moment,
+    /// Whether all of it could be done.
+    in_full: bool,
 }
 
 struct Context<'a> {
@@ -131,6 +140,7 @@ impl Shoot {
             turns: 0,
             last_direction: None,
             down_since: None,
+            leader_may_protect_since: None,
             marker_seen: None,
             verification: Verification::None,
             standby_writes: vec![None; count],
@@ -172,6 +182,7 @@ impl Shoot {
             Input::Read(dependent, result) => self.on_read(dependent, result, &mut cx),
             Input::Written(dependent, result) => self.on_written(dependent, result, &mut cx),
         }
+        self.note_leaders_chance(&cx);
         self.act(&mut cx);
         self.probe_if_due(&mut cx);
         self.wake = cx.wake;
@@ -363,11 +374,13 @@ impl std::hash::Hash for Shoot {
             ..
         } = self;
         let Self { failures, throttled_until, finding, complete, up_since, turns, last_direction, down_since, .. } = self;
+        let Self { leader_may_protect_since, .. } = self;
         let Self { marker_seen, verification, standby_writes, scaling, scalings: _, ended, failed_scalings, wake, .. } = self;
         let standby_writes: Vec<_> =
             standby_writes.iter().map(|write| write.map(|StandbyWrite { turn, at }| (turn == *turns, at))).collect();
         let finding = finding.as_ref().map(|finding| (finding.verdict, finding.judged_at, finding.ordering_deadline));
         (known, probing, next_probe, reprobes, failures, throttled_until, finding, complete).hash(state);
+        leader_may_protect_since.hash(state);
         (up_since, last_direction, down_since, marker_seen, verification, standby_writes, scaling, ended, failed_scalings, wake)
             .hash(state);
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 
 use super::standby::StandbyWrite;
-use super::{Action, Context, Direction, Order, PAUSE_READ, Reason, Report, Shoot};
+use super::{Action, Context, Direction, Ended, Order, PAUSE_READ, Reason, Report, Shoot};
 use crate::core::moment::Moment;
 use crate::core::replicas::{DependentState, Observed, Write, scale_down, scale_up};
 use crate::core::retry::Refusal;
@@ -31,7 +31,10 @@ impl Shoot {
         if self.scaling.is_none() {
             self.begin(cx);
         }
-        self.advance(cx);
+        if self.advance(cx) {
+            // What has fallen due meanwhile wants a later probe.
+            self.begin(cx);
+        }
     }
 
     fn must_abandon(&self, cx: &Context<'_>) -> bool {
@@ -86,10 +89,12 @@ impl Shoot {
             return;
         }
         let rests = |at: &usize| self.known[*at].is_older_than_probe(judged_at, None);
-        // What a scaling could not do, the next one tries after a later probe; only what others have changed since is probed at once.
-        if self.ended.is_some_and(|ended| ended >= judged_at) || !due.iter().any(rests) {
-            if let Some(changed) = due.into_iter().find(|at| !rests(at)) {
-                cx.request_reprobe(Some(changed));
+        // What a scaling could not do, the next one tries after a later probe; for all else one is requested.
+        let ended = self.ended.filter(|ended| ended.at >= judged_at);
+        if ended.is_some() || !due.iter().any(rests) {
+            let changed = due.into_iter().find(|at| !rests(at));
+            if changed.is_some() || ended.is_some_and(|ended| ended.in_full) {
+                cx.request_reprobe(changed);
             }
             return;
         }
@@ -143,7 +148,12 @@ impl Shoot {
         if !around.is_ours || !self.is_not_paused(direction, cx) || direction == Direction::Up && !up {
             return false;
         }
-        let Some(seed_since) = around.seed_since else { return false };
+        // Whoever gains the lead brings up only what a Cluster says that was read since.
+        let seed_since = match direction {
+            Direction::Down => around.seed_since,
+            Direction::Up => around.seed_since.and(around.clusters_read),
+        };
+        let Some(seed_since) = seed_since else { return false };
         if judged_at < seed_since || judged_at < around.resumed {
             cx.request_reprobe(None);
             return false;
@@ -163,8 +173,9 @@ impl Shoot {
         }
     }
 
-    fn advance(&mut self, cx: &mut Context<'_>) {
-        let Some(mut scaling) = self.scaling.take() else { return };
+    /// Takes a scaling as far as it goes now. Says whether that was its end.
+    fn advance(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(mut scaling) = self.scaling.take() else { return false };
         loop {
             for at in scaling.opened() {
                 self.step(&mut scaling, at, cx);
@@ -178,12 +189,12 @@ impl Shoot {
         }
         if !scaling.is_over() {
             self.scaling = Some(scaling);
-            return;
+            return false;
         }
         let failed = scaling.failed();
         let written = scaling.steps.iter().filter(|step| step.written).count();
         cx.report(Report::Ended(scaling.direction, written, failed));
-        self.ended = Some(cx.now);
+        self.ended = Some(Ended { at: cx.now, in_full: failed == 0 });
         if scaling.direction == Direction::Down && failed > 0 {
             self.failed_scalings = self.failed_scalings.saturating_add(1);
             self.next_probe =
@@ -191,6 +202,7 @@ impl Shoot {
         } else {
             self.failed_scalings = 0;
         }
+        true
     }
 
     fn step(&mut self, scaling: &mut Scaling, at: usize, cx: &mut Context<'_>) {
@@ -330,7 +342,7 @@ impl Shoot {
                 Ok(state) => {
                     if state == DependentState::Absent {
                         self.known[at].is_gone();
-                    } else if self.known[at].observe(state, cx.now) {
+                    } else if self.known[at].read(state, cx.now) {
                         self.marker_seen = Some(cx.now);
                     }
                     scaling.steps[at].stage = Stage::Due(cx.now);

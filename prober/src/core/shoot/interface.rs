@@ -33,6 +33,8 @@ pub struct Surroundings {
     pub leads: bool,
     /// Since when the Clusters are seen without interruption: they were read again then. None while they are not.
     pub seed_since: Option<Moment>,
+    /// When they were read last, this replica's gain of the lead included; none while that is to come.
+    pub clusters_read: Option<Moment>,
     pub is_ours: bool,
     /// Whether operators want nothing written; none while that is not known.
     pub paused: Option<bool>,

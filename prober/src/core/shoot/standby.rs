@@ -11,7 +11,7 @@ use crate::core::moment::Moment;
 use crate::core::replicas::{Observed, Write};
 use crate::core::span;
 
-/// How long the leader has for its first write after the verdict, or after a change that others make in mid-outage.
+/// How long the leader has for its write once it may protect, or after a change that others make in mid-outage.
 const PATIENCE: Share = Share { ten_thousandths: 375, at_most: TimeDelta::milliseconds(1500) };
 /// A marker that others set shows that the leader is at work if it was first seen so shortly before the verdict, or since.
 const AT_WORK: TimeDelta = TimeDelta::seconds(5);
@@ -54,24 +54,39 @@ impl Shoot {
         }
     }
 
+    /// Notes since when a leader that judges alike would protect.
+    pub(super) fn note_leaders_chance(&mut self, cx: &Context<'_>) {
+        let Context { around, now, .. } = cx;
+        let acts = self.judged_at().is_some_and(|judged_at| judged_at >= self.acts_from(Direction::Down, cx));
+        let may = self.last_direction == Some(Direction::Down) && acts && around.is_ours && around.paused == Some(false);
+        self.leader_may_protect_since = may.then(|| self.leader_may_protect_since.unwrap_or(*now));
+    }
+
     fn leader_had_its_time(&self, cx: &mut Context<'_>) -> bool {
-        let (Some((since, deadline)), Some(finding)) = (self.down_since, &self.finding) else { return false };
-        let at_work = self.marker_seen.is_some_and(|seen| seen >= since - AT_WORK);
-        let behind = deadline.filter(|_| at_work).map(|deadline| deadline + finding.grace.share(BEHIND_DEADLINE));
-        let from = behind.into_iter().fold(since + finding.grace.share(PATIENCE), Moment::max);
+        let (Some((verdict, deadline)), Some(may)) = (self.down_since, self.leader_may_protect_since) else { return false };
+        let at_work = self.marker_seen.is_some_and(|seen| seen >= verdict - AT_WORK);
+        let behind = deadline.filter(|_| at_work).map(|deadline| deadline + self.share(BEHIND_DEADLINE));
+        let from = behind.into_iter().fold(may + self.share(PATIENCE), Moment::max);
         cx.wake_at(from);
         from <= cx.now
     }
 
     /// Whether the leader still has its time with what others have changed in mid-outage: until then the write is not due yet.
     pub(super) fn leader_comes_first(&self, at: usize, direction: Direction, cx: &mut Context<'_>) -> bool {
-        let Some(finding) = self.finding.as_ref().filter(|_| direction == Direction::Down && !cx.around.leads) else {
+        if cx.around.leads || direction == Direction::Up {
+            return false;
+        }
+        let may = self.leader_may_protect_since;
+        let Some(changed_at) = self.known[at].changed_by_others_at().filter(|at| may.is_some_and(|may| *at > may)) else {
             return false;
         };
-        let Some(changed_at) = self.known[at].changed_by_others_at() else { return false };
-        let from = changed_at + finding.grace.share(PATIENCE);
+        let from = changed_at + self.share(PATIENCE);
         cx.wake_at(from);
         from > cx.now
+    }
+
+    fn share(&self, share: Share) -> TimeDelta {
+        self.finding.as_ref().map_or(share.at_most, |finding| finding.grace.share(share))
     }
 
     fn has_recovered(&self, cx: &mut Context<'_>) -> bool {

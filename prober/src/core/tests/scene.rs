@@ -95,6 +95,7 @@ pub fn around(dependents: impl IntoIterator<Item = Dependent>) -> Surroundings {
         settings: ShootSettings::default(),
         leads: true,
         seed_since: Some(Moment::START),
+        clusters_read: Some(Moment::START),
         is_ours: true,
         paused: Some(false),
         resumed: Moment::START,

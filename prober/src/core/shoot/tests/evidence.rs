@@ -108,6 +108,50 @@ fn a_write_that_waited_for_the_seed_rests_on_a_look_that_was_sent_since() {
 }
 
 #[test]
+fn whoever_gains_the_lead_protects_at_once_and_restores_by_a_cluster_that_was_read_since() {
+    let mut rig = Rig::standby().in_outage();
+    rig.run(131.0);
+    (rig.around.leads, rig.around.clusters_read) = (true, None);
+    rig.run(131.5);
+    assert_eq!(rig.writes(), [(131.0, MCM, Some(0)), (131.0, KCM, Some(0))]);
+    rig.renewed();
+    rig.run(160.0);
+    assert_eq!((rig.verdict(), rig.writes().len()), (Verdict::ScaleUp(Scope::All), 2));
+    rig.around.clusters_read = Some(at(160.0));
+    rig.run(161.0);
+    assert_eq!(rig.writes().len(), 4);
+}
+
+#[test]
+fn what_a_read_shows_is_believed_although_its_version_is_older() {
+    let mut rig = Rig::leader().in_outage();
+    (rig.version, rig.holds_writes) = (900, true);
+    rig.show(MCM, |_| ());
+    rig.run(131.0);
+    assert_eq!(rig.orders()[0].base.resource_version, "901");
+    // Meanwhile the seed came back from a backup.
+    rig.version = 500;
+    rig.show(MCM, |_| ());
+    rig.input(Input::Written(MCM, Err(Refusal::Conflict)));
+    rig.run(133.0);
+    assert_eq!(rig.orders().last().map(|order| order.base.resource_version.as_str()), Some("501"));
+}
+
+#[test]
+fn a_view_that_shows_an_older_version_for_long_is_that_of_a_seed_that_was_restored() {
+    let mut rig = Rig::leader().in_outage();
+    rig.version = 900;
+    rig.run(140.0);
+    assert_eq!(rig.writes(), [(OUTAGE, MCM, Some(0)), (OUTAGE, KCM, Some(0))]);
+    rig.version = 500;
+    rig.others(MCM, |observed| *observed = running(1));
+    rig.run(OUTAGE + 89.0);
+    assert_eq!(rig.writes().len(), 2, "the view may lag");
+    rig.run(OUTAGE + 96.0);
+    assert_eq!(rig.writes().len(), 3);
+}
+
+#[test]
 fn a_write_of_a_process_that_was_suspended_rests_on_a_look_that_was_sent_since() {
     let mut rig = Rig::leader().in_outage();
     rig.holds_permits = true;

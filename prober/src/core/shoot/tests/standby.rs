@@ -24,6 +24,46 @@ fn a_standby_leaves_the_first_writes_to_the_leader_and_uses_the_time_to_verify()
 }
 
 #[test]
+fn a_standby_leaves_the_first_writes_to_the_leader_also_when_a_pause_ends() {
+    let mut rig = Rig::standby().in_outage();
+    rig.around.paused = Some(true);
+    rig.run(140.0);
+    rig.around.paused = Some(false);
+    rig.run(150.0);
+    assert_eq!(rig.writes(), [(140.0 + PATIENCE, MCM, Some(0)), (140.0 + PATIENCE, KCM, Some(0))]);
+}
+
+#[test]
+fn a_standby_leaves_the_first_writes_to_the_leader_also_when_the_initial_delay_ends() {
+    let start = Start { eligible: at(100.0), in_operation: false, dry_run: false };
+    let mut around = Surroundings { leads: false, ..two() };
+    Arc::make_mut(&mut around.config).initial_delay = Duration::from_secs(40);
+    let mut rig = Rig::starting(start, around).in_outage();
+    rig.run(150.0);
+    let (first, ..) = rig.writes()[0];
+    let probe = rig.probes(140.0)[0];
+    assert_eq!(first, probe + PATIENCE, "after the first look that counts");
+}
+
+#[test]
+fn what_others_raise_after_a_standbys_last_write_is_back_at_0_within_seconds() {
+    let mut rig = Rig::standby().in_outage();
+    rig.holds_writes = true;
+    rig.run(132.0);
+    let mcm = rig.orders().pop().expect("the first order");
+    let actions = rig.write(&mcm);
+    rig.follow(actions);
+    let kcm = rig.orders().pop().expect("the second order");
+    // In the moment in which the last answer ends the scaling.
+    rig.show(MCM, |observed| *observed = Observed { marks: held("1").marks, ..running(1) });
+    let actions = rig.write(&kcm);
+    rig.holds_writes = false;
+    rig.follow(actions);
+    rig.run(150.0);
+    assert_eq!(rig.writes().last(), Some(&(142.0, MCM, Some(0))), "{:?}", rig.writes());
+}
+
+#[test]
 fn a_standby_keeps_the_order_of_the_levels() {
     let mut rig = Rig::standby().in_outage();
     rig.pods_linger = true;

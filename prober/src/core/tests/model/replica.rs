@@ -40,6 +40,7 @@ pub struct Replica {
     view: Observed,
     /// Since when the Clusters are seen: those who gain the lead read them again.
     seed_since: Moment,
+    clusters_read: Moment,
     /// When the probe that is under way was sent.
     probing: Option<Moment>,
     verifying: bool,
@@ -128,6 +129,7 @@ impl World {
         let mut around = AROUND.clone();
         around.leads = self.leader == Leader::Replica(by);
         around.seed_since = Some(replica.seed_since);
+        around.clusters_read = Some(replica.clusters_read);
         around.paused = Some(self.paused);
         around.dependents = vec![DependentState::Present(Arc::new(replica.view.clone()))];
         around
@@ -147,7 +149,16 @@ impl World {
             known: (view.replicas, view.marks.clone(), Some(self.now)),
         };
         let machine = Shoot::new(start, &first, self.now);
-        let replica = Replica { machine, view, seed_since: self.now, probing: None, verifying: false, slot: Slot::Idle, memo };
+        let replica = Replica {
+            machine,
+            view,
+            seed_since: self.now,
+            clusters_read: self.now,
+            probing: None,
+            verifying: false,
+            slot: Slot::Idle,
+            memo,
+        };
         self.replicas[by] = Some(replica);
         self.wake(by)
     }
@@ -163,7 +174,7 @@ impl World {
 
     pub fn lead(&mut self, by: usize) -> Result<(), String> {
         self.leader = Leader::Replica(by);
-        self.replica(by).seed_since = self.now;
+        self.replica(by).clusters_read = self.now;
         self.wake(by)
     }
 
