@@ -4,11 +4,11 @@
 #![allow(dead_code, reason = "several programs share this file and each uses a part of it")]
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+pub use memory_api::protobuf::wire::MEDIA_TYPE as PROTOBUF;
+use memory_api::protobuf::wire::{entry, envelope, message, number, text, time};
 use serde_json::{Value, json};
 
-/// The content types under which the bodies come.
-pub const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
-/// See [`PROTOBUF`].
+/// The content type of the other form.
 pub const JSON: &str = "application/json";
 
 const POOL: &str = "worker-a1b2c";
@@ -28,11 +28,11 @@ pub fn renewed(number: usize, count: usize, read: DateTime<Utc>) -> DateTime<Utc
 
 /// A LeaseList in protobuf.
 pub fn leases_protobuf(count: usize, read: DateTime<Utc>) -> Vec<u8> {
-    let lease = |number| {
-        let name = name(number);
+    let lease = |at| {
+        let name = name(at);
         let owner = [text(1, "Node"), text(3, &name), text(4, UID), text(5, "v1")];
         let metadata = metadata(&name, "kube-node-lease", &[message(13, &owner), managed("coordination.k8s.io/v1")]);
-        message(2, &[metadata, message(2, &[text(1, &name), number_field(2, 40), time(4, renewed(number, count, read))])])
+        message(2, &[metadata, message(2, &[text(1, &name), number(2, 40), time(4, renewed(at, count, read))])])
     };
     list("coordination.k8s.io/v1", "LeaseList", (0..count).map(lease).collect())
 }
@@ -62,7 +62,7 @@ pub fn nodes_protobuf(count: usize) -> Vec<u8> {
                 text(1, &format!("registry.example/garden/image-{image}@sha256:{}", "ab".repeat(32))),
                 text(1, &format!("registry.example/garden/image-{image}:v1.2.{image}")),
             ];
-            message(8, &[names.concat(), number_field(2, 123_456_789)])
+            message(8, &[names.concat(), number(2, 123_456_789)])
         })
         .collect();
     let node = |number| {
@@ -109,13 +109,11 @@ const CONDITIONS: [(&str, &str, &str); 10] = [
 
 fn list(version: &str, kind: &str, items: Vec<Vec<u8>>) -> Vec<u8> {
     let object = [message(1, &[text(1, ""), text(2, "1234567"), text(3, "")]), items.concat()];
-    [b"k8s\0".as_slice(), &message(1, &[text(1, version), text(2, kind)]), &message(2, &object), &text(3, ""), &text(4, "")]
-        .concat()
+    envelope(version, kind, &object.concat())
 }
 
 fn metadata(name: &str, namespace: &str, more: &[Vec<u8>]) -> Vec<u8> {
-    let begin =
-        [text(1, name), text(2, ""), text(3, namespace), text(4, ""), text(5, UID), text(6, "1234567"), number_field(7, 0)];
+    let begin = [text(1, name), text(2, ""), text(3, namespace), text(4, ""), text(5, UID), text(6, "1234567"), number(7, 0)];
     message(1, &[begin.concat(), time(8, DateTime::UNIX_EPOCH), more.concat()])
 }
 
@@ -133,35 +131,4 @@ fn managed(version: &str) -> Vec<u8> {
             text(8, ""),
         ],
     )
-}
-
-fn entry(field: u64, key: &str, value: &str) -> Vec<u8> {
-    message(field, &[text(1, key), text(2, value)])
-}
-
-fn time(field: u64, stamp: DateTime<Utc>) -> Vec<u8> {
-    message(field, &[number_field(1, stamp.timestamp()), number_field(2, i64::from(stamp.timestamp_subsec_nanos()))])
-}
-
-fn number_field(field: u64, value: i64) -> Vec<u8> {
-    [varint(field << 3), varint(value as u64)].concat()
-}
-
-fn text(field: u64, content: &str) -> Vec<u8> {
-    [&varint(field << 3 | 2), &varint(content.len() as u64), content.as_bytes()].concat()
-}
-
-fn message(field: u64, parts: &[Vec<u8>]) -> Vec<u8> {
-    let content = parts.concat();
-    [varint(field << 3 | 2), varint(content.len() as u64), content].concat()
-}
-
-fn varint(mut value: u64) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    while value >= 0x80 {
-        bytes.push((value & 0x7f) as u8 | 0x80);
-        value >>= 7;
-    }
-    bytes.push(value as u8);
-    bytes
 }

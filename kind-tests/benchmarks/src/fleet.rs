@@ -16,7 +16,7 @@ use anyhow::Result;
 use clap::Subcommand;
 use kind_tests::scenario;
 
-/// The token of the probe in light shoots; they take any.
+/// The token of the probe in light shoots.
 const TOKEN: &str = "light";
 
 /// The benchmarks of load, and the processes that they start beside the watchdog.

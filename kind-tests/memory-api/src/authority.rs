@@ -1,6 +1,6 @@
 //! A certificate authority that lives as long as the test.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose,
@@ -15,10 +15,22 @@ use crate::server::StartError;
 #[derive(Clone)]
 pub struct Authority {
     issuer: Arc<CertifiedIssuer<'static, KeyPair>>,
+    /// The newest TLS set-up: many servers that say the same share it.
+    newest: Arc<Mutex<Option<Shared>>>,
+}
+
+type Shared = (Serving, Arc<ServerConfig>);
+
+/// A certificate and its key, both as PEM text.
+pub struct Certificate {
+    /// The certificate.
+    pub certificate: String,
+    /// Its private key.
+    pub key: String,
 }
 
 /// What a serving certificate says.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Serving {
     /// Names and addresses it is good for.
     pub names: Vec<String>,
@@ -44,7 +56,7 @@ impl Authority {
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
-        Ok(Self { issuer: Arc::new(issuer) })
+        Ok(Self { issuer: Arc::new(issuer), newest: Arc::default() })
     }
 
     /// The authority's certificate, as PEM.
@@ -52,16 +64,25 @@ impl Authority {
         self.issuer.pem()
     }
 
-    /// A TLS set-up with a fresh certificate, HTTP/1.1 only.
-    pub(crate) fn serve(&self, serving: &Serving) -> Result<ServerConfig, StartError> {
-        let mut params = CertificateParams::new(serving.names.clone())?;
-        params.distinguished_name.push(DnType::CommonName, "memory-api");
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        if serving.expired {
-            params.not_after = date_time_ymd(2001, 1, 1);
+    /// A fresh certificate as PEM text, for a server that is a program of its own.
+    ///
+    /// # Errors
+    /// When the key cannot be made.
+    pub fn issue(&self, serving: &Serving) -> Result<Certificate, StartError> {
+        let (certificate, key) = self.sign(serving)?;
+        Ok(Certificate { certificate: certificate.pem(), key: key.serialize_pem() })
+    }
+
+    /// A TLS set-up, HTTP/1.1 only.
+    ///
+    /// # Errors
+    /// When the key cannot be made.
+    pub fn serve(&self, serving: &Serving) -> Result<Arc<ServerConfig>, StartError> {
+        let mut newest = self.newest.lock().expect("no panic while locked");
+        if let Some((_, config)) = newest.as_ref().filter(|(known, _)| known == serving) {
+            return Ok(config.clone());
         }
-        let key = KeyPair::generate()?;
-        let certificate = params.signed_by(&key, &self.issuer)?;
+        let (certificate, key) = self.sign(serving)?;
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut config = ServerConfig::builder_with_provider(provider)
@@ -69,7 +90,20 @@ impl Authority {
             .with_no_client_auth()
             .with_single_cert(vec![certificate.der().clone()], key)?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let config = Arc::new(config);
+        *newest = Some((serving.clone(), config.clone()));
         Ok(config)
+    }
+
+    fn sign(&self, serving: &Serving) -> Result<(rcgen::Certificate, KeyPair), StartError> {
+        let mut params = CertificateParams::new(serving.names.clone())?;
+        params.distinguished_name.push(DnType::CommonName, "memory-api");
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        if serving.expired {
+            params.not_after = date_time_ymd(2001, 1, 1);
+        }
+        let key = KeyPair::generate()?;
+        Ok((params.signed_by(&key, &self.issuer)?, key))
     }
 }
 

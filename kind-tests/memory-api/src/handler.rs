@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, header};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -91,7 +91,8 @@ pub(crate) async fn answer(shared: &Shared, connection: u64, request: Request<In
         }
         None => serve(shared, &asked, body).await.send(),
     };
-    shared.requests.answered(number, response.status().as_u16());
+    let bytes = response.body().size_hint().exact().unwrap_or_default();
+    shared.requests.answered(number, response.status().as_u16(), bytes);
     Ok(response)
 }
 

@@ -12,6 +12,7 @@
 
 mod access;
 mod authority;
+mod computed;
 mod content;
 mod discovery;
 mod faults;
@@ -34,7 +35,8 @@ mod store;
 mod watching;
 
 pub use access::{Access, Attributes, Rule, User};
-pub use authority::{Authority, Serving};
+pub use authority::{Authority, Certificate, Serving};
+pub use computed::Computed;
 pub use faults::{Fault, FaultId, Faults, When};
 pub use nodes::{Heart, Nodes};
 pub use requests::{Record, Requests};

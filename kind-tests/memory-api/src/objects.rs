@@ -39,7 +39,11 @@ pub(crate) async fn serve(
         return Err(ApiError::bad_request("dry runs are not offered here"));
     }
     match (asked.record.verb.as_str(), subresource.as_str()) {
-        ("list", _) => Ok(Reply::list(resource, &store.page(resource, &asked.query.list(target)?)?, accepted)),
+        ("list", _) => {
+            let query = asked.query.list(target)?;
+            let computed = shared.computed.page(resource, &query, accepted);
+            computed.unwrap_or_else(|| Ok(Reply::list(resource, &store.page(resource, &query)?, accepted)))
+        }
         ("watch", "") => watch(shared, asked, target, accepted),
         ("get", "scale") => Ok(Reply::json(200, &scale::read(&*store.get_object(resource, namespace, name)?)?)),
         ("get", _) => Ok(Reply::object(200, &*store.get_object(resource, namespace, name)?, accepted)),

@@ -1,271 +1,169 @@
-//! The protobuf form of the kinds a probe lists. Field numbers are those of Kubernetes' `generated.proto` files.
+//! The protobuf form of the kinds a probe lists: a table for each message says under which number of Kubernetes' `generated.proto`
+//! files the fields of the JSON form are.
 
-pub mod common;
+pub mod wire;
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use chrono::DateTime;
-use prost::{Message, encoding};
 use serde_json::Value;
-use std::collections::BTreeMap;
 
-pub(crate) use self::common::MEDIA_TYPE;
-use self::common::{ListMeta, Timestamp, envelope};
+pub(crate) use self::wire::MEDIA_TYPE;
+use self::wire::{bytes, entry, envelope, message, number, push, text, time};
 use crate::{object::Object, resource::Resource, status::ApiError};
 
 /// Field 2 of every list kind holds its items.
-const ITEMS: u32 = 2;
+const ITEMS: u64 = 2;
 
-#[derive(Clone, PartialEq, Message)]
-struct ObjectMeta {
-    #[prost(string, tag = "1")]
-    name: String,
-    #[prost(string, tag = "3")]
-    namespace: String,
-    #[prost(string, tag = "5")]
-    uid: String,
-    #[prost(string, tag = "6")]
-    resource_version: String,
-    #[prost(int64, tag = "7")]
-    generation: i64,
-    #[prost(message, optional, tag = "8")]
-    creation_timestamp: Option<Timestamp>,
-    #[prost(message, optional, tag = "9")]
-    deletion_timestamp: Option<Timestamp>,
-    #[prost(btree_map = "string, string", tag = "11")]
-    labels: BTreeMap<String, String>,
-    #[prost(btree_map = "string, string", tag = "12")]
-    annotations: BTreeMap<String, String>,
-    #[prost(string, repeated, tag = "14")]
-    finalizers: Vec<String>,
+/// How a field is written. What has another form in the JSON is left out; of a list each item is written.
+enum Form {
+    Text,
+    /// All are an int32 or, as far as they are used here, small enough for one; a boolean is 0 or 1.
+    Number,
+    Time,
+    Texts,
+    /// A message that holds any JSON as its text.
+    Json,
+    Message(Fields),
 }
 
-#[derive(Clone, PartialEq, Message)]
-struct Lease {
-    #[prost(message, optional, tag = "1")]
-    metadata: Option<ObjectMeta>,
-    #[prost(message, optional, tag = "2")]
-    spec: Option<LeaseSpec>,
+type Fields = &'static [(u64, &'static str, Form)];
+
+const METADATA: Fields = &[
+    (1, "name", Form::Text),
+    (3, "namespace", Form::Text),
+    (5, "uid", Form::Text),
+    (6, "resourceVersion", Form::Text),
+    (7, "generation", Form::Number),
+    (8, "creationTimestamp", Form::Time),
+    (9, "deletionTimestamp", Form::Time),
+    (11, "labels", Form::Texts),
+    (12, "annotations", Form::Texts),
+    (13, "ownerReferences", Form::Message(OWNER_REFERENCE)),
+    (14, "finalizers", Form::Text),
+    (17, "managedFields", Form::Message(MANAGED_FIELDS)),
+];
+const OWNER_REFERENCE: Fields =
+    &[(1, "kind", Form::Text), (3, "name", Form::Text), (4, "uid", Form::Text), (5, "apiVersion", Form::Text)];
+const MANAGED_FIELDS: Fields = &[
+    (1, "manager", Form::Text),
+    (2, "operation", Form::Text),
+    (3, "apiVersion", Form::Text),
+    (4, "time", Form::Time),
+    (6, "fieldsType", Form::Text),
+    (7, "fieldsV1", Form::Json),
+];
+const LEASE: Fields = &[(1, "metadata", Form::Message(METADATA)), (2, "spec", Form::Message(LEASE_SPEC))];
+const LEASE_SPEC: Fields = &[
+    (1, "holderIdentity", Form::Text),
+    (2, "leaseDurationSeconds", Form::Number),
+    (3, "acquireTime", Form::Time),
+    (4, "renewTime", Form::Time),
+    (5, "leaseTransitions", Form::Number),
+];
+const NODE: Fields = &[
+    (1, "metadata", Form::Message(METADATA)),
+    (2, "spec", Form::Message(&[(1, "podCIDR", Form::Text), (3, "providerID", Form::Text), (4, "unschedulable", Form::Number)])),
+    (3, "status", Form::Message(NODE_STATUS)),
+];
+const NODE_STATUS: Fields = &[
+    (4, "conditions", Form::Message(NODE_CONDITION)),
+    (5, "addresses", Form::Message(&[(1, "type", Form::Text), (2, "address", Form::Text)])),
+    (8, "images", Form::Message(&[(1, "names", Form::Text), (2, "sizeBytes", Form::Number)])),
+];
+const NODE_CONDITION: Fields = &[
+    (1, "type", Form::Text),
+    (2, "status", Form::Text),
+    (3, "lastHeartbeatTime", Form::Time),
+    (4, "lastTransitionTime", Form::Time),
+    (5, "reason", Form::Text),
+    (6, "message", Form::Text),
+];
+const STATUS: Fields = &[
+    (1, "metadata", Form::Message(&[])),
+    (2, "status", Form::Text),
+    (3, "message", Form::Text),
+    (4, "reason", Form::Text),
+    (5, "details", Form::Message(STATUS_DETAILS)),
+    (6, "code", Form::Number),
+];
+const STATUS_DETAILS: Fields =
+    &[(1, "name", Form::Text), (2, "group", Form::Text), (3, "kind", Form::Text), (5, "retryAfterSeconds", Form::Number)];
+
+fn encode(fields: Fields, object: &Value) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (field, name, form) in fields {
+        match &object[*name] {
+            Value::Array(items) => out.extend(items.iter().filter_map(|item| form.encode(*field, item)).flatten()),
+            value => out.extend(form.encode(*field, value).unwrap_or_default()),
+        }
+    }
+    out
 }
 
-#[derive(Clone, PartialEq, Message)]
-struct LeaseSpec {
-    #[prost(string, optional, tag = "1")]
-    holder_identity: Option<String>,
-    #[prost(int32, optional, tag = "2")]
-    lease_duration_seconds: Option<i32>,
-    #[prost(message, optional, tag = "3")]
-    acquire_time: Option<Timestamp>,
-    #[prost(message, optional, tag = "4")]
-    renew_time: Option<Timestamp>,
-    #[prost(int32, optional, tag = "5")]
-    lease_transitions: Option<i32>,
+impl Form {
+    fn encode(&self, field: u64, value: &Value) -> Option<Vec<u8>> {
+        Some(match self {
+            Self::Text => text(field, value.as_str()?),
+            Self::Number => {
+                let value = value.as_i64().or(value.as_bool().map(i64::from))?;
+                number(field, i32::try_from(value).ok()?.into())
+            }
+            Self::Time => time(field, DateTime::parse_from_rfc3339(value.as_str()?).ok()?),
+            Self::Texts => {
+                value.as_object()?.iter().flat_map(|(key, value)| entry(field, key, value.as_str().unwrap_or_default())).collect()
+            }
+            Self::Json => message(field, &[text(1, &value.as_object().map(|_| value.to_string())?)]),
+            Self::Message(fields) => value.as_object().map(|_| bytes(field, &encode(fields, value)))?,
+        })
+    }
 }
 
-#[derive(Clone, PartialEq, Message)]
-struct Node {
-    #[prost(message, optional, tag = "1")]
-    metadata: Option<ObjectMeta>,
-    #[prost(message, optional, tag = "2")]
-    spec: Option<NodeSpec>,
-    #[prost(message, optional, tag = "3")]
-    status: Option<NodeStatus>,
+fn fields_of(resource: &Resource) -> Option<Fields> {
+    match (resource.group.as_str(), resource.kind.as_str()) {
+        ("coordination.k8s.io", "Lease") => Some(LEASE),
+        ("", "Node") => Some(NODE),
+        _ => None,
+    }
 }
 
-#[derive(Clone, PartialEq, Message)]
-struct NodeSpec {
-    #[prost(string, tag = "1")]
-    pod_cidr: String,
-    #[prost(string, tag = "3")]
-    provider_id: String,
-    #[prost(bool, tag = "4")]
-    unschedulable: bool,
+/// The message of a Lease.
+pub fn lease(value: &Value) -> Bytes {
+    encode(LEASE, value).into()
 }
 
-#[derive(Clone, PartialEq, Message)]
-struct NodeStatus {
-    #[prost(message, repeated, tag = "4")]
-    conditions: Vec<NodeCondition>,
-    #[prost(message, repeated, tag = "5")]
-    addresses: Vec<NodeAddress>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct NodeCondition {
-    #[prost(string, tag = "1")]
-    r#type: String,
-    #[prost(string, tag = "2")]
-    status: String,
-    #[prost(message, optional, tag = "3")]
-    last_heartbeat_time: Option<Timestamp>,
-    #[prost(message, optional, tag = "4")]
-    last_transition_time: Option<Timestamp>,
-    #[prost(string, tag = "5")]
-    reason: String,
-    #[prost(string, tag = "6")]
-    message: String,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct NodeAddress {
-    #[prost(string, tag = "1")]
-    r#type: String,
-    #[prost(string, tag = "2")]
-    address: String,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Status {
-    #[prost(message, optional, tag = "1")]
-    metadata: Option<ListMeta>,
-    #[prost(string, tag = "2")]
-    status: String,
-    #[prost(string, tag = "3")]
-    message: String,
-    #[prost(string, tag = "4")]
-    reason: String,
-    #[prost(message, optional, tag = "5")]
-    details: Option<StatusDetails>,
-    #[prost(int32, tag = "6")]
-    code: i32,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct StatusDetails {
-    #[prost(string, tag = "1")]
-    name: String,
-    #[prost(string, tag = "2")]
-    group: String,
-    #[prost(string, tag = "3")]
-    kind: String,
-    #[prost(int32, tag = "5")]
-    retry_after_seconds: i32,
+/// The message of a Node.
+pub fn node(value: &Value) -> Bytes {
+    encode(NODE, value).into()
 }
 
 /// Whether a resource has a protobuf form here.
 pub(crate) fn speaks(resource: &Resource) -> bool {
-    matches!((resource.group.as_str(), resource.kind.as_str()), ("coordination.k8s.io", "Lease") | ("", "Node"))
+    fields_of(resource).is_some()
 }
 
 /// The message of one object, without envelope.
 pub(crate) fn encode_object(resource: &Resource, value: &Value) -> Option<Bytes> {
-    let message = match (resource.group.as_str(), resource.kind.as_str()) {
-        ("coordination.k8s.io", "Lease") => lease(value).encode_to_vec(),
-        ("", "Node") => node(value).encode_to_vec(),
-        _ => return None,
-    };
-    Some(message.into())
+    Some(encode(fields_of(resource)?, value).into())
 }
 
 /// A whole response body with one object.
 pub(crate) fn object_body(object: &Object) -> Option<Bytes> {
-    Some(envelope(object.resource.api_version(), object.resource.kind.clone(), object.protobuf()?.clone()))
+    Some(envelope(&object.resource.api_version(), &object.resource.kind, object.protobuf()?).into())
 }
 
-/// A whole response body with a list; `rest` is the token and how many objects are left behind it.
-pub(crate) fn list_body(resource: &Resource, revision: u64, rest: Option<(&str, usize)>, items: &[&Object]) -> Option<Bytes> {
-    let metadata = ListMeta {
-        resource_version: revision.to_string(),
-        r#continue: rest.map(|(token, _)| token.to_owned()).unwrap_or_default(),
-        remaining_item_count: rest.map(|(_, count)| i64::try_from(count).unwrap_or(i64::MAX)),
-    };
-    let items: Vec<&Bytes> = items.iter().map(|item| item.protobuf()).collect::<Option<_>>()?;
-    let mut raw = BytesMut::with_capacity(64 + items.iter().map(|item| item.len() + 6).sum::<usize>());
-    encoding::message::encode(1, &metadata, &mut raw);
-    for item in items {
-        encoding::encode_key(ITEMS, encoding::WireType::LengthDelimited, &mut raw);
-        encoding::encode_varint(item.len() as u64, &mut raw);
-        raw.put_slice(item);
+/// A whole response body with a list of messages; `rest` is the token and how many objects are left behind it.
+pub(crate) fn list_body(resource: &Resource, revision: u64, rest: Option<(&str, usize)>, items: &[Bytes]) -> Bytes {
+    let mut list = Vec::with_capacity(128 + items.iter().map(|item| item.len() + 6).sum::<usize>());
+    let mut metadata = [text(2, &revision.to_string()), text(3, rest.map_or("", |(token, _)| token))].concat();
+    if let Some((_, left)) = rest {
+        metadata.extend(number(4, left as i64));
     }
-    Some(envelope(resource.api_version(), format!("{}List", resource.kind), raw.freeze()))
+    push(&mut list, 1, &metadata);
+    items.iter().for_each(|item| push(&mut list, ITEMS, item));
+    envelope(&resource.api_version(), &format!("{}List", resource.kind), &list).into()
 }
 
 /// A whole response body with an error.
 pub(crate) fn status_body(error: &ApiError) -> Bytes {
-    let details = &error.details;
-    let status = Status {
-        metadata: Some(ListMeta::default()),
-        status: "Failure".to_owned(),
-        message: error.message.clone(),
-        reason: error.reason.clone(),
-        details: Some(StatusDetails {
-            name: details.name.clone(),
-            group: details.group.clone(),
-            kind: details.kind.clone(),
-            retry_after_seconds: i32::try_from(details.retry_after_seconds).unwrap_or(i32::MAX),
-        }),
-        code: i32::from(error.code),
-    };
-    envelope("v1", "Status", status.encode_to_vec())
-}
-
-fn lease(value: &Value) -> Lease {
-    let spec = &value["spec"];
-    let number = |key: &str| spec[key].as_i64().and_then(|number| i32::try_from(number).ok());
-    Lease {
-        metadata: Some(metadata(&value["metadata"])),
-        spec: Some(LeaseSpec {
-            holder_identity: spec["holderIdentity"].as_str().map(str::to_owned),
-            lease_duration_seconds: number("leaseDurationSeconds"),
-            acquire_time: timestamp(&spec["acquireTime"]),
-            renew_time: timestamp(&spec["renewTime"]),
-            lease_transitions: number("leaseTransitions"),
-        }),
-    }
-}
-
-fn node(value: &Value) -> Node {
-    let items = |key: &str| value["status"][key].as_array().into_iter().flatten();
-    Node {
-        metadata: Some(metadata(&value["metadata"])),
-        spec: Some(NodeSpec {
-            pod_cidr: text(&value["spec"]["podCIDR"]),
-            provider_id: text(&value["spec"]["providerID"]),
-            unschedulable: value["spec"]["unschedulable"].as_bool().unwrap_or_default(),
-        }),
-        status: Some(NodeStatus {
-            conditions: items("conditions")
-                .map(|condition| NodeCondition {
-                    r#type: text(&condition["type"]),
-                    status: text(&condition["status"]),
-                    last_heartbeat_time: timestamp(&condition["lastHeartbeatTime"]),
-                    last_transition_time: timestamp(&condition["lastTransitionTime"]),
-                    reason: text(&condition["reason"]),
-                    message: text(&condition["message"]),
-                })
-                .collect(),
-            addresses: items("addresses")
-                .map(|address| NodeAddress { r#type: text(&address["type"]), address: text(&address["address"]) })
-                .collect(),
-        }),
-    }
-}
-
-fn metadata(value: &Value) -> ObjectMeta {
-    ObjectMeta {
-        name: text(&value["name"]),
-        namespace: text(&value["namespace"]),
-        uid: text(&value["uid"]),
-        resource_version: text(&value["resourceVersion"]),
-        generation: value["generation"].as_i64().unwrap_or_default(),
-        creation_timestamp: timestamp(&value["creationTimestamp"]),
-        deletion_timestamp: timestamp(&value["deletionTimestamp"]),
-        labels: texts(&value["labels"]),
-        annotations: texts(&value["annotations"]),
-        finalizers: value["finalizers"].as_array().into_iter().flatten().map(text).collect(),
-    }
-}
-
-fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
-}
-
-fn texts(value: &Value) -> BTreeMap<String, String> {
-    value.as_object().into_iter().flatten().map(|(key, value)| (key.clone(), text(value))).collect()
-}
-
-fn timestamp(value: &Value) -> Option<Timestamp> {
-    let stamp = DateTime::parse_from_rfc3339(value.as_str()?).ok()?;
-    // The remainder of a second is below 10^9 except in a leap second, which Kubernetes does not know.
-    let nanos = i32::try_from(stamp.timestamp_subsec_nanos()).unwrap_or_default();
-    Some(Timestamp { seconds: stamp.timestamp(), nanos })
+    envelope("v1", "Status", &encode(STATUS, &error.body())).into()
 }

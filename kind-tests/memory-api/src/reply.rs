@@ -117,10 +117,8 @@ impl Reply {
     pub fn list(resource: &Resource, list: &List, accepted: Accepted) -> Self {
         let rest = list.rest.as_ref().map(|(token, count)| (token.as_str(), *count));
         if accepted.protobuf && protobuf::speaks(resource) {
-            let items: Vec<&Object> = list.items.iter().map(AsRef::as_ref).collect();
-            if let Some(body) = protobuf::list_body(resource, list.revision, rest, &items) {
-                return Self::whole(200, protobuf::MEDIA_TYPE, body);
-            }
+            let items: Vec<Bytes> = list.items.iter().filter_map(|item| item.protobuf().cloned()).collect();
+            return Self::whole(200, protobuf::MEDIA_TYPE, protobuf::list_body(resource, list.revision, rest, &items));
         }
         let (version, kind) = match accepted.form {
             Form::Full => (resource.api_version(), format!("{}List", resource.kind)),

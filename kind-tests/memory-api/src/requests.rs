@@ -57,6 +57,7 @@ struct Log {
     records: VecDeque<Record>,
     total: u64,
     writes: u64,
+    bytes: u64,
 }
 
 impl Requests {
@@ -72,6 +73,11 @@ impl Requests {
     /// How many of them would change something.
     pub fn writes(&self) -> u64 {
         self.log.lock().expect("no panic while locked").writes
+    }
+
+    /// How many bytes the bodies of their answers had, those of watches aside.
+    pub fn bytes(&self) -> u64 {
+        self.log.lock().expect("no panic while locked").bytes
     }
 
     /// The newest requests, oldest first.
@@ -119,8 +125,9 @@ impl Requests {
     }
 
     /// Logs an answer.
-    pub(crate) fn answered(&self, number: u64, status: u16) {
+    pub(crate) fn answered(&self, number: u64, status: u16, bytes: u64) {
         let mut log = self.log.lock().expect("no panic while locked");
+        log.bytes += bytes;
         if let Some(record) = log.records.iter_mut().rev().find(|record| record.number == number) {
             record.status = Some(status);
         }

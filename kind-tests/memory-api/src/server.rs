@@ -17,6 +17,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::{
     access::{Access, User},
     authority::{Authority, Serving},
+    computed::Computed,
     faults::Faults,
     handler,
     requests::Requests,
@@ -113,6 +114,7 @@ struct Counters {
 pub(crate) struct Shared {
     pub store: Store,
     pub access: Access,
+    pub computed: Computed,
     pub faults: Faults,
     pub requests: Requests,
     pub json_only: bool,
@@ -147,13 +149,14 @@ impl MemoryApi {
     /// # Errors
     /// When there is no port or no certificate.
     pub async fn start(authority: &Authority, options: Options) -> Result<Self, StartError> {
-        let tls = TlsAcceptor::from(Arc::new(authority.serve(&options.serving)?));
+        let tls = TlsAcceptor::from(authority.serve(&options.serving)?);
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let resources = Resource::built_in().into_iter().chain(options.resources).collect();
         let shared = Arc::new(Shared {
             store: Store::new(resources, options.history),
             access: Access::default(),
+            computed: Computed::default(),
             faults: Faults::default(),
             requests: Requests::new(options.requests_kept),
             json_only: options.json_only,
@@ -210,6 +213,11 @@ impl MemoryApi {
     /// Tokens and rules.
     pub fn access(&self) -> &Access {
         &self.shared.access
+    }
+
+    /// Lists that are computed when they are asked for.
+    pub fn computed(&self) -> &Computed {
+        &self.shared.computed
     }
 
     /// Scripted faults.

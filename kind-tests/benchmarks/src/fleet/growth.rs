@@ -131,7 +131,7 @@ async fn size(light: &mut LightShoots, shoots: usize, seconds: u64) -> Result<Co
     let (after, usage) = (Counts::sum(&light.counts().await?), prober.usage()?);
     let (late, counts) = (light.lateness().await?, after.since(&before));
     ensure!(counts.leases >= shoots as u64, "{} probes are too few", counts.leases);
-    ensure!(counts.requests() == counts.leases && counts.connections == 0, "more than one request a probe: {counts:?}");
+    ensure!(counts.requests == counts.leases && counts.connections == 0, "more than one request a probe: {counts:?}");
     ensure!(prober.terminate().await?.success(), "the prober did not end well");
     api.shutdown().await;
     let per_second = 1.0 / seconds as f64;

@@ -93,7 +93,7 @@ pub async fn run(bed: &'static Bed, options: Options) -> Result<()> {
     report.measured_against(
         "requests",
         "requests on the shoot per probe",
-        counts.requests() as f64 / probes,
+        counts.requests as f64 / probes,
         "",
         Goal::Exactly(1.0),
     );

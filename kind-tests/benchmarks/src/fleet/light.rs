@@ -1,14 +1,13 @@
-//! Light shoots: many API servers in one process of their own, so that what they cost is not mistaken for the watchdog's cost.
-//! Each has a port with TLS and answers what a probe asks for, as a real API server would: `/version`, the leases and the nodes
-//! in protobuf, with the fields and the sizes that kubelets leave there. When nodes have renewed is computed at the moment of the
-//! answer ([`super::heart`]).
+//! Light shoots: many API servers in memory, in one process of their own, so that what they cost is not mistaken for the watchdog's
+//! cost. Their leases and nodes come in protobuf, with the fields and the sizes that kubelets leave there. When nodes have renewed
+//! is computed at the moment of the answer ([`super::heart`]).
 //!
 //! ```text
 //! let mut shoots = LightShoots::start(Plan::healthy(300, 100)).await?;
 //! let secret = shoots.kubeconfig(17);
 //! shoots.cut(0..300, Duration::from_secs(1)).await?;      // an outage, one shoot after the other within a second
 //! shoots.heal(0..300).await?;
-//! let asked = shoots.counts().await?;                     // per shoot: requests by kind, connections, bytes
+//! let asked = shoots.counts().await?;                     // per shoot: requests, connections, bytes
 //! ```
 
 mod answer;
@@ -77,33 +76,22 @@ impl Plan {
 /// What one shoot's API server was asked so far.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Counts {
-    /// Requests for `/version`.
-    pub version: u64,
     /// Requests for leases.
     pub leases: u64,
-    /// Requests for nodes, page by page.
-    pub nodes: u64,
-    /// Requests for anything else.
-    pub other: u64,
+    /// All requests.
+    pub requests: u64,
     /// Connections with a finished TLS handshake.
     pub connections: u64,
-    /// Bytes of answers, without TLS.
+    /// Bytes of answers, without heads and TLS.
     pub bytes: u64,
 }
 
 impl Counts {
-    /// All requests.
-    pub fn requests(&self) -> u64 {
-        self.version + self.leases + self.nodes + self.other
-    }
-
     /// The sum over shoots.
     pub fn sum(all: &[Self]) -> Self {
         all.iter().fold(Self::default(), |sum, one| Self {
-            version: sum.version + one.version,
             leases: sum.leases + one.leases,
-            nodes: sum.nodes + one.nodes,
-            other: sum.other + one.other,
+            requests: sum.requests + one.requests,
             connections: sum.connections + one.connections,
             bytes: sum.bytes + one.bytes,
         })
@@ -112,10 +100,8 @@ impl Counts {
     /// What was added since an earlier count.
     pub fn since(&self, before: &Self) -> Self {
         Self {
-            version: self.version - before.version,
             leases: self.leases - before.leases,
-            nodes: self.nodes - before.nodes,
-            other: self.other - before.other,
+            requests: self.requests - before.requests,
             connections: self.connections - before.connections,
             bytes: self.bytes - before.bytes,
         }

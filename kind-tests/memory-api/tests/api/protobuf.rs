@@ -1,6 +1,8 @@
 //! The wire form, read by a decoder that knows nothing of the encoder: fields by number, straight from the bytes.
 
-use memory_api::{Heart, Nodes, Options};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use memory_api::{Heart, Nodes, Options, protobuf};
 use serde_json::json;
 
 use crate::client::Bed;
@@ -113,6 +115,27 @@ async fn node_lists_carry_labels_annotations_and_conditions_page_by_page() {
         all(&bytes(&node, 3), 4).iter().map(|condition| (text(condition, 1), text(condition, 2))).collect();
     assert!(conditions.contains(&("DiskPressure".into(), "False".into())), "{conditions:?}");
     assert!(conditions.contains(&("Ready".into(), "True".into())), "{conditions:?}");
+}
+
+#[tokio::test]
+async fn computed_lists_come_page_by_page_and_are_asked_for_each_time() {
+    let bed = Bed::start().await;
+    let asked = AtomicU64::new(0);
+    bed.server.computed().set("nodes", move || {
+        let moment = asked.fetch_add(1, Ordering::Relaxed);
+        (0..5).map(|at| protobuf::node(&json!({"metadata": {"name": format!("n-{at}"), "uid": moment.to_string()}}))).collect()
+    });
+    let mut next = String::new();
+    for (moment, names) in [vec!["n-0", "n-1"], vec!["n-2", "n-3"], vec!["n-4"]].iter().enumerate() {
+        let list = raw(&bed, &format!("/api/v1/nodes?limit=2&continue={next}"), "NodeList").await;
+        let nodes: Vec<Vec<u8>> = all(&list, 2).iter().map(|node| bytes(node, 1)).collect();
+        assert_eq!(nodes.iter().map(|metadata| text(metadata, 1)).collect::<Vec<_>>(), *names);
+        assert!(nodes.iter().all(|metadata| text(metadata, 5) == moment.to_string()));
+        next = text(&bytes(&list, 1), 3);
+    }
+    assert!(next.is_empty(), "{next}");
+    assert_eq!(bed.get("/api/v1/nodes").await.code, 406);
+    assert!(bed.server.requests().bytes() > 100);
 }
 
 #[tokio::test]

@@ -1,4 +1,5 @@
 use chrono::{DateTime, TimeZone, Utc};
+use memory_api::protobuf::wire::{self as encoded, bytes as field, entry, message, number, text};
 use serde_json::{Value, json};
 
 use super::*;
@@ -39,42 +40,10 @@ fn nodes(content_type: &str, body: Vec<u8>) -> Result<Page<NodeRecord>, DecodeEr
     Ok(Page { items, next })
 }
 
-/// Encodes protobuf by the rules of its wire format alone: none of this comes from the code under test.
-mod encoded {
-    pub fn varint(mut value: u64) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        while value >= 0x80 {
-            bytes.push((value & 0x7f) as u8 | 0x80);
-            value >>= 7;
-        }
-        bytes.push(value as u8);
-        bytes
-    }
-
-    pub fn number(field: u64, value: i64) -> Vec<u8> {
-        [varint(field << 3), varint(value as u64)].concat()
-    }
-
-    pub fn bytes(field: u64, content: &[u8]) -> Vec<u8> {
-        [&varint(field << 3 | 2), &varint(content.len() as u64), content].concat()
-    }
-
-    pub fn text(field: u64, content: &str) -> Vec<u8> {
-        bytes(field, content.as_bytes())
-    }
-
-    pub fn message(field: u64, parts: &[Vec<u8>]) -> Vec<u8> {
-        bytes(field, &parts.concat())
-    }
-
-    /// Kubernetes' envelope: magic, then runtime.Unknown with typeMeta (1) and raw (2).
-    pub fn envelope(kind: &str, object: &[Vec<u8>]) -> Vec<u8> {
-        let type_meta = message(1, &[text(1, "v1"), text(2, kind)]);
-        [b"k8s\0".as_slice(), &type_meta, &message(2, object), &text(3, ""), &text(4, "")].concat()
-    }
+/// Kubernetes' envelope.
+fn envelope(kind: &str, object: &[Vec<u8>]) -> Vec<u8> {
+    encoded::envelope("v1", kind, &object.concat())
 }
-
-use encoded::{bytes as field, envelope, message, number, text};
 
 /// ListMeta with selfLink (1), resourceVersion (2), continue (3) and remainingItemCount (4).
 fn list_meta(version: &str, next: &str) -> Vec<u8> {
@@ -90,10 +59,6 @@ fn proto_lease(name: &str, duration: Option<i64>, renewed: Option<(i64, i64)>) -
     spec.extend(renewed.map(|(seconds, nanos)| message(4, &[number(1, seconds), number(2, nanos)])));
     spec.push(number(5, 1));
     message(2, &[metadata, message(2, &spec)])
-}
-
-fn entry(field: u64, key: &str, value: &str) -> Vec<u8> {
-    message(field, &[text(1, key), text(2, value)])
 }
 
 /// A Node with metadata (name 1, labels 11, annotations 12), spec (2) and status (3) whose conditions (4) have type 1, status 2,
