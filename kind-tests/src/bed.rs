@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
+use memory_api::Authority;
 use tokio::runtime::Runtime;
 use tokio::sync::{OnceCell, Semaphore};
 
-use crate::control_plane::{ApiServer, Authority, Etcd, programs};
+use crate::control_plane::{ApiServer, Etcd, programs};
 use crate::prober::{Prober, ProberConfig};
 use crate::secrets;
 use crate::seed::{ControlPlane, Seed};

@@ -2,7 +2,6 @@
 //! API servers as wanted, each with a prefix of its own in that etcd, so that one more costs an API server and no more.
 
 mod api_server;
-mod authority;
 mod controller_manager;
 mod etcd;
 
@@ -12,7 +11,6 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 pub use api_server::{ADMIN_TOKEN, ApiServer};
-pub use authority::{Authority, Certificate};
 pub use controller_manager::ControllerManager;
 pub use etcd::Etcd;
 

@@ -3,8 +3,6 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use futures::StreamExt;
 use http::{Method, Request};
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -34,30 +32,10 @@ pub enum Change {
     Gone(Value),
 }
 
-/// A kubeconfig with a bearer token, in the shape Gardener writes it into its access Secrets.
+/// A kubeconfig with a bearer token, which nothing may print from now on.
 pub fn kubeconfig(server: &str, authority: &str, token: &str) -> String {
     secrets::all().hold(token);
-    let authority = STANDARD.encode(authority);
-    format!(
-        r#"apiVersion: v1
-kind: Config
-current-context: default
-clusters:
-- name: default
-  cluster:
-    certificate-authority-data: {authority}
-    server: {server}
-contexts:
-- name: default
-  context:
-    cluster: default
-    user: default
-users:
-- name: default
-  user:
-    token: {token}
-"#
-    )
+    memory_api::kubeconfig(server, authority, token)
 }
 
 /// What a request is answered; an error when it takes too long.

@@ -30,7 +30,7 @@ pub mod relay;
 pub mod secrets;
 pub mod seed;
 pub mod shoot;
-pub mod stand_in;
+pub mod usage;
 pub mod wait;
 
 pub use bed::{Bed, scenario};

@@ -8,13 +8,12 @@ pub mod heart;
 pub mod light;
 pub mod meltdown;
 pub mod start;
-pub mod usage;
 pub mod watchdog;
 pub mod weeder;
 
 use anyhow::Result;
 use clap::Subcommand;
-use kind_tests::scenario;
+use kind_tests::{scenario, usage};
 
 /// The token of the probe in light shoots.
 const TOKEN: &str = "light";

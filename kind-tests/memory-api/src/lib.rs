@@ -41,6 +41,6 @@ pub use faults::{Fault, FaultId, Faults, When};
 pub use nodes::{Heart, Nodes};
 pub use requests::{Record, Requests};
 pub use resource::{Resource, ScalePaths};
-pub use server::{Connections, MemoryApi, Network, Options, StartError};
+pub use server::{Connections, MemoryApi, Network, Options, StartError, kubeconfig};
 pub use status::{ApiError, Details};
 pub use store::{Seen, Source, Store};

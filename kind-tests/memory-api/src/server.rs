@@ -196,13 +196,7 @@ impl MemoryApi {
 
     /// The same, for a way to the server of one's own choice (a relay, a wrong host).
     pub fn kubeconfig_at(&self, url: &str, token: &str) -> String {
-        let ca = BASE64_STANDARD.encode(self.authority.pem());
-        format!(
-            "apiVersion: v1\nkind: Config\ncurrent-context: it\n\
-             contexts:\n- name: it\n  context:\n    cluster: it\n    user: it\n\
-             clusters:\n- name: it\n  cluster:\n    server: {url}\n    certificate-authority-data: {ca}\n\
-             users:\n- name: it\n  user:\n    token: {token}\n"
-        )
+        kubeconfig(url, &self.authority.pem(), token)
     }
 
     /// The objects.
@@ -253,6 +247,17 @@ impl MemoryApi {
             open: counters.open.load(Ordering::Relaxed),
         }
     }
+}
+
+/// A kubeconfig for a token; the authority is PEM text.
+pub fn kubeconfig(url: &str, authority: &str, token: &str) -> String {
+    let ca = BASE64_STANDARD.encode(authority);
+    format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: it\n\
+         contexts:\n- name: it\n  context:\n    cluster: it\n    user: it\n\
+         clusters:\n- name: it\n  cluster:\n    server: {url}\n    certificate-authority-data: {ca}\n\
+         users:\n- name: it\n  user:\n    token: {token}\n"
+    )
 }
 
 /// Accepts connections until it is stopped, as the network lets it.

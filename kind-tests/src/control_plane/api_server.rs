@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use memory_api::{Authority, Serving};
 use rcgen::KeyPair;
 
-use super::{Authority, Etcd, TRIES, free_ports};
+use super::{Etcd, TRIES, free_ports};
 use crate::audit::{Audit, POLICY};
 use crate::kube_api::{KubeApi, kubeconfig};
 use crate::leash;
@@ -38,7 +39,7 @@ impl ApiServer {
     /// prefix in etcd and must be its alone.
     pub async fn start(programs: &Path, etcd: &Etcd, authority: &Authority, name: &str) -> Result<Self> {
         let folder = leash::folder(name)?;
-        let serving = authority.issue(name)?;
+        let serving = authority.issue(&Serving::default())?;
         let accounts = KeyPair::generate()?;
         let file = |file: &str, text: &str| -> Result<PathBuf> {
             let path = folder.join(file);
@@ -78,7 +79,7 @@ impl ApiServer {
             let log = folder.join(format!("log-{attempt}"));
             let program = programs.join("kube-apiserver");
             let mut process = Process::start(name, &program, &args, &log)?;
-            let config = kubeconfig(&format!("https://127.0.0.1:{port}"), &authority.certificate(), ADMIN_TOKEN);
+            let config = kubeconfig(&format!("https://127.0.0.1:{port}"), &authority.pem(), ADMIN_TOKEN);
             let api = KubeApi::connect(&config).await?;
             let ready = eventually("kube-apiserver is ready", START, async || {
                 if process.ended()?.is_some() {
@@ -90,7 +91,7 @@ impl ApiServer {
             .with_context(|| process.tail(5))?;
             if ready {
                 let process = Mutex::new(Arc::new(process));
-                let (authority, audit) = (authority.certificate(), Audit::of(&audit));
+                let (authority, audit) = (authority.pem(), Audit::of(&audit));
                 return Ok(Self { process, name: name.into(), program, args, log, api, port, authority, audit });
             }
             last = process.tail(5);

@@ -5,8 +5,8 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use kind_tests::control_plane::Authority;
 use kind_tests::{Bed, ShootPlan, scenario};
+use memory_api::Authority;
 use serde_json::{Value, json};
 
 use crate::{DOWN, UP, healthy, shoot, through_an_outage};
@@ -103,7 +103,7 @@ fn a_wrong_token_changes_nothing() -> Result<()> {
 fn an_untrusted_certificate_changes_nothing() -> Result<()> {
     scenario(async |bed| {
         harmless(bed, "untrusted", async |shoot| {
-            let stranger = Authority::new()?.certificate();
+            let stranger = Authority::new()?.pem();
             let url = format!("https://{}", shoot.relay.address());
             let token = shoot.plane.api().token("kube-system", "dependency-watchdog-probe").await?;
             Ok(encoded(&kind_tests::kube_api::kubeconfig(&url, &stranger, &token)))

@@ -10,8 +10,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use kind_tests::manifests::{GARDEN, PROBER};
 use kind_tests::relay::{Path, Relay};
 use kind_tests::shoot::PATIENCE;
-use kind_tests::stand_in::StandIn;
 use kind_tests::{Bed, Prober, ProberConfig, Seed, Shoot, ShootPlan, eventually, scenario};
+use memory_api::{Fault, MemoryApi, Options, When};
 use serde_json::{Value, json};
 
 use self::go::Go;
@@ -174,7 +174,8 @@ fn a_leader_that_cannot_renew_ends_with_1_before_the_other_replica_leads() -> Re
     scenario(async |bed| {
         let seed = bed.own_seed().await?;
         let register = Register::of(&seed);
-        let trouble = StandIn::start(&bed.authority().await?.issue("seed")?, 500, &[]).await?;
+        let trouble = MemoryApi::start(bed.authority().await?, Options::default()).await?;
+        trouble.faults().add(When::any(), Fault::status(500));
         let mut known: Vec<String> = Vec::new();
         for trial in ["stalled", "half-open", "refused", "500"] {
             let relay = Relay::start(seed.plane().address()).await?;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use kind_tests::relay::Path;
 use kind_tests::shoot::PATIENCE;
-use kind_tests::stand_in::StandIn;
 use kind_tests::{Bed, Prober, ProberConfig, Shoot, ShootPlan, scenario};
+use memory_api::{Fault, MemoryApi, Options, When};
 use nix::sys::signal::Signal;
 use tokio::time::Instant;
 
@@ -80,32 +80,33 @@ fn a_kept_connection_that_dies_costs_a_new_one_and_no_verdict() -> Result<()> {
 }
 
 /// An API server answers every request like this, while nodes are cut off. Returns how often it was asked, and in what time.
-async fn in_trouble(bed: &'static Bed, name: &str, status: u16, headers: &[&str]) -> Result<(u64, Duration)> {
+async fn in_trouble(bed: &'static Bed, name: &str, trouble: Fault) -> Result<(u64, Duration)> {
     let shoot = healthy(bed, name, ShootPlan::default()).await?;
-    let trouble = StandIn::start(&bed.authority().await?.issue(name)?, status, headers).await?;
+    let server = MemoryApi::start(bed.authority().await?, Options::default()).await?;
+    server.faults().add(When::any(), trouble);
     let begin = shoot.history().len();
-    shoot.relay.redirect(trouble.address());
+    shoot.relay.redirect(server.address());
     let since = Instant::now();
     shoot.nodes.cut_all();
     shoot.leases_older_than(LONG).await?;
     shoot
         .eventually("a request has met the trouble", PATIENCE, async || {
-            ensure!(trouble.requests() > 0, "none");
+            ensure!(server.requests().total() > 0, "none");
             Ok(())
         })
         .await?;
-    let asked = (trouble.requests(), since.elapsed());
+    let asked = (server.requests().total(), since.elapsed());
     shoot.untouched_since(begin)?;
     shoot.relay.redirect(shoot.plane.address());
     shoot.held_down(&DOWN).await?;
 
     // The way back is no more taken on such an answer than the way down.
-    shoot.relay.redirect(trouble.address());
-    let (before, begin) = (trouble.requests(), shoot.history().len());
+    shoot.relay.redirect(server.address());
+    let (before, begin) = (server.requests().total(), shoot.history().len());
     shoot.nodes.heal_all();
     shoot
         .eventually("more requests have met the trouble", PATIENCE, async || {
-            ensure!(trouble.requests() > before + 1, "{}", trouble.requests() - before);
+            ensure!(server.requests().total() > before + 1, "{}", server.requests().total() - before);
             Ok(())
         })
         .await?;
@@ -125,17 +126,17 @@ fn needs_own_shoots(bed: &Bed) -> bool {
 
 #[test]
 fn an_api_server_that_answers_401_changes_nothing() -> Result<()> {
-    scenario(async |bed| if needs_own_shoots(bed) { Ok(()) } else { in_trouble(bed, "s401", 401, &[]).await.map(drop) })
+    scenario(async |bed| if needs_own_shoots(bed) { Ok(()) } else { in_trouble(bed, "s401", Fault::status(401)).await.map(drop) })
 }
 
 #[test]
 fn an_api_server_that_answers_403_changes_nothing() -> Result<()> {
-    scenario(async |bed| if needs_own_shoots(bed) { Ok(()) } else { in_trouble(bed, "s403", 403, &[]).await.map(drop) })
+    scenario(async |bed| if needs_own_shoots(bed) { Ok(()) } else { in_trouble(bed, "s403", Fault::status(403)).await.map(drop) })
 }
 
 #[test]
 fn an_api_server_that_answers_500_changes_nothing() -> Result<()> {
-    scenario(async |bed| if needs_own_shoots(bed) { Ok(()) } else { in_trouble(bed, "s500", 500, &[]).await.map(drop) })
+    scenario(async |bed| if needs_own_shoots(bed) { Ok(()) } else { in_trouble(bed, "s500", Fault::status(500)).await.map(drop) })
 }
 
 #[test]
@@ -144,7 +145,7 @@ fn an_api_server_that_answers_429_changes_nothing_and_gets_the_pause_it_asks_for
         if needs_own_shoots(bed) {
             return Ok(());
         }
-        let (requests, time) = in_trouble(bed, "s429", 429, &["Retry-After: 4"]).await?;
+        let (requests, time) = in_trouble(bed, "s429", Fault::throttle(4)).await?;
         let most = 1 + time.as_secs() / 4;
         ensure!(requests <= most, "{requests} requests in {time:?}, where {most} are in order");
         Ok(())

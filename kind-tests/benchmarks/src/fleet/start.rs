@@ -1,13 +1,12 @@
 //! How large the binary is, and how long it takes from its start until it is ready.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use clap::Args;
+use kind_tests::page::get;
 use kind_tests::{Bed, prober};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::fill::{Filling, fill};
@@ -63,11 +62,11 @@ pub async fn run(bed: &'static Bed, options: Options) -> Result<()> {
 async fn starts(kubeconfig: &str, times: usize) -> Result<Vec<f64>> {
     let mut took = Vec::with_capacity(times);
     for _ in 0..times {
-        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
         let begin = Instant::now();
         let prober = Watchdog::start(Agent::Prober, kubeconfig, None, &[format!("--health-bind-addr={address}")])?;
         let ready = async {
-            while !is_ready(address).await {
+            while !get(&address, "/readyz", PATIENCE).await.is_ok_and(|(code, _)| code == 200) {
                 sleep(LOOK).await;
             }
         };
@@ -76,15 +75,4 @@ async fn starts(kubeconfig: &str, times: usize) -> Result<Vec<f64>> {
         ensure!(prober.terminate().await?.success(), "the prober did not end well");
     }
     Ok(took)
-}
-
-async fn is_ready(address: SocketAddr) -> bool {
-    let ask = async {
-        let mut stream = TcpStream::connect(address).await?;
-        stream.write_all(b"GET /readyz HTTP/1.0\r\n\r\n").await?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await?;
-        std::io::Result::Ok(answer)
-    };
-    ask.await.is_ok_and(|answer| answer.split(' ').nth(1) == Some("200"))
 }

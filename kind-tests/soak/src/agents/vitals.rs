@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use kind_tests::page::{Metrics, get};
+use kind_tests::usage::status;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -53,11 +54,6 @@ impl Vitals {
         ensure!(code == 200, "/metrics: {code}");
         let metrics = Metrics::read(&text)?;
         let value = |series: &str| metrics.values.get(series).map_or(0, |value| *value as u64);
-        let status = std::fs::read_to_string(format!("/proc/{id}/status"))?;
-        let field = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name));
-            line.and_then(|line| line.split_whitespace().next()?.parse().ok()).with_context(|| name.to_owned())
-        };
         let files = std::fs::read_dir(format!("/proc/{id}/fd"))?.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
         let files: Vec<String> = files.map(|target| target.to_string_lossy().into_owned()).collect();
         Ok(Self {
@@ -65,8 +61,8 @@ impl Vitals {
             tasks: value("dwd_tasks"),
             files: files.len() as u64,
             sockets: files.iter().filter(|file| file.starts_with("socket:")).count() as u64,
-            threads: field("Threads:")?,
-            resident_kib: field("VmRSS:")?,
+            threads: status(id, "Threads")?,
+            resident_kib: status(id, "VmRSS")?,
             leads: metrics
                 .values
                 .iter()

@@ -1,18 +1,79 @@
 //! A shoot's API server in bad hands. What it answers costs the prober neither its memory, nor a verdict, nor other shoots.
 
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use kind_tests::shoot::PATIENCE;
-use kind_tests::stand_in::{Script, StandIn};
+use kind_tests::usage::Usage;
 use kind_tests::{Prober, ProberConfig, Shoot, ShootPlan, scenario};
+use memory_api::{Authority, Serving};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
 
 use crate::{DOWN, UP};
 
 const JSON: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
 /// What the prober may use beyond what it needed before: one answer of the largest size that is read (32 MiB), twice where a
-/// buffer grows, and room for what an allocator keeps.
-const ROOM: u64 = 128 << 20;
+/// buffer grows, and room for what an allocator keeps. In MiB.
+const ROOM: f64 = 128.0;
+
+/// What every request is answered, byte for byte: no HTTP library would say most of it.
+struct Script {
+    first: Vec<u8>,
+    /// What is sent again and again after that, each time after a pause, until the client goes away.
+    then: Option<(Vec<u8>, Duration)>,
+}
+
+/// A server that answers by a script until it is dropped.
+struct Hostile {
+    address: SocketAddr,
+    requests: Arc<AtomicU64>,
+    _tasks: JoinSet<()>,
+}
+
+impl Hostile {
+    async fn start(authority: &Authority, script: Script) -> Result<Self> {
+        let tls = TlsAcceptor::from(authority.serve(&Serving::default())?);
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let (address, requests) = (listener.local_addr()?, Arc::new(AtomicU64::new(0)));
+        let (counter, script) = (requests.clone(), Arc::new(script));
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            let mut connections = JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                let (tls, script, counter) = (tls.clone(), script.clone(), counter.clone());
+                // A client that goes away has nothing to be told.
+                connections.spawn(async move { serve(stream, tls, &script, &counter).await.ok() });
+            }
+        });
+        Ok(Self { address, requests, _tasks: tasks })
+    }
+}
+
+async fn serve(stream: TcpStream, tls: TlsAcceptor, script: &Script, requests: &AtomicU64) -> Result<()> {
+    let mut stream = BufReader::new(tls.accept(stream).await?);
+    let mut line = String::new();
+    while stream.read_line(&mut line).await? > 0 {
+        // The prober sends no bodies: a blank line ends a request.
+        if line == "\r\n" {
+            requests.fetch_add(1, Ordering::Relaxed);
+            stream.write_all(&script.first).await?;
+            stream.flush().await?;
+            while let Some((piece, pause)) = &script.then {
+                tokio::time::sleep(*pause).await;
+                stream.write_all(piece).await?;
+                stream.flush().await?;
+            }
+        }
+        line.clear();
+    }
+    Ok(())
+}
 
 fn script(head: &str, first: Vec<u8>, then: Option<(Vec<u8>, Duration)>) -> Script {
     let head = format!("{JSON}{head}\r\n").into_bytes();
@@ -36,14 +97,6 @@ fn bomb(size: usize) -> Vec<u8> {
     stream
 }
 
-/// The most memory that a process has had so far, in bytes.
-fn peak(prober: &Prober) -> Result<u64> {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", prober.id()))?;
-    let line = status.lines().find(|line| line.starts_with("VmHWM:")).context("no VmHWM")?;
-    let kibibytes: u64 = line.split_whitespace().nth(1).context("no value")?.parse()?;
-    Ok(kibibytes << 10)
-}
-
 #[test]
 fn a_hostile_api_server_costs_neither_memory_nor_a_verdict_nor_other_shoots() -> Result<()> {
     scenario(async |bed| {
@@ -57,7 +110,7 @@ fn a_hostile_api_server_costs_neither_memory_nor_a_verdict_nor_other_shoots() ->
         let prober = Prober::start(&seed, ProberConfig::default()).await?;
         shoot.after_probes(2).await?;
         other.after_probes(2).await?;
-        let before = peak(&prober)?;
+        let before = Usage::of(prober.id())?.most;
         let begin = shoot.history().len();
         let bomb = bomb(1 << 28);
         let packed = format!("Content-Encoding: gzip\r\nContent-Length: {}\r\n", bomb.len());
@@ -75,20 +128,21 @@ fn a_hostile_api_server_costs_neither_memory_nor_a_verdict_nor_other_shoots() ->
         ];
         let mut last = None;
         for (what, script) in scripts {
-            let hostile = StandIn::follow(&bed.authority().await?.issue("hostile")?, script).await?;
-            shoot.relay.redirect(hostile.address());
+            let hostile = Hostile::start(bed.authority().await?, script).await?;
+            shoot.relay.redirect(hostile.address);
             // From the first one on there is an outage, of which nobody can tell.
             shoot.nodes.cut_all();
             shoot
                 .eventually(what, PATIENCE, async || {
-                    ensure!(hostile.requests() >= 3, "{} requests", hostile.requests());
+                    let requests = hostile.requests.load(Ordering::Relaxed);
+                    ensure!(requests >= 3, "{requests} requests");
                     Ok(())
                 })
                 .await?;
             shoot.untouched_since(begin)?;
             other.after_probes(1).await?;
-            let grown = peak(&prober)?.saturating_sub(before);
-            ensure!(grown < ROOM, "an answer {what} has cost {} MiB", grown >> 20);
+            let grown = Usage::of(prober.id())?.most - before;
+            ensure!(grown < ROOM, "an answer {what} has cost {grown:.0} MiB");
             last = Some(hostile);
         }
         // Meanwhile others are protected.

@@ -20,21 +20,33 @@ pub struct Usage {
 
 impl Usage {
     /// Of this process.
+    ///
+    /// # Errors
+    /// When it has ended.
     pub fn of(id: i32) -> Result<Self> {
-        let read =
-            |file: &str| std::fs::read_to_string(format!("/proc/{id}/{file}")).with_context(|| format!("process {id} has ended"));
-        let (stat, status) = (read("stat")?, read("status")?);
+        let stat = read(id, "stat")?;
         // The second field is the program's name in parentheses, which may hold anything; utime and stime are the 14th and the
         // 15th.
         let (_, rest) = stat.rsplit_once(')').context("no stat")?;
         let ticks: u32 = rest.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<u32>().ok()).sum();
-        let mib = |key: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(key)).with_context(|| format!("no {key}"))?;
-            let kib: f64 = line.split_whitespace().next().unwrap_or_default().parse()?;
-            anyhow::Ok(kib / 1024.0)
-        };
-        Ok(Self { cpu: TICK * ticks, resident: mib("VmRSS:")?, most: mib("VmHWM:")? })
+        let mib = |key| anyhow::Ok(status(id, key)? as f64 / 1024.0);
+        Ok(Self { cpu: TICK * ticks, resident: mib("VmRSS")?, most: mib("VmHWM")? })
     }
+}
+
+/// A number that Linux says about a process in /proc/PID/status; memory is in KiB.
+///
+/// # Errors
+/// When the process has ended.
+pub fn status(id: i32, key: &str) -> Result<u64> {
+    let status = read(id, "status")?;
+    let value = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+    let value = value.and_then(|value| value.split_whitespace().next()).with_context(|| format!("no {key}"))?;
+    Ok(value.parse()?)
+}
+
+fn read(id: i32, file: &str) -> Result<String> {
+    std::fs::read_to_string(format!("/proc/{id}/{file}")).with_context(|| format!("process {id} has ended"))
 }
 
 #[cfg(test)]
