@@ -14,6 +14,8 @@ pub mod flags;
 pub mod kubeconfig;
 pub mod lists;
 pub mod memory;
+#[path = "../../kind-tests/memory-api/src/protobuf/wire.rs"]
+pub mod protobuf;
 pub mod selectors;
 
 /// JSON as YAML that any parser takes: what is not plain ASCII is escaped.

@@ -7,7 +7,8 @@ use prober::core::verdict::NodeRecord;
 use prober::shoot_client::wire::{self, DecodeError};
 use serde_json::{Map, Value, json};
 
-const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+use super::protobuf::{MEDIA_TYPE as PROTOBUF, bytes, entry, number, text, time};
+
 const JSON: &str = "application/json";
 
 /// An answer as it came.
@@ -149,10 +150,7 @@ impl Lease {
     fn protobuf(&self, unknown: &[u8]) -> Vec<u8> {
         let mut spec = vec![bytes(77, unknown)];
         spec.extend(self.duration.map(|seconds| number(2, i64::from(seconds))));
-        // Go writes both numbers, also when they are 0.
-        spec.extend(self.stamp().map(|stamp| {
-            bytes(4, &[number(1, stamp.timestamp()), number(2, i64::from(stamp.timestamp_subsec_nanos()))].concat())
-        }));
+        spec.extend(self.stamp().map(|stamp| time(4, stamp)));
         bytes(2, &[bytes(1, &text(1, &self.name)), bytes(2, &spec.concat())].concat())
     }
 }
@@ -173,7 +171,6 @@ impl Node {
     }
 
     fn protobuf(&self, unknown: &[u8]) -> Vec<u8> {
-        let entry = |field: u64, key: &str, value: &str| bytes(field, &[text(1, key), text(2, value)].concat());
         let mut metadata = vec![text(1, &self.name)];
         metadata.extend(self.pool.as_ref().map(|pool| entry(11, POOL, pool)));
         metadata.push(if self.not_managed { entry(12, NOT_MANAGED, "") } else { entry(12, "other", "x") });
@@ -209,26 +206,4 @@ fn status(is_true: bool) -> &'static str {
 /// Kubernetes' envelope: magic, then runtime.Unknown with typeMeta (1) and raw (2). Ends with what a cut would break.
 fn envelope(kind: &str, object: &[u8]) -> Vec<u8> {
     [b"k8s\0".as_slice(), &bytes(1, &[text(1, "v1"), text(2, kind)].concat()), &bytes(2, object)].concat()
-}
-
-fn varint(mut value: u64) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    while value >= 0x80 {
-        bytes.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    bytes.push(value as u8);
-    bytes
-}
-
-fn number(field: u64, value: i64) -> Vec<u8> {
-    [varint(field << 3), varint(value as u64)].concat()
-}
-
-fn bytes(field: u64, content: &[u8]) -> Vec<u8> {
-    [&varint(field << 3 | 2), &varint(content.len() as u64), content].concat()
-}
-
-fn text(field: u64, content: &str) -> Vec<u8> {
-    bytes(field, content.as_bytes())
 }
