@@ -1,6 +1,7 @@
-//! What Gardener brings into a seed and a shoot, as far as the prober meets it: resource definitions, and the roles exactly as
-//! granted (rules 81 to 84).
+//! What Gardener brings into a seed and a shoot, as far as the prober meets it: resource definitions, and the roles (rules 81 to
+//! 84), whose rules are those of [`memory_api::gardener`].
 
+use memory_api::gardener::{self, Rights};
 use serde_json::{Value, json};
 
 /// Where Gardener's components live on a seed.
@@ -16,7 +17,7 @@ pub const PROBER_USER: &str = "system:serviceaccount:garden:dependency-watchdog-
 /// The prober's name among the users of a shoot.
 pub const PROBE_USER: &str = "system:serviceaccount:kube-system:dependency-watchdog-probe";
 /// The Secret with a shoot's kubeconfig.
-pub const SECRET: &str = "shoot-access-dependency-watchdog-probe";
+pub const SECRET: &str = gardener::PROBE_SECRET;
 
 /// The collection of Cluster resources.
 pub const CLUSTERS: &str = "/apis/extensions.gardener.cloud/v1alpha1/clusters";
@@ -98,45 +99,24 @@ fn grant(name: &str, namespace: Option<&str>, account: (&str, &str), rules: Valu
     ]
 }
 
+/// The roles of an account and their bindings.
+fn grants(name: &str, account: (&str, &str), rights: Rights) -> impl Iterator<Item = Manifest> {
+    let (namespace, inside) = rights.inside;
+    grant(name, None, account, rights.everywhere).into_iter().chain(grant(name, Some(namespace), account, inside))
+}
+
 /// The prober's account and roles on a seed (rules 81 and 83).
 pub fn seed_access() -> Vec<Manifest> {
-    let read = json!(["get", "list", "watch"]);
-    let everywhere = json!([
-        {"apiGroups": ["extensions.gardener.cloud"], "resources": ["clusters"], "verbs": read},
-        {"apiGroups": [""], "resources": ["namespaces", "secrets"], "verbs": read},
-        {"apiGroups": ["apps"], "resources": ["deployments", "deployments/scale"],
-         "verbs": ["get", "list", "watch", "update", "patch"]},
-        {"apiGroups": ["machine.sapcloud.io"], "resources": ["machines"], "verbs": read},
-    ]);
     let mut manifests = vec![namespace(GARDEN), account(GARDEN, PROBER)];
-    manifests.extend(grant("gardener.cloud:dependency-watchdog-prober", None, (GARDEN, PROBER), everywhere));
-    let garden = in_garden("dwd-prober-leader-election");
-    manifests.extend(grant("gardener.cloud:dependency-watchdog-prober", Some(GARDEN), (GARDEN, PROBER), garden));
+    manifests.extend(grants("gardener.cloud:dependency-watchdog-prober", (GARDEN, PROBER), gardener::prober_rights()));
     manifests
 }
 
 /// The weeder's account and roles on a seed (rules 82 and 83).
 pub fn weeder_access() -> Vec<Manifest> {
-    let read = json!(["get", "list", "watch"]);
-    let everywhere = json!([
-        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch", "delete"]},
-        {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": read},
-    ]);
     let mut manifests = vec![account(GARDEN, WEEDER)];
-    manifests.extend(grant("gardener.cloud:dependency-watchdog-weeder", None, (GARDEN, WEEDER), everywhere));
-    let garden = in_garden("dwd-weeder-leader-election");
-    manifests.extend(grant("gardener.cloud:dependency-watchdog-weeder", Some(GARDEN), (GARDEN, WEEDER), garden));
+    manifests.extend(grants("gardener.cloud:dependency-watchdog-weeder", (GARDEN, WEEDER), gardener::weeder_rights()));
     manifests
-}
-
-/// What an agent may do in the namespace garden: elect its leader by this Lease, and tell (rule 83).
-fn in_garden(lease: &str) -> Value {
-    json!([
-        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]},
-        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": [lease],
-         "verbs": ["get", "watch", "update"]},
-        {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "get", "update", "patch"]},
-    ])
 }
 
 /// What an operator grants beside that, who lets the prober scale StatefulSets and custom resources.
@@ -151,13 +131,9 @@ pub fn more_access() -> Vec<Manifest> {
 
 /// The prober's account and roles in a shoot (rule 84).
 pub fn shoot_access() -> Vec<Manifest> {
-    let read = json!(["get", "list"]);
-    let nodes = json!([{"apiGroups": [""], "resources": ["nodes"], "verbs": read}]);
-    let leases = json!([{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": read}]);
-    let who = ("kube-system", PROBE);
     let mut manifests = vec![namespace("kube-system"), namespace("kube-node-lease"), account("kube-system", PROBE)];
-    manifests.extend(grant("gardener.cloud:target:dependency-watchdog-probe", None, who, nodes));
-    manifests.extend(grant("gardener.cloud:target:dependency-watchdog-probe", Some("kube-node-lease"), who, leases));
+    let name = "gardener.cloud:target:dependency-watchdog-probe";
+    manifests.extend(grants(name, ("kube-system", PROBE), gardener::probe_rights()));
     manifests
 }
 

@@ -92,6 +92,29 @@ impl Rule {
         Self { verbs: split(verbs), resources: split(resources), namespace: None, names: Vec::new() }
     }
 
+    /// The rules of a Role in this namespace, or of a ClusterRole.
+    pub fn of_role(rules: &Value, namespace: Option<&str>) -> Vec<Self> {
+        let texts = |value: &Value| -> Vec<String> {
+            value.as_array().into_iter().flatten().filter_map(|text| text.as_str().map(str::to_owned)).collect()
+        };
+        let full_name = |group: &str, resource: &str| match resource.split_once('/') {
+            _ if group.is_empty() => resource.to_owned(),
+            Some((plural, subresource)) => format!("{plural}.{group}/{subresource}"),
+            None => format!("{resource}.{group}"),
+        };
+        let rule = |rule: &Value| {
+            let resources = texts(&rule["resources"]);
+            let named = |group: String| resources.iter().map(move |resource| full_name(&group, resource)).collect::<Vec<_>>();
+            Self {
+                verbs: texts(&rule["verbs"]),
+                resources: texts(&rule["apiGroups"]).into_iter().flat_map(named).collect(),
+                namespace: namespace.map(str::to_owned),
+                names: texts(&rule["resourceNames"]),
+            }
+        };
+        rules.as_array().into_iter().flatten().map(rule).collect()
+    }
+
     /// The same, in one namespace only.
     #[must_use]
     pub fn in_namespace(self, namespace: &str) -> Self {
@@ -177,6 +200,18 @@ mod tests {
         ] {
             assert!(!user.may(&no), "{no:?}");
         }
+    }
+
+    #[test]
+    fn a_role_gives_what_its_rules_say_and_no_more() {
+        let prober = crate::gardener::seed_prober();
+        let may = |verb, resource, namespace, name| prober.may(&wanted(verb, resource, namespace, name));
+        assert!(may("patch", "deployments.apps/scale", "shoot", "kcm") && may("watch", "secrets", "", ""));
+        assert!(may("list", "machines.machine.sapcloud.io", "", "") && may("create", "leases.coordination.k8s.io", "garden", ""));
+        assert!(may("update", "leases.coordination.k8s.io", "garden", "dwd-prober-leader-election"));
+        assert!(!may("update", "leases.coordination.k8s.io", "garden", "another"));
+        assert!(!may("create", "events", "shoot", "") && !may("delete", "deployments.apps", "shoot", "kcm"));
+        assert!(!may("get", "deployments", "shoot", "kcm"));
     }
 
     #[test]

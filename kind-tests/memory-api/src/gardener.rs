@@ -14,37 +14,73 @@ pub const PROTECTED: &str = "dependency-watchdog.gardener.cloud/meltdown-protect
 /// The annotation that keeps the watchdog's hands off.
 pub const IGNORE: &str = "dependency-watchdog.gardener.cloud/ignore-scaling";
 
-/// The prober in the seed (rules 81 and 83).
+/// What one of our accounts may do, as the rules of its roles.
+pub struct Rights {
+    /// Of the ClusterRole.
+    pub everywhere: Value,
+    /// The Role's namespace, and its rules.
+    pub inside: (&'static str, Value),
+}
+
+impl Rights {
+    fn user(&self, name: &str) -> User {
+        let (namespace, inside) = &self.inside;
+        User::limited(name, [Rule::of_role(&self.everywhere, None), Rule::of_role(inside, Some(namespace))].concat())
+    }
+}
+
+/// The prober's in the seed (rules 81 and 83).
+pub fn prober_rights() -> Rights {
+    let read = json!(["get", "list", "watch"]);
+    let everywhere = json!([
+        {"apiGroups": ["extensions.gardener.cloud"], "resources": ["clusters"], "verbs": read},
+        {"apiGroups": [""], "resources": ["namespaces", "secrets"], "verbs": read},
+        {"apiGroups": ["apps"], "resources": ["deployments", "deployments/scale"],
+         "verbs": ["get", "list", "watch", "update", "patch"]},
+        {"apiGroups": ["machine.sapcloud.io"], "resources": ["machines"], "verbs": read},
+    ]);
+    Rights { everywhere, inside: in_garden("dwd-prober-leader-election") }
+}
+
+/// The weeder's in the seed (rules 82 and 83).
+pub fn weeder_rights() -> Rights {
+    let everywhere = json!([
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch", "delete"]},
+        {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["get", "list", "watch"]},
+    ]);
+    Rights { everywhere, inside: in_garden("dwd-weeder-leader-election") }
+}
+
+/// The probe's in a shoot (rule 84).
+pub fn probe_rights() -> Rights {
+    let rule = |group: &str, resource: &str| json!([{"apiGroups": [group], "resources": [resource], "verbs": ["get", "list"]}]);
+    Rights { everywhere: rule("", "nodes"), inside: ("kube-node-lease", rule("coordination.k8s.io", "leases")) }
+}
+
+/// What an agent may do in the namespace garden: elect its leader by this Lease, and tell (rule 83).
+fn in_garden(lease: &str) -> (&'static str, Value) {
+    let rules = json!([
+        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]},
+        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": [lease],
+         "verbs": ["get", "watch", "update"]},
+        {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "get", "update", "patch"]},
+    ]);
+    ("garden", rules)
+}
+
+/// The prober in the seed.
 pub fn seed_prober() -> User {
-    let mut rules = vec![
-        Rule::new("get,list,watch", "clusters.extensions.gardener.cloud,namespaces,secrets,machines.machine.sapcloud.io"),
-        Rule::new("get,list,watch,update,patch", "deployments.apps,deployments.apps/scale"),
-    ];
-    rules.extend(election("dwd-prober-leader-election"));
-    User::limited("system:serviceaccount:garden:dependency-watchdog-prober", rules)
+    prober_rights().user("system:serviceaccount:garden:dependency-watchdog-prober")
 }
 
-/// The weeder in the seed (rules 82 and 83).
+/// The weeder in the seed.
 pub fn seed_weeder() -> User {
-    let mut rules =
-        vec![Rule::new("get,list,watch,delete", "pods"), Rule::new("get,list,watch", "endpointslices.discovery.k8s.io")];
-    rules.extend(election("dwd-weeder-leader-election"));
-    User::limited("system:serviceaccount:garden:dependency-watchdog-weeder", rules)
+    weeder_rights().user("system:serviceaccount:garden:dependency-watchdog-weeder")
 }
 
-/// The probe in a shoot (rule 84).
+/// The probe in a shoot.
 pub fn shoot_probe() -> User {
-    let leases = Rule::new("get,list", "leases.coordination.k8s.io").in_namespace("kube-node-lease");
-    User::limited("system:serviceaccount:kube-system:dependency-watchdog-probe", vec![Rule::new("get,list", "nodes"), leases])
-}
-
-fn election(lock: &str) -> [Rule; 3] {
-    let lease = "leases.coordination.k8s.io";
-    [
-        Rule::new("create", lease).in_namespace("garden"),
-        Rule::new("get,watch,update", lease).in_namespace("garden").named(lock),
-        Rule::new("create,get,update,patch", "events").in_namespace("garden"),
-    ]
+    probe_rights().user("system:serviceaccount:kube-system:dependency-watchdog-probe")
 }
 
 /// A Cluster: one worker pool, not hibernated, last operation done. `grace` is `nodeMonitorGracePeriod`, Kubernetes' default if `None`.

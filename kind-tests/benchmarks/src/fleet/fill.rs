@@ -6,8 +6,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use kind_tests::KubeApi;
-use kind_tests::manifests::{CLUSTERS, MACHINES, SECRET};
+use kind_tests::manifests::{CLUSTERS, MACHINES};
 use kind_tests::shoot::{CA, KCM, MCM};
+use memory_api::gardener;
 use serde_json::{Value, json};
 
 use super::light::{LightShoots, USUAL_GRACE};
@@ -66,14 +67,12 @@ pub fn shoot(shoots: &LightShoots, number: usize, pods_take: Option<u32>) -> Vec
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": {"gardener.cloud/role": "shoot"}}}),
     )];
     objects.extend(
-        DEPENDENTS.map(|name| (within("/apis/apps/v1", "deployments"), deployment(name, replicas(number, name), pods_take))),
+        DEPENDENTS.map(|name| {
+            (within("/apis/apps/v1", "deployments"), deployment(&namespace, name, replicas(number, name), pods_take))
+        }),
     );
-    let kubeconfig = STANDARD.encode(shoots.kubeconfig(number));
-    objects.push((
-        within("/api/v1", "secrets"),
-        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": SECRET}, "data": {"kubeconfig": kubeconfig}}),
-    ));
-    objects.extend(shoots.plan.node_names().map(|node| (within(MACHINES, "machines"), machine(&node))));
+    objects.push((within("/api/v1", "secrets"), gardener::probe_secret(&namespace, &shoots.kubeconfig(number))));
+    objects.extend(shoots.plan.node_names().map(|node| (within(MACHINES, "machines"), machine(&namespace, &node))));
     objects.push((CLUSTERS.to_owned(), cluster(&namespace, shoots.plan.grace)));
     objects
 }
@@ -103,7 +102,7 @@ pub async fn fill(api: &KubeApi, shoots: &LightShoots, filling: &Filling) -> Res
     Ok(())
 }
 
-fn deployment(name: &str, replicas: i64, pods_take: Option<u32>) -> Value {
+fn deployment(namespace: &str, name: &str, replicas: i64, pods_take: Option<u32>) -> Value {
     let labels = json!({"app": "kubernetes", "role": name});
     let annotations = pods_take.map(|millis| json!({kind_tests::seed::READY_AFTER: millis.to_string()}));
     let container = json!({
@@ -111,7 +110,8 @@ fn deployment(name: &str, replicas: i64, pods_take: Option<u32>) -> Value {
         "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}}, "ports": [{"name": "metrics", "containerPort": 10257}],
     });
     json!({
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "labels": labels, "annotations": annotations},
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": name, "namespace": namespace, "labels": labels, "annotations": annotations},
         "spec": {
             "replicas": replicas, "selector": {"matchLabels": labels},
             "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
@@ -119,11 +119,12 @@ fn deployment(name: &str, replicas: i64, pods_take: Option<u32>) -> Value {
     })
 }
 
-fn machine(node: &str) -> Value {
+fn machine(namespace: &str, node: &str) -> Value {
     json!({
         "apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "Machine",
         "metadata": {
-            "name": node, "labels": {"node": node, "name": "shoot--fleet--light-worker-z1", "machine-template-hash": "3452134521"},
+            "name": node, "namespace": namespace,
+            "labels": {"node": node, "name": "shoot--fleet--light-worker-z1", "machine-template-hash": "3452134521"},
             "annotations": {"machinepriority.machine.sapcloud.io": "3"}, "finalizers": ["machine.sapcloud.io/machine-controller-manager"],
         },
         "spec": {
@@ -136,24 +137,14 @@ fn machine(node: &str) -> Value {
 }
 
 fn cluster(name: &str, grace: u32) -> Value {
-    let controller_manager = (grace != USUAL_GRACE).then(|| json!({"nodeMonitorGracePeriod": format!("{grace}s")}));
-    let shoot = json!({
-        "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot",
-        "metadata": {"name": name.rsplit("--").next(), "namespace": "garden-fleet"},
-        "spec": {
-            "kubernetes": {"version": "1.36.3", "kubeControllerManager": controller_manager},
-            "provider": {"type": "aws", "workers": [{"name": "worker", "minimum": 1, "maximum": 200, "machine": {"type": "m5.2xlarge"}}]},
-        },
-        "status": {"lastOperation": {"type": "Reconcile", "state": "Succeeded", "progress": 100}, "technicalID": name},
-    });
     // Machine types and images, a thing apart for each.
     let types: Vec<Value> = (0..BALLAST / 128)
         .map(|at| json!({"name": format!("m5.{at}xlarge"), "cpu": "8", "gpu": "0", "memory": "32Gi", "usable": true, "architecture": "amd64"}))
         .collect();
-    json!({
-        "apiVersion": "extensions.gardener.cloud/v1alpha1", "kind": "Cluster", "metadata": {"name": name},
-        "spec": {"shoot": shoot, "seed": {"kind": "Seed"}, "cloudProfile": {"kind": "CloudProfile", "spec": {"machineTypes": types}}},
-    })
+    let grace = (grace != USUAL_GRACE).then(|| format!("{grace}s"));
+    let mut cluster = gardener::cluster(name, grace.as_deref());
+    cluster["spec"]["cloudProfile"] = json!({"kind": "CloudProfile", "spec": {"machineTypes": types}});
+    cluster
 }
 
 fn foreign_secret(namespace: &str, number: usize) -> Object {

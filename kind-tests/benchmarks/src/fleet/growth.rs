@@ -5,8 +5,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use clap::Args;
 use kind_tests::eventually;
-use memory_api::{Authority, MemoryApi, Options as Api, Resource};
-use serde_json::json;
+use memory_api::{Authority, MemoryApi, Options as Api};
 use tokio::time::sleep;
 
 use super::fill;
@@ -99,17 +98,9 @@ pub async fn run(options: Options) -> Result<()> {
 
 async fn size(light: &mut LightShoots, shoots: usize, seconds: u64) -> Result<Cost> {
     progress(format!("{shoots} shoots: filling a seed in memory"));
-    let custom = |version: &str, plural: &str, kind: &str| Resource::new(version, plural, kind);
-    let resources = vec![
-        custom("extensions.gardener.cloud/v1alpha1", "clusters", "Cluster").cluster_wide(),
-        custom("machine.sapcloud.io/v1alpha1", "machines", "Machine"),
-    ];
-    let api = MemoryApi::start(&Authority::new()?, Api { resources, ..Api::default() }).await?;
+    let api = MemoryApi::start(&Authority::new()?, Api::default()).await?;
     for number in 0..shoots {
-        for (collection, mut object) in fill::shoot(light, number, None) {
-            if collection.contains("/namespaces/") {
-                object["metadata"]["namespace"] = json!(fill::namespace(number));
-            }
+        for (_, object) in fill::shoot(light, number, None) {
             api.store().apply(object).map_err(|error| anyhow::anyhow!("{error:?}"))?;
         }
     }
