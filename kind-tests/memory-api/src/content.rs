@@ -16,27 +16,18 @@ fn content_type(headers: &HeaderMap) -> &str {
 }
 
 pub(crate) fn json_content(headers: &HeaderMap) -> Result<(), ApiError> {
-    match content_type(headers) {
-        "" | "application/json" => Ok(()),
-        other => Err(ApiError::of_code(
-            415,
-            format!(
-                "the body of the request was in an unknown format ({other}) - accepted media types include: application/json"
-            ),
-        )),
-    }
+    if content_type(headers).is_empty() { Ok(()) } else { must_be("application/json", headers) }
 }
 
 pub(crate) fn patch_content(headers: &HeaderMap) -> Result<(), ApiError> {
-    match content_type(headers) {
-        "application/merge-patch+json" => Ok(()),
-        other => Err(ApiError::of_code(
-            415,
-            format!(
-                "the body of the request was in an unknown format ({other}) - accepted media types include: application/merge-patch+json"
-            ),
-        )),
-    }
+    must_be("application/merge-patch+json", headers)
+}
+
+fn must_be(wanted: &str, headers: &HeaderMap) -> Result<(), ApiError> {
+    let given = content_type(headers);
+    let message =
+        || format!("the body of the request was in an unknown format ({given}) - accepted media types include: {wanted}");
+    if given == wanted { Ok(()) } else { Err(ApiError::of_code(415, message())) }
 }
 
 /// A body as JSON; an empty one is null.

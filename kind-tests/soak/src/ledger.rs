@@ -40,61 +40,27 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub const ALL: [Self; 14] = [
-        Self::WrongDown,
-        Self::WrongUp,
-        Self::Memory,
-        Self::Disobedient,
-        Self::Leaderless,
-        Self::WrongDeletion,
-        Self::Missed,
-        Self::TooLate,
-        Self::NotRestored,
-        Self::NotWeeded,
-        Self::Unrest,
-        Self::Leak,
-        Self::Process,
-        Self::Forbidden,
+    /// All, as the JSON line and as the table say it.
+    pub const ALL: [(Self, &str, &str); 14] = [
+        (Self::WrongDown, "wrong_scale_downs", "scale-downs of shoots whose nodes did renew"),
+        (Self::WrongUp, "wrong_restores", "restores during an outage"),
+        (Self::Memory, "wrong_memories", "writes that lose, overwrite or zero a memory, or touch anything else"),
+        (Self::Disobedient, "disobedient_writes", "writes for shoots that are paused or must not be probed"),
+        (Self::Leaderless, "leaderless_writes", "writes without the lead that need it"),
+        (Self::WrongDeletion, "wrong_deletions", "deletions of pods that must stay"),
+        (Self::Missed, "missed_outages", "outages missed although complete answers could be had"),
+        (Self::TooLate, "late_answers", "clean outages answered after the first node's end"),
+        (Self::NotRestored, "not_restored", "shoots not restored although complete answers could be had"),
+        (Self::NotWeeded, "not_weeded", "crash-looping pods left alone after their Service's recovery"),
+        (Self::Unrest, "not_at_rest", "shoots not back at rest"),
+        (Self::Leak, "leaks", "leaks of tasks, connections, file descriptors or memory"),
+        (Self::Process, "process_failures", "processes that ended, panicked or printed a token"),
+        (Self::Forbidden, "forbidden_requests", "requests that were forbidden"),
     ];
 
     /// As the table says it.
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::WrongDown => "scale-downs of shoots whose nodes did renew",
-            Self::WrongUp => "restores during an outage",
-            Self::Memory => "writes that lose, overwrite or zero a memory, or touch anything else",
-            Self::Disobedient => "writes for shoots that are paused or must not be probed",
-            Self::Leaderless => "writes without the lead that need it",
-            Self::WrongDeletion => "deletions of pods that must stay",
-            Self::Missed => "outages missed although complete answers could be had",
-            Self::TooLate => "clean outages answered after the first node's end",
-            Self::NotRestored => "shoots not restored although complete answers could be had",
-            Self::NotWeeded => "crash-looping pods left alone after their Service's recovery",
-            Self::Unrest => "shoots not back at rest",
-            Self::Leak => "leaks of tasks, connections, file descriptors or memory",
-            Self::Process => "processes that ended, panicked or printed a token",
-            Self::Forbidden => "requests that were forbidden",
-        }
-    }
-
-    /// As the JSON line says it.
-    pub const fn key(self) -> &'static str {
-        match self {
-            Self::WrongDown => "wrong_scale_downs",
-            Self::WrongUp => "wrong_restores",
-            Self::Memory => "wrong_memories",
-            Self::Disobedient => "disobedient_writes",
-            Self::Leaderless => "leaderless_writes",
-            Self::WrongDeletion => "wrong_deletions",
-            Self::Missed => "missed_outages",
-            Self::TooLate => "late_answers",
-            Self::NotRestored => "not_restored",
-            Self::NotWeeded => "not_weeded",
-            Self::Unrest => "not_at_rest",
-            Self::Leak => "leaks",
-            Self::Process => "process_failures",
-            Self::Forbidden => "forbidden_requests",
-        }
+    pub fn words(self) -> &'static str {
+        Self::ALL.iter().find(|(kind, ..)| *kind == self).map_or("", |(.., words)| words)
     }
 }
 

@@ -82,8 +82,8 @@ pub fn table(world: &World, growths: &Growths, options: &Options) -> String {
         ));
     }
     text.push_str("\nWhat must be 0\n");
-    for kind in Kind::ALL {
-        text.push_str(&format!("  {:>8}  {}\n", ledger.total(kind), kind.words()));
+    for (kind, _, words) in Kind::ALL {
+        text.push_str(&format!("  {:>8}  {words}\n", ledger.total(kind)));
     }
     text
 }
@@ -91,7 +91,8 @@ pub fn table(world: &World, growths: &Growths, options: &Options) -> String {
 /// The same for programs, in one line.
 pub fn json_line(world: &World, growths: &Growths, options: &Options, faults: Duration) -> String {
     let ledger = &world.ledger;
-    let must: Map<String, Value> = Kind::ALL.iter().map(|kind| (kind.key().to_owned(), json!(ledger.total(*kind)))).collect();
+    let must: Map<String, Value> =
+        Kind::ALL.map(|(kind, key, _)| (key.to_owned(), json!(ledger.total(kind)))).into_iter().collect();
     let used: Map<String, Value> = growths
         .iter()
         .filter(|(_, growth)| growth.rests > 1)

@@ -3,17 +3,11 @@
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
+pub use memory_api::gardener::{IGNORE, PROTECTED as MARKER, REPLICAS as MEMORY};
 use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::kube_api::Change;
-
-/// The annotation with the replicas to restore.
-pub const MEMORY: &str = "dependency-watchdog.gardener.cloud/replicas";
-/// The annotation that says who holds the replicas down.
-pub const MARKER: &str = "dependency-watchdog.gardener.cloud/meltdown-protection-active";
-/// The annotation that keeps the prober away.
-pub const IGNORE: &str = "dependency-watchdog.gardener.cloud/ignore-scaling";
 
 /// A resource that the prober scales, as far as scenarios look at it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

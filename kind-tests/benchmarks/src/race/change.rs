@@ -35,27 +35,23 @@ impl Change {
 
     /// Its name in the JSON line.
     pub fn key(self) -> &'static str {
-        match self {
-            Self::Killed => "killed",
-            Self::Terminated => "terminated",
-            Self::Stopped => "stopped",
-            Self::ShootsCut => "shoots_cut",
-            Self::SeedCut => "seed_cut",
-            Self::Restarted => "restarted",
-            Self::None => "none",
-        }
+        self.names().0
     }
 
     /// As a table says it.
     pub fn words(self) -> &'static str {
+        self.names().1
+    }
+
+    fn names(self) -> (&'static str, &'static str) {
         match self {
-            Self::Killed => "leader killed",
-            Self::Terminated => "leader asked to end",
-            Self::Stopped => "leader stopped",
-            Self::ShootsCut => "leader's way to the shoots cut",
-            Self::SeedCut => "leader's way to the seed cut",
-            Self::Restarted => "only replica killed and started again",
-            Self::None => "leader left alone",
+            Self::Killed => ("killed", "leader killed"),
+            Self::Terminated => ("terminated", "leader asked to end"),
+            Self::Stopped => ("stopped", "leader stopped"),
+            Self::ShootsCut => ("shoots_cut", "leader's way to the shoots cut"),
+            Self::SeedCut => ("seed_cut", "leader's way to the seed cut"),
+            Self::Restarted => ("restarted", "only replica killed and started again"),
+            Self::None => ("none", "leader left alone"),
         }
     }
 }
