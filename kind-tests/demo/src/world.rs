@@ -204,7 +204,7 @@ impl World {
     /// Ends everything and waits for it.
     pub async fn end(self) {
         for shoot in self.shoots {
-            shoot.nodes.stop().await;
+            drop(shoot.nodes);
             shoot.api.shutdown().await;
         }
         self.seed.shutdown().await;

@@ -1,9 +1,11 @@
 //! What Gardener puts into a seed and a shoot: its objects, its names, and the rights it grants (rules 81 to 84).
 
 use base64::{Engine, prelude::BASE64_STANDARD};
+use chrono::{SecondsFormat, TimeDelta, Utc};
 use serde_json::{Value, json};
 
 use crate::access::{Rule, User};
+use crate::hearts::stamp;
 
 /// The Secret that holds a shoot's kubeconfig (rule 87).
 pub const PROBE_SECRET: &str = "shoot-access-dependency-watchdog-probe";
@@ -119,6 +121,24 @@ pub fn machine(namespace: &str, node: &str) -> Value {
         "metadata": {"name": node, "namespace": namespace, "labels": {"node": node}},
         "spec": {"class": {"kind": "MachineClass", "name": "worker"}},
         "status": {"currentStatus": {"phase": "Running"}}})
+}
+
+/// A healthy node of a worker pool.
+pub fn node(name: &str, pool: &str) -> Value {
+    let since = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
+    let condition = |kind: &str, status: &str| json!({"type": kind, "status": status, "lastHeartbeatTime": since, "lastTransitionTime": since, "reason": "Kubelet", "message": ""});
+    json!({"apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": name, "labels": {"worker.gardener.cloud/pool": pool, "kubernetes.io/hostname": name},
+            "annotations": {"node.alpha.kubernetes.io/ttl": "0"}},
+        "spec": {"providerID": format!("local:///{name}")},
+        "status": {"conditions": [condition("MemoryPressure", "False"), condition("DiskPressure", "False"), condition("PIDPressure", "False"),
+            condition("Ready", "True")], "addresses": [{"type": "Hostname", "address": name}]}})
+}
+
+/// The lease of a node that is renewed now, by a clock that is so far ahead of ours.
+pub fn lease(node: &str, seconds: u64, ahead: TimeDelta) -> Value {
+    json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": node, "namespace": "kube-node-lease"},
+        "spec": {"holderIdentity": node, "leaseDurationSeconds": seconds, "renewTime": stamp(ahead)}})
 }
 
 /// A namespace.

@@ -22,8 +22,6 @@ pub const HAND_OVER: Duration = Duration::from_secs(13);
 pub const ON_GUARD: Duration = Duration::from_secs(6);
 /// A replica that does not lead restores only after it has found the shoot well for so long (D-50).
 pub const WELL: Duration = Duration::from_secs(60);
-/// Nodes whose API server was away renew within this time of its return: 0.7 of a beat, as kubelets with a beat of 10 s within 7 s.
-pub const RETURN: Duration = Duration::from_millis(1400);
 /// The weeder's watchDuration.
 pub const WINDOW: Duration = Duration::from_secs(12);
 

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use self::clock::Clock;
 use self::episode::Episode;
-use crate::pace::{BEAT, FINDING_AGE, GRACE, RETURN, WELL};
+use crate::pace::{BEAT, FINDING_AGE, GRACE, WELL};
 use crate::truth::{BLUR, Judgement, Lease, TOLERANCE};
 use crate::weather::Weather;
 use crate::writes::Dependent;
@@ -28,8 +28,6 @@ const EVENTS: usize = 150;
 pub struct Node {
     /// When it really renewed its lease last.
     pub renewed: Instant,
-    /// When it renews next.
-    pub due: Instant,
     /// Whether it has lost its way to the API server.
     pub cut: bool,
     pub clock: Clock,
@@ -40,11 +38,11 @@ pub struct Node {
 }
 
 impl Node {
-    /// A node that has just renewed, and will again at its phase.
-    pub fn new(now: Instant, phase: Duration) -> Self {
+    /// A node that has just renewed.
+    pub fn new(now: Instant) -> Self {
         let mut clock = Clock::default();
         clock.stamp();
-        Self { renewed: now, due: now + phase, cut: false, clock, backed: true, counts: true }
+        Self { renewed: now, cut: false, clock, backed: true, counts: true }
     }
 }
 
@@ -162,14 +160,12 @@ impl Record {
         self.away = Some(Away { from: now, until: None });
     }
 
-    /// It is back, and so are the nodes that have their way to it, one after the other.
+    /// It is back, and so are the nodes that have their way to it as soon as each tries again.
     pub fn come_back(&mut self, now: Instant) {
         self.note(now, "the API server is back");
         if let Some(away) = &mut self.away {
             away.until = Some(now);
         }
-        let step = RETURN / u32::try_from(self.nodes.len().max(1)).unwrap_or(u32::MAX);
-        self.nodes.values_mut().zip(1..).for_each(|(node, place)| node.due = now + step * place);
     }
 
     /// Whether the nodes cannot reach it.

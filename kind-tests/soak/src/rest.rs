@@ -78,7 +78,7 @@ pub async fn measure(world: &World, agents: &Arc<Agents>, growths: &mut Growths)
     }
     forbidden(&world.ledger, "seed", &world.seed, false);
     for shoot in &world.shoots {
-        if let Api::Memory(api) = &shoot.api {
+        if let Api::Memory(api) = &*shoot.api {
             let open = api.connections().open;
             if open > 2 {
                 world.ledger.found(Kind::Leak, &shoot.namespace, format!("{open} connections to its API server"), Vec::new());

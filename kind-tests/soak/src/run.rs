@@ -58,13 +58,6 @@ pub async fn run(bed: &Bed, options: &Options) -> Result<bool> {
     let world = Arc::new(World::build(options, bed).await?);
     let agents = Arc::new(Agents::new(&world, &options.binary)?);
     let mut background = JoinSet::new();
-    for shoot in &world.shoots {
-        let shoot = shoot.clone();
-        background.spawn(async move {
-            shoot.beat().await;
-            Ok(())
-        });
-    }
     for act in 0..4 {
         let (world, agents) = (world.clone(), agents.clone());
         background.spawn(async move {
@@ -79,7 +72,7 @@ pub async fn run(bed: &Bed, options: &Options) -> Result<bool> {
     }
     for shoot in &world.shoots {
         shoot.publish()?;
-        if let Api::Real(real) = &shoot.api {
+        if let Api::Real(real) = &*shoot.api {
             real.manage(true)?;
         }
     }
@@ -275,7 +268,7 @@ async fn census(world: &World) {
     loop {
         sleep(CENSUS).await;
         for shoot in &world.shoots {
-            let Api::Real(real) = &shoot.api else { continue };
+            let Api::Real(real) = &*shoot.api else { continue };
             // It may not answer at this moment.
             let Ok(given_up) = real.given_up().await else { continue };
             for name in &given_up {

@@ -63,7 +63,7 @@ impl Saboteur {
                 done
             }
             Some(Sabotage::Away) => {
-                let Api::Memory(api) = &shoot.api else { bail!("the first shoot is not in memory") };
+                let Api::Memory(api) = &*shoot.api else { bail!("the first shoot is not in memory") };
                 // Nothing that could be right must lie so near that a finding may rest on it.
                 while !shoot.record().healthy_for(self.beyond_doubt()) {
                     sleep(LOOK).await;

@@ -3,14 +3,15 @@
 pub mod away;
 pub mod real;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::Result;
-use chrono::{SecondsFormat, TimeDelta, Utc};
-use memory_api::{MemoryApi, Store, gardener};
+use chrono::TimeDelta;
+use memory_api::{Hearts, Leases, MemoryApi, Store, gardener, stamp};
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, timeout};
 
 use self::real::Real;
 use crate::pace::{BEAT, GRACE, INITIAL_DELAY, LEASE_SECONDS};
@@ -24,9 +25,6 @@ pub const CLUSTERS: &str = "clusters.extensions.gardener.cloud";
 pub const MACHINES: &str = "machines.machine.sapcloud.io";
 pub const LEASES: &str = "leases.coordination.k8s.io";
 
-/// How finely nodes renew at their phases.
-const TICK: Duration = Duration::from_millis(50);
-
 /// The shoot's own API server.
 pub enum Api {
     /// In memory.
@@ -38,16 +36,28 @@ pub enum Api {
 /// A shoot.
 pub struct Shoot {
     pub namespace: String,
-    pub api: Api,
+    pub api: Arc<Api>,
     /// The seed's objects.
     pub seed: Store,
     /// Also written to by the stores' observers: never use a store while holding it.
     pub record: Arc<Mutex<Record>>,
     /// The replicas that its owner wants.
-    pub wanted: Mutex<std::collections::BTreeMap<&'static str, i64>>,
+    pub wanted: Mutex<BTreeMap<&'static str, i64>>,
+    hearts: Mutex<Hearts<Renewals>>,
 }
 
 impl Shoot {
+    /// A shoot whose owner wants these replicas, and without nodes.
+    pub fn new(namespace: String, api: Api, seed: Store, wanted: BTreeMap<&'static str, i64>, now: Instant) -> Self {
+        let (api, record) = (Arc::new(api), Arc::new(Mutex::new(Record::new(namespace.clone(), now))));
+        let hearts = Mutex::new(Hearts::new(Renewals { record: record.clone(), api: api.clone() }, BEAT));
+        Self { namespace, api, seed, record, wanted: Mutex::new(wanted), hearts }
+    }
+
+    fn hearts(&self) -> MutexGuard<'_, Hearts<Renewals>> {
+        self.hearts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Its record.
     pub fn record(&self) -> MutexGuard<'_, Record> {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
@@ -60,7 +70,7 @@ impl Shoot {
 
     /// Whether it is the one with a real control plane.
     pub fn is_real(&self) -> bool {
-        matches!(self.api, Api::Real(_))
+        matches!(*self.api, Api::Real(_))
     }
 
     /// The replicas that its owner wants of a dependent.
@@ -93,7 +103,7 @@ impl Shoot {
 
     /// A kubeconfig for it.
     pub fn kubeconfig(&self, token: &str) -> String {
-        match &self.api {
+        match &*self.api {
             Api::Memory(api) => api.kubeconfig(token),
             Api::Real(real) => real.kubeconfig(token),
         }
@@ -130,14 +140,9 @@ impl Shoot {
 
     /// A node joins: it renews from now on, and has a Machine.
     pub async fn add_node(&self, name: &str, phase: Duration) -> Result<()> {
-        let node = json!({"apiVersion": "v1", "kind": "Node",
-            "metadata": {"name": name, "labels": {"worker.gardener.cloud/pool": "worker"}},
-            "status": {"conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]}});
-        let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-            "metadata": {"name": name, "namespace": "kube-node-lease"},
-            "spec": {"holderIdentity": name, "leaseDurationSeconds": LEASE_SECONDS, "renewTime": stamp(TimeDelta::zero())}});
+        let (node, lease) = (gardener::node(name, "worker"), gardener::lease(name, LEASE_SECONDS, TimeDelta::zero()));
         let now = Instant::now();
-        match &self.api {
+        match &*self.api {
             Api::Memory(api) => {
                 api.store().apply(node)?;
                 api.store().apply(lease)?;
@@ -146,8 +151,10 @@ impl Shoot {
         }
         self.seed.apply(gardener::machine(&self.namespace, name))?;
         let mut record = self.record();
-        record.nodes.insert(name.to_owned(), Node::new(now, phase));
+        record.nodes.insert(name.to_owned(), Node::new(now));
         record.unsettle(now);
+        drop(record);
+        self.hearts().join(name, phase, TimeDelta::zero());
         Ok(())
     }
 
@@ -158,8 +165,9 @@ impl Shoot {
             record.nodes.remove(name);
             record.unsettle(Instant::now());
         }
+        self.hearts().leave(name);
         self.seed.delete(MACHINES, &self.namespace, name)?;
-        match &self.api {
+        match &*self.api {
             Api::Memory(api) => {
                 api.store().delete("nodes", "", name)?;
                 api.store().delete(LEASES, "kube-node-lease", name)?;
@@ -171,16 +179,28 @@ impl Shoot {
 
     /// Changes a node object.
     pub async fn patch_node(&self, name: &str, patch: &Value) -> Result<()> {
-        match &self.api {
+        match &*self.api {
             Api::Memory(api) => drop(api.store().patch("nodes", "", name, patch)?),
             Api::Real(real) => real.patch_node(name, patch).await?,
         }
         Ok(())
     }
+}
 
-    async fn renew(&self, name: &str, skew: TimeDelta) -> Result<()> {
-        let stamp = stamp(skew);
-        match &self.api {
+/// Renews the leases of a shoot's nodes, as far as their way and their API server let them, and notes it.
+#[derive(Clone)]
+struct Renewals {
+    record: Arc<Mutex<Record>>,
+    api: Arc<Api>,
+}
+
+impl Renewals {
+    fn record(&self) -> MutexGuard<'_, Record> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn write(&self, name: &str, stamp: String) -> Result<()> {
+        match &*self.api {
             Api::Memory(api) => {
                 api.store().update(LEASES, "kube-node-lease", name, |lease| lease["spec"]["renewTime"] = json!(stamp))?;
             }
@@ -188,40 +208,29 @@ impl Shoot {
         }
         Ok(())
     }
-
-    /// Lets the nodes renew their leases, each at its phase, for ever.
-    pub async fn beat(&self) {
-        loop {
-            sleep(TICK).await;
-            let now = Instant::now();
-            let due: Vec<(String, TimeDelta)> = {
-                let mut record = self.record();
-                let away = record.is_away();
-                let due = record.nodes.iter_mut().filter(|(_, node)| node.due <= now);
-                due.filter_map(|(name, node)| {
-                    while node.due <= now {
-                        node.due += BEAT;
-                        node.clock.go_on();
-                    }
-                    (!node.cut && !away).then(|| (name.clone(), node.clock.stamp()))
-                })
-                .collect()
-            };
-            for (name, skew) in due {
-                // Noted before, since the watchdog may see it and act on it before we go on.
-                let renewed = |at| self.record().nodes.get_mut(&name).map(|node| std::mem::replace(&mut node.renewed, at));
-                let before = renewed(Instant::now());
-                // A node that leaves at this moment, or an API server that does not answer: it is not renewed then.
-                if self.renew(&name, skew).await.is_err()
-                    && let Some(before) = before
-                {
-                    renewed(before);
-                }
-            }
-        }
-    }
 }
 
-fn stamp(skew: TimeDelta) -> String {
-    (Utc::now() + skew).to_rfc3339_opts(SecondsFormat::Micros, true)
+impl Leases for Renewals {
+    /// By the clock in the record, which drifts too.
+    async fn renew(&self, name: &str, _: TimeDelta) -> bool {
+        let (ahead, before) = {
+            let mut record = self.record();
+            if record.is_away() {
+                return false;
+            }
+            let Some(node) = record.nodes.get_mut(name) else { return true };
+            node.clock.go_on();
+            if node.cut {
+                return true;
+            }
+            // Noted before, since the watchdog may see it and act on it before we go on.
+            (node.clock.stamp(), std::mem::replace(&mut node.renewed, Instant::now()))
+        };
+        // A node that leaves at this moment, or an API server that does not answer: it is not renewed then.
+        let written = timeout(BEAT, self.write(name, stamp(ahead))).await.is_ok_and(|written| written.is_ok());
+        if !written && let Some(node) = self.record().nodes.get_mut(name) {
+            node.renewed = before;
+        }
+        written
+    }
 }

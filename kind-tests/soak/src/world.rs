@@ -64,13 +64,7 @@ impl World {
                 }
             };
             let wanted = [(KCM, dice.number(1..=3)), (MCM, dice.number(1..=2)), (CA, 1)];
-            shoots.push(Arc::new(Shoot {
-                record: Arc::new(Mutex::new(Record::new(namespace.clone(), now))),
-                wanted: Mutex::new(wanted.into()),
-                seed: seed.store().clone(),
-                namespace,
-                api,
-            }));
+            shoots.push(Arc::new(Shoot::new(namespace, api, seed.store().clone(), wanted.into(), now)));
         }
         let weeds = Arc::new(Weeds::new(seed.store().clone(), shoots.iter().map(|shoot| shoot.namespace.clone())));
         let fences = Arc::new(Fences::default());
@@ -78,7 +72,7 @@ impl World {
         world.observe();
         world.seed.store().create(gardener::namespace("garden"))?;
         for shoot in &world.shoots {
-            let token = match &shoot.api {
+            let token = match &*shoot.api {
                 Api::Memory(api) => {
                     let token = format!("soak-probe-token-{}", shoot.namespace);
                     api.access().grant(&token, gardener::shoot_probe());
@@ -145,7 +139,7 @@ impl World {
                         due.insert(key, (replicas, now + PODS));
                     } else if at <= now {
                         due.remove(&key);
-                        if let (Api::Real(real), KCM) = (&shoot.api, key.1.as_str())
+                        if let (Api::Real(real), KCM) = (&*shoot.api, key.1.as_str())
                             && let Err(error) = real.manage(replicas > 0)
                         {
                             shoot.note(format!("kube-controller-manager: {error:#}"));

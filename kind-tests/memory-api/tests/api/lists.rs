@@ -101,5 +101,5 @@ async fn cut_nodes_stop_renewing_and_healed_ones_go_on() {
     wait("n-0", cut).await.expect("a healed node renews");
     let stamp = chrono::DateTime::parse_from_rfc3339(renewed("n-0").as_str().unwrap()).unwrap();
     assert!(stamp.signed_duration_since(chrono::Utc::now()) > chrono::TimeDelta::seconds(30), "its clock is ahead");
-    nodes.stop().await;
+    drop(nodes);
 }

@@ -67,7 +67,7 @@ impl Story {
     /// The API server is ill for a while, in one of many ways.
     pub(super) async fn api_fault(&mut self) -> Result<()> {
         let shoot = self.shoot.clone();
-        match &shoot.api {
+        match &*shoot.api {
             Api::Memory(api) => self.ill(api).await,
             Api::Real(real) => {
                 let path = *self.dice.pick(&[Path::Stalled, Path::Refused, Path::Reset, Path::HalfOpen]);
@@ -85,7 +85,7 @@ impl Story {
     /// The API server is away for a while, for its nodes too. A real one is only out of the watchdog's reach.
     pub(super) async fn api_away(&mut self) -> Result<()> {
         let shoot = self.shoot.clone();
-        let Api::Memory(api) = &shoot.api else { return self.api_fault().await };
+        let Api::Memory(api) = &*shoot.api else { return self.api_fault().await };
         let refusal = *self.dice.pick(&[Refusal::Unavailable, Refusal::Refused]);
         // 25 to 60 s with a grace of 40 s.
         let time = self.dice.seconds(5.0, 12.0);
@@ -166,7 +166,7 @@ impl Story {
         let gap = if self.dice.chance(0.5) { self.dice.seconds(0.1, 3.0) } else { Duration::ZERO };
         let early = self.dice.chance(0.5);
         self.begin(&format!("the token is rotated, {gap:?} apart"));
-        let done = match &shoot.api {
+        let done = match &*shoot.api {
             Api::Memory(api) => {
                 let old = self.token();
                 let new = format!("soak-probe-token-{}-{}", shoot.namespace, self.dice.number(0..=i64::MAX));

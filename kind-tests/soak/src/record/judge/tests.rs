@@ -28,7 +28,7 @@ impl Tale {
         let start = Instant::now();
         let mut record = Record::new("shoot".into(), start);
         for name in ["a", "b", "c"] {
-            record.nodes.insert(name.into(), Node::new(start, Duration::ZERO));
+            record.nodes.insert(name.into(), Node::new(start));
         }
         record.dependents.insert("kcm".into(), Dependent::of(&free(2)));
         let climate = Climate::new(start);

@@ -1,0 +1,242 @@
+//! Nodes that renew their leases as kubelets do, each at a phase of its own, over any way to write a lease.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{SecondsFormat, TimeDelta, Utc};
+use tokio::sync::{RwLock, watch};
+use tokio::time::{Instant, sleep_until, timeout};
+
+/// A kubelet whose renewal failed tries again after this time, which doubles up to the longest (its lease controller's back-off).
+const FIRST_RETRY: Duration = Duration::from_millis(100);
+/// Of a beat: 7 s for kubelets, which renew every 10 s.
+const LONGEST_RETRY: f64 = 0.7;
+/// How long a kubelet waits for the answer to a renewal (nodeStatusUpdateFrequency).
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A way to write leases.
+pub trait Leases: Clone + Send + Sync + 'static {
+    /// Renews the lease of a node, by a clock that is so far ahead of ours. Whether it need not be tried again before the next beat.
+    fn renew(&self, node: &str, ahead: TimeDelta) -> impl Future<Output = bool> + Send;
+}
+
+/// The hearts of some nodes. Dropping it stops the renewals.
+#[derive(Debug)]
+pub struct Hearts<L> {
+    leases: L,
+    beat: Duration,
+    names: Vec<String>,
+    pulses: Vec<watch::Sender<Pulse>>,
+    /// Whoever renews holds it for reading.
+    renewals: Arc<RwLock<()>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pulse {
+    cut: bool,
+    skew: TimeDelta,
+    /// From when on it beats.
+    begin: Instant,
+}
+
+impl<L: Leases> Hearts<L> {
+    /// None yet; each will renew once in a beat.
+    pub fn new(leases: L, beat: Duration) -> Self {
+        let beat = beat.max(Duration::from_millis(1));
+        Self { leases, beat, names: Vec::new(), pulses: Vec::new(), renewals: Arc::default() }
+    }
+
+    /// A node renews from now on, first after `phase`, on the current runtime.
+    pub fn join(&mut self, name: &str, phase: Duration, skew: TimeDelta) {
+        let (pulse, pulses) = watch::channel(Pulse { cut: false, skew, begin: Instant::now() + phase });
+        tokio::spawn(heart(self.leases.clone(), name.to_owned(), self.beat, pulses, self.renewals.clone()));
+        self.names.push(name.to_owned());
+        self.pulses.push(pulse);
+    }
+
+    /// A node renews no longer.
+    pub fn leave(&mut self, name: &str) {
+        if let Some(at) = self.names.iter().position(|known| known == name) {
+            self.names.remove(at);
+            self.pulses.remove(at);
+        }
+    }
+
+    /// All names, in the order in which they joined.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Time between two renewals of a node.
+    pub fn beat(&self) -> Duration {
+        self.beat
+    }
+
+    /// Cuts the way of some nodes to the API server, by number; numbers that do not exist are ignored.
+    pub fn cut(&self, nodes: impl IntoIterator<Item = usize>) {
+        self.change(nodes, |pulse| pulse.cut = true);
+    }
+
+    /// Cuts the way of all.
+    pub fn cut_all(&self) {
+        self.cut(0..self.names.len());
+    }
+
+    /// Opens the way of some again. Each renews at its next beat, as its phase wants it.
+    pub fn heal(&self, nodes: impl IntoIterator<Item = usize>) {
+        self.change(nodes, |pulse| pulse.cut = false);
+    }
+
+    /// Opens the way of all again.
+    pub fn heal_all(&self) {
+        self.heal(0..self.names.len());
+    }
+
+    /// Opens the way of all again; each beats from now on at a new phase.
+    pub fn heal_at(&self, phases: &[Duration]) {
+        let now = Instant::now();
+        for (pulse, &phase) in self.pulses.iter().zip(phases) {
+            pulse.send_modify(|pulse| (pulse.cut, pulse.begin) = (false, now + phase));
+        }
+    }
+
+    /// Sets how far the clock of some nodes is ahead of ours (negative: behind), from the next renewal on.
+    pub fn skew(&self, nodes: impl IntoIterator<Item = usize>, skew: TimeDelta) {
+        self.change(nodes, |pulse| pulse.skew = skew);
+    }
+
+    /// Waits until every renewal that was under way has ended.
+    pub async fn settled(&self) {
+        drop(self.renewals.write().await);
+    }
+
+    fn change(&self, nodes: impl IntoIterator<Item = usize>, change: impl Fn(&mut Pulse)) {
+        for pulse in nodes.into_iter().filter_map(|at| self.pulses.get(at)) {
+            pulse.send_modify(&change);
+        }
+    }
+}
+
+/// One node's heart, which ends when the sender of its pulse is dropped.
+async fn heart<L: Leases>(leases: L, name: String, beat: Duration, mut pulse: watch::Receiver<Pulse>, renewals: Arc<RwLock<()>>) {
+    let mut begin = pulse.borrow_and_update().begin;
+    let (mut next, mut retry) = (begin, FIRST_RETRY);
+    loop {
+        tokio::select! {
+            () = sleep_until(next) => {
+                let renewal = renewals.read().await;
+                let Pulse { cut, skew, .. } = *pulse.borrow();
+                let done = cut || timeout(PATIENCE, leases.renew(&name, skew)).await.unwrap_or(false);
+                drop(renewal);
+                let now = Instant::now();
+                if done {
+                    retry = FIRST_RETRY;
+                    while next <= now {
+                        next += beat;
+                    }
+                } else {
+                    next = now + retry;
+                    retry = (retry * 2).min(beat.mul_f64(LONGEST_RETRY));
+                }
+            }
+            changed = pulse.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+                let newly = pulse.borrow_and_update().begin;
+                if newly != begin {
+                    (begin, next) = (newly, newly);
+                }
+            }
+        }
+    }
+}
+
+/// What a clock that is so far ahead of ours says now, as a lease has it.
+pub fn stamp(ahead: TimeDelta) -> String {
+    (Utc::now() + ahead).to_rfc3339_opts(SecondsFormat::Micros, true)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    /// Notes when renewals come, in milliseconds, and refuses them while it is away.
+    #[derive(Clone)]
+    struct Notes {
+        start: Instant,
+        renewals: Arc<Mutex<Vec<(String, u128, i64)>>>,
+        away: Arc<AtomicBool>,
+    }
+
+    impl Leases for Notes {
+        async fn renew(&self, node: &str, ahead: TimeDelta) -> bool {
+            let renewal = (node.to_owned(), self.start.elapsed().as_millis(), ahead.num_seconds());
+            self.renewals.lock().unwrap().push(renewal);
+            !self.away.load(Ordering::Relaxed)
+        }
+    }
+
+    impl Notes {
+        /// Lets time go on; when one node renewed meanwhile.
+        async fn after(&self, seconds: u64, node: &str) -> Vec<u128> {
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            let renewals = std::mem::take(&mut *self.renewals.lock().unwrap());
+            renewals.into_iter().filter(|(name, ..)| name == node).map(|(_, at, _)| at).collect()
+        }
+    }
+
+    fn two() -> (Notes, Hearts<Notes>) {
+        let notes = Notes { start: Instant::now(), renewals: Arc::default(), away: Arc::default() };
+        let mut hearts = Hearts::new(notes.clone(), Duration::from_secs(10));
+        hearts.join("a", Duration::from_secs(1), TimeDelta::zero());
+        hearts.join("b", Duration::from_secs(6), TimeDelta::seconds(3));
+        (notes, hearts)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_renews_once_in_a_beat_at_its_phase_and_by_its_clock() {
+        let (notes, hearts) = two();
+        tokio::time::sleep(Duration::from_secs(12)).await;
+        hearts.skew([1], TimeDelta::seconds(-5));
+        tokio::time::sleep(Duration::from_secs(8)).await;
+        let expected = [("a", 1000, 0), ("b", 6000, 3), ("a", 11_000, 0), ("b", 16_000, -5)];
+        assert_eq!(*notes.renewals.lock().unwrap(), expected.map(|(name, at, ahead)| (name.to_owned(), at, ahead)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_is_cut_off_does_not_renew_and_goes_on_at_the_old_phase_or_a_new_one() {
+        let (notes, hearts) = two();
+        hearts.cut([0]);
+        assert_eq!(notes.after(25, "a").await, [0; 0]);
+        hearts.heal_all();
+        assert_eq!(notes.after(10, "a").await, [31_000]);
+        hearts.cut_all();
+        hearts.settled().await;
+        assert_eq!(notes.after(10, "a").await, [0; 0]);
+        hearts.heal_at(&[Duration::from_secs(4), Duration::from_secs(2)]);
+        assert_eq!(notes.after(20, "a").await, [49_000, 59_000]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_cannot_renew_tries_again_soon_and_then_less_often_up_to_seven_tenths_of_a_beat() {
+        let (notes, _hearts) = two();
+        notes.away.store(true, Ordering::Relaxed);
+        assert_eq!(notes.after(27, "a").await, [1000, 1100, 1300, 1700, 2500, 4100, 7300, 13_700, 20_700]);
+        notes.away.store(false, Ordering::Relaxed);
+        assert_eq!(notes.after(20, "a").await, [27_700, 37_700]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_leaves_and_whose_hearts_are_dropped_renews_no_more() {
+        let (notes, mut hearts) = two();
+        hearts.leave("a");
+        assert_eq!(hearts.names(), ["b"]);
+        assert_eq!(notes.after(15, "a").await, [0; 0]);
+        drop(hearts);
+        assert_eq!(notes.after(15, "b").await, [0; 0]);
+    }
+}
