@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 
 pub use journal::{Dependent, Entry, IGNORE, Journal, MARKER, MEMORY};
-pub use kubelets::READY_AFTER;
+pub use memory_api::READY_AFTER;
 pub use plane::ControlPlane;
 
 use crate::audit::{Asked, Mark};

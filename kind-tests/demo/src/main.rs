@@ -30,7 +30,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use child::Probers;
 use scene::Scene;
 use screen::{Screen, say};
-use stand_ins::{Kubelet, NodeLifecycle};
+use stand_ins::NodeLifecycle;
 use story::{Act, Story};
 use world::{Part, World};
 
@@ -137,7 +137,6 @@ async fn perform(
     started: Instant,
     stop: &mut Stop,
 ) -> Result<Ending> {
-    let mut kubelet = Kubelet::default();
     let mut steps = interval(STEP);
     steps.set_missed_tick_behavior(MissedTickBehavior::Skip);
     while story.act != Act::Over {
@@ -147,9 +146,8 @@ async fn perform(
                 if let Some((name, status)) = probers.ended()? {
                     return Ok(Ending::Abandoned(name, status));
                 }
-                // The controllers act first: what the probers did since the last step may have come too late.
+                // The controller acts first: what the probers did since the last step may have come too late.
                 nodes.step(world, now);
-                kubelet.step(world, now);
                 let seconds = now.saturating_duration_since(started).as_secs_f64();
                 story.step(world, probers, nodes.given_up(Part::CutOff), seconds)?;
                 screen.show(&Scene::of(world, story, nodes, started));

@@ -1,47 +1,13 @@
-//! Those who act in a real landscape and are not built here: the seed's kubelets and each shoot's kube-controller-manager.
+//! Each shoot's kube-controller-manager, which acts in a real landscape and is not built here.
 //!
-//! Both are stepped by the story, ten times a second; neither has a task of its own.
+//! It is stepped by the story, ten times a second, and has no task of its own.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::world::{self, GRACE, KCM, Part, World};
-
-/// How long pods take to become ready or to be gone: between 1 and 2 s, as small pods on an idle node do.
-const POD_TIME: Duration = Duration::from_millis(1500);
-
-/// Lets ready replicas follow the wanted ones.
-#[derive(Default)]
-pub struct Kubelet {
-    /// Since when a Deployment has wanted what it does not have.
-    since: HashMap<(&'static str, String), (i64, Instant)>,
-}
-
-impl Kubelet {
-    pub fn step(&mut self, world: &World, now: Instant) {
-        for part in Part::ALL {
-            for deployment in world.deployments(part) {
-                let key = (part.namespace(), deployment.name.clone());
-                if deployment.ready == deployment.wanted {
-                    self.since.remove(&key);
-                    continue;
-                }
-                let (wanted, since) = *self.since.entry(key.clone()).or_insert((deployment.wanted, now));
-                if wanted != deployment.wanted {
-                    self.since.insert(key, (deployment.wanted, now));
-                } else if now.duration_since(since) >= POD_TIME {
-                    let status = json!({"status": {"replicas": wanted, "readyReplicas": wanted, "availableReplicas": wanted}});
-                    // The Deployments of this world are never deleted.
-                    world.seed.store().patch("deployments.apps", part.namespace(), &deployment.name, &status).ok();
-                    self.since.remove(&key);
-                }
-            }
-        }
-    }
-}
 
 /// What kube-controller-manager's node lifecycle controller would do: give up nodes that were silent for too long. It works only
 /// while a kube-controller-manager pod of that shoot is ready, and one that starts knows nothing of the silence before.
@@ -102,6 +68,8 @@ fn set_ready(node: &mut Value, status: &str) {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]

@@ -1,14 +1,18 @@
 //! The stage: a seed, three shoots, and what the probers would find there in a Gardener landscape.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result};
 use chrono::{DateTime, Utc};
-use memory_api::{Authority, Heart, MemoryApi, Nodes, Options, Record, User, gardener};
+use memory_api::{Authority, Heart, Kubelets, MemoryApi, Nodes, Options, Record, User, gardener};
 use serde_json::{Value, json};
 
 /// Kubernetes' default for `nodeMonitorGracePeriod`, in seconds: silent for so long, a node is given up.
 pub const GRACE: f64 = 40.0;
 /// The prober calls a lease expired after three quarters of the grace period (rule 47), in seconds.
 pub const EXPIRED: f64 = 30.0;
+/// How long pods take to become ready or to be gone: between 1 and 2 s, as small pods on an idle node do.
+const POD_TIME: Duration = Duration::from_millis(1500);
 /// Nodes of each shoot.
 pub const NODES: usize = 5;
 /// How many of them must be expired for the verdict: 60 % (rule 22).
@@ -66,6 +70,7 @@ pub struct Shoot {
 pub struct World {
     pub seed: MemoryApi,
     pub shoots: Vec<Shoot>,
+    _kubelets: Kubelets,
 }
 
 /// What a Deployment looks like at one moment.
@@ -117,7 +122,8 @@ impl World {
             store.create(gardener::cluster(namespace, None))?;
             shoots.push(Shoot { part, api, nodes });
         }
-        Ok(Self { seed, shoots })
+        let kubelets = Kubelets::start(seed.store(), &["deployments.apps"], POD_TIME);
+        Ok(Self { seed, shoots, _kubelets: kubelets })
     }
 
     pub fn shoot(&self, part: Part) -> &Shoot {

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use kind_tests::Bed;
-use memory_api::{Authority, Fault, MemoryApi, Options, Record as Request, Seen, Source, When, gardener};
-use serde_json::{Value, json};
+use memory_api::{Authority, Fault, Kubelets, MemoryApi, Options, Record as Request, Seen, Source, When, gardener};
+use serde_json::Value;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use crate::dice::Dice;
 use crate::fences::Fences;
@@ -20,14 +20,13 @@ use crate::ledger::{Kind, Ledger};
 use crate::options::Options as Wishes;
 use crate::record::{Arrival, Record};
 use crate::shoot::real::Real;
-use crate::shoot::{Api, CA, KCM, MCM, Shoot};
+use crate::shoot::{Api, CA, DEPLOYMENTS, KCM, MCM, Shoot};
 use crate::weather::Climate;
 use crate::weeds::Weeds;
 use crate::writes::Dependent;
 
 /// How long pods take to start or end.
 const PODS: Duration = Duration::from_millis(300);
-const KUBELETS: Duration = Duration::from_millis(100);
 
 /// Everything.
 pub struct World {
@@ -120,38 +119,18 @@ impl World {
         self.seed.faults().add(When::matches(look), Fault::Stall);
     }
 
-    /// The stand-ins for the seed's kubelets: ready replicas follow wanted ones, a moment later.
-    pub async fn kubelets(&self) {
-        let mut due: HashMap<(usize, String), (i64, Instant)> = HashMap::new();
-        loop {
-            sleep(KUBELETS).await;
-            let now = Instant::now();
-            for (number, shoot) in self.shoots.iter().enumerate() {
-                let dependents = shoot.record().dependents.clone();
-                for (name, Dependent { replicas, ready, .. }) in dependents {
-                    let key = (number, name);
-                    if replicas == ready {
-                        due.remove(&key);
-                        continue;
-                    }
-                    let (wanted, at) = *due.entry(key.clone()).or_insert((replicas, now + PODS));
-                    if wanted != replicas {
-                        due.insert(key, (replicas, now + PODS));
-                    } else if at <= now {
-                        due.remove(&key);
-                        if let (Api::Real(real), KCM) = (&*shoot.api, key.1.as_str())
-                            && let Err(error) = real.manage(replicas > 0)
-                        {
-                            shoot.note(format!("kube-controller-manager: {error:#}"));
-                        }
-                        shoot.change_deployment(&key.1, |object| {
-                            object["status"] =
-                                json!({"replicas": replicas, "readyReplicas": replicas, "availableReplicas": replicas});
-                        });
-                    }
-                }
+    /// The stand-ins for the seed's kubelets: ready replicas follow wanted ones, a moment later. The real kube-controller-manager runs
+    /// while it has replicas.
+    pub fn kubelets(&self) -> Kubelets {
+        let real = self.shoots.iter().find(|shoot| shoot.is_real()).cloned();
+        Kubelets::start_with(self.seed.store(), &[DEPLOYMENTS], PODS, move |namespace, name, replicas| {
+            if let Some(shoot) = real.as_ref().filter(|shoot| shoot.namespace == namespace && name == KCM)
+                && let Api::Real(real) = &*shoot.api
+                && let Err(error) = real.manage(replicas > 0)
+            {
+                shoot.note(format!("kube-controller-manager: {error:#}"));
             }
-        }
+        })
     }
 }
 

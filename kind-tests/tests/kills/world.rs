@@ -9,9 +9,8 @@ use kind_tests::leash;
 use kind_tests::prober::{ProberConfig, dependent};
 use kind_tests::seed::Dependent;
 use memory_api::gardener::{cluster, deployment, machine, probe_secret, seed_prober, shoot_probe};
-use memory_api::{Authority, Heart, MemoryApi, Nodes, Options, Record, Resource, Rule, Store};
-use serde_json::{Value, json};
-use tokio::task::JoinHandle;
+use memory_api::{Authority, Heart, Kubelets, MemoryApi, Nodes, Options, Record, Resource, Rule};
+use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::ledger::Ledger;
@@ -70,13 +69,7 @@ pub struct World {
     pub folder: PathBuf,
     pub ledger: Ledger,
     pub kinds: &'static [Kind],
-    kubelets: JoinHandle<()>,
-}
-
-impl Drop for World {
-    fn drop(&mut self) {
-        self.kubelets.abort();
-    }
+    _kubelets: Kubelets,
 }
 
 /// A server in memory that knows one more kind, with a scale subresource.
@@ -116,7 +109,7 @@ impl World {
         store.create(cluster(NAMESPACE, Some("4s")))?;
         let usual: Vec<_> = kinds.iter().map(|kind| (kind.name, kind.replicas)).collect();
         let ledger = Ledger::open(store, &usual);
-        let kubelets = tokio::spawn(kubelets(store.clone(), kinds));
+        let kubelets = Kubelets::start(store, &["deployments.apps", "statefulsets.apps", "stores.example.org"], Duration::ZERO);
         let folder = leash::folder("kills")?;
         let dependents = kinds.iter().map(|kind| dependent(kind.api_version, kind.kind, kind.name, kind.levels.0, kind.levels.1));
         let config =
@@ -125,7 +118,7 @@ impl World {
         for user in USERS {
             std::fs::write(folder.join(user), seed.kubeconfig(user))?;
         }
-        Ok(Self { seed, shoot, nodes, folder, ledger, kinds, kubelets })
+        Ok(Self { seed, shoot, nodes, folder, ledger, kinds, _kubelets: kubelets })
     }
 
     /// Lets one dependent wait before it goes down. Before a process starts.
@@ -177,19 +170,5 @@ impl World {
     /// The changes of each dependent in an outage and its end.
     pub fn intended(&self) -> Vec<(&'static str, usize)> {
         self.kinds.iter().map(|kind| (kind.name, kind.changes)).collect()
-    }
-}
-
-/// Lets the ready replicas follow at once.
-async fn kubelets(store: Store, kinds: &'static [Kind]) {
-    let off = |kind: &Kind, object: &Value| {
-        let wanted = object["spec"]["replicas"].clone();
-        (object["status"]["readyReplicas"] != wanted).then_some((kind.resource, kind.name, wanted))
-    };
-    loop {
-        let found = |store: &Store| kinds.iter().find_map(|kind| off(kind, &store.get(kind.resource, NAMESPACE, kind.name)?));
-        let (resource, name, ready) = store.wait_for(found).await;
-        // Nobody deletes what is looked after here.
-        store.update(resource, NAMESPACE, name, |object| object["status"]["readyReplicas"] = json!(ready)).ok();
     }
 }

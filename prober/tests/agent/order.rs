@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use memory_api::gardener;
+use memory_api::{READY_AFTER, gardener};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -83,7 +83,7 @@ async fn a_level_that_never_gets_ready_does_not_stop_the_way_up() {
     let world = World::running().await;
     world.nodes.cut_all();
     world.until([held("1"), held("1"), held("1")]).await;
-    world.change(KCM, |object| object["metadata"]["labels"] = json!({"never-ready": "true"}));
+    world.change(KCM, |object| object["metadata"]["annotations"][READY_AFTER] = "never".into());
     world.nodes.heal_all();
     world.until([at(1), at(1), at(1)]).await;
     assert_eq!(world.written()[3..], [KCM, MCM, CA]);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use common::flags::{Command, parse};
 use memory_api::gardener::{self, PROTECTED, REPLICAS};
-use memory_api::{Authority, Heart, MemoryApi, Nodes, Options, Record, Store};
+use memory_api::{Authority, Heart, Kubelets, MemoryApi, Nodes, Options, Record, Store};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -49,7 +49,7 @@ pub struct World {
     pub seed: MemoryApi,
     pub shoot: MemoryApi,
     pub nodes: Nodes,
-    kubelets: JoinHandle<()>,
+    _kubelets: Kubelets,
     files: TempDir,
     /// The flags that say where the prober serves; nowhere, unless changed before it starts.
     pub servers: Vec<String>,
@@ -70,10 +70,10 @@ impl World {
         shoot.access().grant(SHOOT_TOKEN, gardener::shoot_probe());
         let heart = Heart { beat: Duration::from_millis(300), lease_seconds: 4, ..Heart::default() };
         let nodes = Nodes::start(shoot.store(), "node", 3, heart);
-        let kubelets = tokio::spawn(kubelets(seed.store().clone()));
+        let kubelets = Kubelets::start(seed.store(), &[DEPLOYMENTS], Duration::ZERO);
         let files = tempfile::tempdir().expect("a folder");
         let servers = ["metrics", "health", "pprof"].map(|server| format!("--{server}-bind-addr=0")).to_vec();
-        let world = Self { seed, shoot, nodes, kubelets, files, servers, probers: vec![] };
+        let world = Self { seed, shoot, nodes, _kubelets: kubelets, files, servers, probers: vec![] };
         for node in world.nodes.names() {
             world.apply(gardener::machine(NAMESPACE, node));
         }
@@ -237,12 +237,6 @@ pub fn scales(record: &Record) -> bool {
     record.is_write() && record.path.starts_with("/apis/") && !record.resource.starts_with("leases.")
 }
 
-impl Drop for World {
-    fn drop(&mut self) {
-        self.kubelets.abort();
-    }
-}
-
 fn answered(record: &Record) -> bool {
     record.path == LEASES && record.status == Some(200)
 }
@@ -273,18 +267,4 @@ fn dependent(store: &Store, name: &str) -> Option<Dependent> {
         memory: annotation(REPLICAS),
         marker: annotation(PROTECTED).is_some(),
     })
-}
-
-/// Lets the ready replicas of all Deployments follow at once, except where a label says that none gets ready.
-async fn kubelets(store: Store) {
-    let off = |object: &Value| {
-        let wanted =
-            if object["metadata"]["labels"]["never-ready"].is_null() { object["spec"]["replicas"].clone() } else { json!(0) };
-        (object["status"]["readyReplicas"] != wanted).then_some((object["metadata"]["name"].as_str()?.to_owned(), wanted))
-    };
-    loop {
-        let (name, ready) = store.wait_for(|store| store.list(DEPLOYMENTS, Some(NAMESPACE)).iter().find_map(off)).await;
-        // One that was deleted in the meantime needs none.
-        store.update(DEPLOYMENTS, NAMESPACE, &name, |object| object["status"]["readyReplicas"] = ready).ok();
-    }
 }
