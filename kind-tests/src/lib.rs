@@ -17,6 +17,7 @@
 //! started ends with the test process, however that ends ([`leash`]), and whatever the programs under test say is searched for
 //! credentials ([`secrets`]).
 
+pub mod agent;
 pub mod audit;
 pub mod bed;
 pub mod control_plane;

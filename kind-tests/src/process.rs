@@ -24,7 +24,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a program; its standard output and error are appended to `log`.
+    /// Starts a program, with no proxy between it and this machine; its standard output and error are appended to `log`.
     pub fn start(name: &str, program: &Path, args: &[String], log: &Path) -> Result<Self> {
         Self::start_in(&[], name, program, args, log)
     }
@@ -33,7 +33,11 @@ impl Process {
     pub fn start_in(environment: &[(String, String)], name: &str, program: &Path, args: &[String], log: &Path) -> Result<Self> {
         let output =
             File::options().create(true).append(true).open(log).with_context(|| format!("cannot open {}", log.display()))?;
-        let child = Command::new(program)
+        let mut command = Command::new(program);
+        for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
+            command.env_remove(name).env_remove(name.to_lowercase());
+        }
+        let child = command
             .args(args)
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)

@@ -8,7 +8,6 @@ pub mod heart;
 pub mod light;
 pub mod meltdown;
 pub mod start;
-pub mod watchdog;
 pub mod weeder;
 
 use anyhow::Result;

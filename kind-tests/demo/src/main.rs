@@ -116,7 +116,7 @@ async fn play(binary: &Path) -> Result<ExitCode> {
     if code == ExitCode::FAILURE {
         for (log, lines) in probers.tails() {
             say(&format!("\nThe end of {log} (kept):\n"));
-            for line in lines {
+            for line in lines.lines() {
                 say(&format!("  {line}\n"));
             }
         }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use kind_tests::page::SERVED;
 use kind_tests::process::Process;
-use kind_tests::{KubeApi, Seed, prober};
+use kind_tests::{KubeApi, Seed, agent};
 use serde_json::Value;
 
 use crate::cluster::collection;
@@ -91,7 +91,7 @@ impl Agent {
         args.extend(SERVED.map(Into::into));
         args.push("--pprof-bind-addr=0".into());
         let log = folder.join("log");
-        let process = Process::start(deployment, &prober::binary()?, &args, &log)?;
+        let process = Process::start(deployment, &agent::binary()?, &args, &log)?;
         seed.set_log(log.clone());
         Ok(Self { process, log })
     }

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
+use kind_tests::ProberConfig;
+use kind_tests::agent::{Kind, Start};
 use memory_api::gardener;
-use serde_json::json;
 
-use self::replica::{Kind, Replica};
-use crate::pace::{INITIAL_DELAY, WINDOW};
-use crate::shoot::{CA, KCM, MCM};
+use self::replica::Replica;
+use crate::pace::WINDOW;
 use crate::world::World;
 
 /// All replicas, and the files that they read.
@@ -39,8 +39,12 @@ impl Agents {
                 // The same rights under a name of its own, so that the log of requests tells replicas apart.
                 user.name = (*name).to_owned();
                 world.seed.access().grant(&token, user);
-                let kubeconfig = world.seed.kubeconfig(&token);
-                Replica::new(world.clone(), kind, name, binary, &folder, config, &kubeconfig).map(Arc::new)
+                let mut start = Start::new(kind, &folder, name, &world.seed.kubeconfig(&token), "")?;
+                (start.binary, start.config) = (Some(binary.to_owned()), config.clone());
+                if kind == Kind::Prober {
+                    start = start.with(["--kube-api-qps=50.0", "--kube-api-burst=200"]);
+                }
+                Ok(Arc::new(Replica::new(world.clone(), name, &folder, start)))
             };
             names.iter().map(replica).collect::<Result<Vec<_>>>()
         };
@@ -50,7 +54,7 @@ impl Agents {
             prober_config,
             weeder_config,
         };
-        new.write_prober_config(Duration::from_secs(2))?;
+        new.write_prober_config("2s")?;
         new.write_weeder_config(WINDOW)?;
         Ok(new)
     }
@@ -61,38 +65,14 @@ impl Agents {
     }
 
     /// Writes the prober's config with this interval.
-    pub fn write_prober_config(&self, interval: Duration) -> Result<()> {
-        let dependent = |name: &str, up: u32, down: u32, optional: bool, delay: &str| {
-            json!({"ref": {"kind": "Deployment", "name": name, "apiVersion": "apps/v1"}, "optional": optional,
-                "scaleUp": {"level": up, "initialDelay": delay}, "scaleDown": {"level": down}})
-        };
-        // JSON is YAML.
-        let config = json!({
-            "kubeConfigSecretName": gardener::PROBE_SECRET,
-            "probeInterval": format!("{}s", interval.as_secs()),
-            "initialDelay": format!("{}s", INITIAL_DELAY.as_secs()),
-            "probeTimeout": "2s",
-            "dependentResourceInfos": [
-                dependent(KCM, 0, 1, false, "0s"), dependent(MCM, 1, 0, false, "1s"), dependent(CA, 2, 0, true, "0s"),
-            ],
-        });
-        Ok(std::fs::write(&self.prober_config, config.to_string())?)
+    pub fn write_prober_config(&self, interval: &'static str) -> Result<()> {
+        let times = ProberConfig { interval, initial_delay: "2s", timeout: "2s", machine_delay: "1s", ..ProberConfig::default() };
+        Ok(std::fs::write(&self.prober_config, times.text())?)
     }
 
     /// Writes the weeder's config with this watchDuration.
     pub fn write_weeder_config(&self, window: Duration) -> Result<()> {
-        let selector = |operator: &str, roles: &[&str]| {
-            json!({"podSelectors": [{"matchExpressions": [
-                {"key": "gardener.cloud/role", "operator": "In", "values": ["controlplane"]},
-                {"key": "role", "operator": operator, "values": roles}]}]})
-        };
-        let config = json!({
-            "watchDuration": format!("{}s", window.as_secs()),
-            "servicesAndDependantSelectors": {
-                "etcd-main-client": selector("In", &["apiserver"]),
-                "kube-apiserver": selector("NotIn", &["main", "apiserver"]),
-            },
-        });
-        Ok(std::fs::write(&self.weeder_config, config.to_string())?)
+        let config = Kind::Weeder.config().replace("watchDuration: 5m0s", &format!("watchDuration: {}s", window.as_secs()));
+        Ok(std::fs::write(&self.weeder_config, config)?)
     }
 }

@@ -200,7 +200,7 @@ impl Upheaval {
             match self.dice.number(0..=3) {
                 0 => {
                     self.note_all("CONFIG: probeInterval 3s");
-                    agents.write_prober_config(Duration::from_secs(3))?;
+                    agents.write_prober_config("3s")?;
                 }
                 1 => {
                     self.note_all("CONFIG: the prober's is refused");
@@ -221,7 +221,7 @@ impl Upheaval {
             let time = self.dice.seconds(3.0, 10.0);
             self.pause(time).await;
             self.note_all("CONFIG: as before");
-            agents.write_prober_config(Duration::from_secs(2))?;
+            agents.write_prober_config("2s")?;
             agents.write_weeder_config(WINDOW)?;
             self.world.configs_good.send_replace(true);
             self.world.weeds.begin_anew();

@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use chrono::TimeDelta;
+use kind_tests::agent::Start;
 use kind_tests::{eventually, leash};
 use nix::sys::signal::Signal;
 use tokio::time::{Instant, interval, timeout};
 
-use crate::process::{Replica, Start};
+use crate::process::Replica;
 use crate::scaling::{LEASES, fenced, holder, scales, start};
 use crate::world::{BEAT, DEPLOYMENTS, KCM, NAMESPACE, PATIENCE, USERS, World};
 
@@ -52,7 +53,7 @@ impl WallClock {
 }
 
 fn start_by(clock: &WallClock, world: &World, user: &'static str, election: bool) -> Result<Replica> {
-    Replica::start(Start { environment: clock.environment()?, ..start(world, user, election) })
+    Replica::start(Start { environment: clock.environment()?, ..start(world, user, election)? })
 }
 
 /// An outage and its end, with something else happening in between, each seen and each change made once.
@@ -158,7 +159,7 @@ async fn replicas_whose_clocks_differ_agree_who_leads() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_whose_clocks_are_off_step_or_drift_are_judged_like_all_others() -> Result<()> {
     let world = World::new(&DEPLOYMENTS).await?;
-    let mut prober = Replica::start(start(&world, USERS[0], false))?;
+    let mut prober = Replica::start(start(&world, USERS[0], false)?)?;
     world.looks(3).await?;
     for skews in [[-60, 60, 0], [60, -60, 30], [-60, -60, -60], [60, 60, 60], [0, 0, 0]] {
         for (node, seconds) in skews.into_iter().enumerate() {
@@ -189,9 +190,9 @@ fn suspension() -> Duration {
 
 /// kube-controller-manager goes down last, and only after a delay, in which the process is suspended.
 async fn suspended_in_a_scale_down() -> Result<(World, Replica)> {
-    let world = World::new(&DEPLOYMENTS).await?;
+    let mut world = World::new(&DEPLOYMENTS).await?;
     world.delay_scale_down(KCM, "4s")?;
-    let prober = Replica::start(start(&world, USERS[0], false))?;
+    let prober = Replica::start(start(&world, USERS[0], false)?)?;
     world.looks(3).await?;
     world.nodes.cut_all();
     let begun = world
@@ -248,10 +249,10 @@ async fn a_scale_down_that_was_suspended_goes_on_when_the_outage_does() -> Resul
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leader_that_was_suspended_finds_another_one_and_ends() -> Result<()> {
     let world = World::new(&DEPLOYMENTS).await?;
-    let mut first = Replica::start(start(&world, USERS[0], true))?;
+    let mut first = Replica::start(start(&world, USERS[0], true)?)?;
     world.looks(3).await?;
     let leads = holder(&world);
-    let mut second = Replica::start(start(&world, USERS[1], true))?;
+    let mut second = Replica::start(start(&world, USERS[1], true)?)?;
     first.signal(Signal::SIGSTOP)?;
     eventually("the other one leads", PATIENCE, async || {
         ensure!(!holder(&world).is_empty() && holder(&world) != leads, "{leads} does");

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Error, Result, ensure};
+use kind_tests::agent::Start;
 use memory_api::Record;
 use nix::sys::signal::Signal;
 use tokio::sync::{Mutex, watch};
@@ -13,7 +14,7 @@ use tokio::time::{Instant, interval, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::explorer::{Blow, Ending, Kill, Moment, Told, Trap, explore, points};
-use crate::process::{Replica, Start};
+use crate::process::Replica;
 use crate::world::{DEPLOYMENTS, KINDS, Kind, ONE, PATIENCE, USERS, World};
 
 pub const LEASE: &str = "dwd-prober-leader-election";
@@ -50,14 +51,13 @@ struct Replicas {
     hit: watch::Sender<bool>,
 }
 
-pub fn start(world: &World, user: &'static str, election: bool) -> Start {
-    let args = if election { ELECTION.map(str::to_owned).to_vec() } else { Vec::new() };
-    Start { agent: "prober", folder: world.folder.clone(), user, args, environment: Vec::new() }
+pub fn start(world: &World, user: &str, election: bool) -> Result<Start> {
+    world.prober(user, if election { &ELECTION } else { &["--enable-leader-election=false"] })
 }
 
 impl Replicas {
     fn start(world: &World, plan: Plan) -> Result<Self> {
-        let first = Replica::start(start(world, USERS[0], plan.election))?;
+        let first = Replica::start(start(world, USERS[0], plan.election)?)?;
         Ok(Self { all: Mutex::new(vec![(USERS[0], first)]), suspended: Mutex::default(), hit: watch::Sender::new(false) })
     }
 
@@ -70,7 +70,7 @@ impl Replicas {
         let mut all = self.all.lock().await;
         let asked = world.seed.requests().wait_for(|all| all.iter().any(|record| record.resource == LEASES).then_some(()));
         timeout(PATIENCE, asked).await?;
-        all.push((USERS[1], Replica::start(start(world, USERS[1], plan.election))?));
+        all.push((USERS[1], Replica::start(start(world, USERS[1], plan.election)?)?));
         Ok(())
     }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result, ensure};
+use kind_tests::agent::{Kind as Agent, Start};
 use kind_tests::leash;
 use memory_api::gardener::seed_weeder;
 use memory_api::{MemoryApi, Source};
@@ -14,7 +15,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::explorer::{Blow, Kill, Told, explore, points};
-use crate::process::{Replica, Start};
+use crate::process::{Replica, UNSERVED};
 use crate::scaling::ELECTION;
 use crate::world::{NAMESPACE, PATIENCE, USERS, server};
 
@@ -80,19 +81,10 @@ async fn tell(kill: Option<Kill>) -> Result<Told> {
     }
     seed.store().create(slice(false))?;
     let folder = leash::folder("kills")?;
-    std::fs::write(folder.join("config.yaml"), CONFIG)?;
-    std::fs::write(folder.join(USERS[0]), seed.kubeconfig(USERS[0]))?;
-
     let ending = Arc::new(AtomicBool::new(false));
     let trap = kill.as_ref().map(|kill| kill.prepare(&seed, &ending, &Blow::Kill));
-    let args = ELECTION.map(str::to_owned).to_vec();
-    let replica = tokio::sync::Mutex::new(Replica::start(Start {
-        agent: "weeder",
-        folder,
-        user: USERS[0],
-        args,
-        environment: Vec::new(),
-    })?);
+    let start = Start::new(Agent::Weeder, &folder, USERS[0], &seed.kubeconfig(USERS[0]), CONFIG)?;
+    let replica = tokio::sync::Mutex::new(Replica::start(start.with(UNSERVED).with(ELECTION))?);
     let hit = watch::Sender::new(false);
     let strike = async {
         if let Some(trap) = &trap {

@@ -5,15 +5,16 @@ use std::sync::Once;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use kind_tests::agent::{Kind as Agent, Start};
 use kind_tests::leash;
 use kind_tests::prober::{ProberConfig, dependent};
 use kind_tests::seed::Dependent;
 use memory_api::gardener::{cluster, deployment, machine, probe_secret, seed_prober, shoot_probe};
 use memory_api::{Authority, Heart, Kubelets, MemoryApi, Nodes, Options, Record, Resource, Rule};
-use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::ledger::Ledger;
+use crate::process::UNSERVED;
 
 pub const NAMESPACE: &str = "shoot--p--s";
 pub const KCM: &str = "kube-controller-manager";
@@ -67,6 +68,7 @@ pub struct World {
     pub shoot: MemoryApi,
     pub nodes: Nodes,
     pub folder: PathBuf,
+    config: ProberConfig,
     pub ledger: Ledger,
     pub kinds: &'static [Kind],
     _kubelets: Kubelets,
@@ -114,21 +116,20 @@ impl World {
         let dependents = kinds.iter().map(|kind| dependent(kind.api_version, kind.kind, kind.name, kind.levels.0, kind.levels.1));
         let config =
             ProberConfig { initial_delay: "0s", timeout: "4s", dependents: dependents.collect(), ..ProberConfig::default() };
-        std::fs::write(folder.join("config.yaml"), config.text()?)?;
-        for user in USERS {
-            std::fs::write(folder.join(user), seed.kubeconfig(user))?;
-        }
-        Ok(Self { seed, shoot, nodes, folder, ledger, kinds, _kubelets: kubelets })
+        Ok(Self { seed, shoot, nodes, folder, config, ledger, kinds, _kubelets: kubelets })
     }
 
     /// Lets one dependent wait before it goes down. Before a process starts.
-    pub fn delay_scale_down(&self, name: &str, delay: &str) -> Result<()> {
-        let path = self.folder.join("config.yaml");
-        let mut config: Value = serde_json::from_slice(&std::fs::read(&path)?)?;
-        let dependents = config["dependentResourceInfos"].as_array_mut().context("no dependents")?;
-        let dependent = dependents.iter_mut().find(|dependent| dependent["ref"]["name"] == name).context("no such dependent")?;
-        dependent["scaleDown"]["initialDelay"] = delay.into();
-        Ok(std::fs::write(path, config.to_string())?)
+    pub fn delay_scale_down(&mut self, name: &str, delay: &str) -> Result<()> {
+        let dependent = self.config.dependents.iter_mut().find(|dependent| dependent["ref"]["name"] == name);
+        dependent.context("no such dependent")?["scaleDown"]["initialDelay"] = delay.into();
+        Ok(())
+    }
+
+    /// How a replica of the prober is started.
+    pub fn prober(&self, user: &str, args: &[&str]) -> Result<Start> {
+        let start = Start::new(Agent::Prober, &self.folder, user, &self.seed.kubeconfig(user), &self.config.text())?;
+        Ok(start.with(UNSERVED).with(args.iter().copied()))
     }
 
     /// Whether a dependent is at its usual replicas now.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Output;
 
 use anyhow::{Result, ensure};
-use kind_tests::{leash, prober::binary};
+use kind_tests::{agent::binary, leash};
 use tokio::process::Command;
 
 async fn run(args: &[&str]) -> Result<Output> {

@@ -140,7 +140,7 @@ fn the_weeder_serves_the_metrics_of_the_document_and_its_health() -> Result<()> 
             passes(&weeder.log, "/readyz").await?;
         }
         as_documented(&metrics(&first.log).await?, "Weeder")?;
-        ensure!(first.terminate().await?.success());
+        ensure!(first.agent.terminate().await?.success());
         shows_leadership(&second.log, lease, true).await?;
         passes(&second.log, "/readyz").await?;
         ground.lawful()

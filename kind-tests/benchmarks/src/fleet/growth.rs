@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use clap::Args;
+use kind_tests::agent::{Agent, Kind};
 use kind_tests::eventually;
 use memory_api::{Authority, MemoryApi, Options as Api};
 use tokio::time::sleep;
 
 use super::fill;
 use super::light::{Counts, LightShoots, Plan};
-use super::watchdog::{Agent, Watchdog};
+use super::usage::Usage;
 use crate::report::{Goal, Report, percentile, progress};
 
 /// By how much, in percent, the cost of one shoot more may differ from its mean between two sizes.
@@ -105,7 +106,7 @@ async fn size(light: &mut LightShoots, shoots: usize, seconds: u64) -> Result<Co
         }
     }
     let config = light.plan.short_config()?;
-    let prober = Watchdog::start(Agent::Prober, &api.kubeconfig(&Api::default().admin_token), config.as_deref(), &[])?;
+    let prober = Agent::alone(Kind::Prober, &api.kubeconfig(&Api::default().admin_token), config.as_deref(), &[])?;
     let start = light.counts().await?;
     progress(format!("{shoots} shoots: waiting until each has been probed twice"));
     eventually("each shoot has been probed twice", Duration::from_secs(180), async || {
@@ -117,9 +118,9 @@ async fn size(light: &mut LightShoots, shoots: usize, seconds: u64) -> Result<Co
     .await?;
     progress(format!("{shoots} shoots: measuring for {seconds} s"));
     light.lateness().await?;
-    let (before, used) = (Counts::sum(&light.counts().await?), prober.usage()?);
+    let (before, used) = (Counts::sum(&light.counts().await?), Usage::of(prober.id())?);
     sleep(Duration::from_secs(seconds)).await;
-    let (after, usage) = (Counts::sum(&light.counts().await?), prober.usage()?);
+    let (after, usage) = (Counts::sum(&light.counts().await?), Usage::of(prober.id())?);
     let (late, counts) = (light.lateness().await?, after.since(&before));
     ensure!(counts.leases >= shoots as u64, "{} probes are too few", counts.leases);
     ensure!(counts.requests == counts.leases && counts.connections == 0, "more than one request a probe: {counts:?}");

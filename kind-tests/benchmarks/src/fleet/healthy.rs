@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use clap::Args;
+use kind_tests::agent::{Agent, Kind};
 use kind_tests::manifests::PROBER_USER;
 use kind_tests::{Bed, eventually};
 use tokio::time::sleep;
@@ -11,7 +12,7 @@ use tokio::time::sleep;
 use super::bare::BareLoop;
 use super::fill::{Filling, fill};
 use super::light::{Counts, LightShoots, Plan};
-use super::watchdog::{Agent, Watchdog};
+use super::usage::Usage;
 use crate::report::{Goal, Report, progress};
 
 /// The reference's CPU time per 1,000 probes of 100 nodes, in seconds, and its resident memory with 300 shoots, in MiB, measured
@@ -43,7 +44,7 @@ pub async fn run(bed: &'static Bed, options: Options) -> Result<()> {
     fill(seed.api(), &light, &Filling { shoots, foreign_secrets, pods_take: None }).await?;
 
     let config = plan.short_config()?;
-    let prober = Watchdog::start(Agent::Prober, &seed.prober_kubeconfig().await?, config.as_deref(), &[])?;
+    let prober = Agent::alone(Kind::Prober, &seed.prober_kubeconfig().await?, config.as_deref(), &[])?;
     let period = Duration::from_micros(u64::try_from(plan.grace() / 2)?) - Duration::from_secs(1);
     let bare = BareLoop::start(&others, period).await?;
     progress("waiting until each shoot has been probed twice");
@@ -61,9 +62,9 @@ pub async fn run(bed: &'static Bed, options: Options) -> Result<()> {
     light.lateness().await?;
     let mark = seed.plane().mark();
     let (before, bare_before) = (light.counts().await?, others.counts().await?);
-    let (used, bare_used) = (prober.usage()?, bare.usage()?);
+    let (used, bare_used) = (Usage::of(prober.id())?, bare.usage()?);
     sleep(Duration::from_secs(seconds)).await;
-    let (usage, bare_usage) = (prober.usage()?, bare.usage()?);
+    let (usage, bare_usage) = (Usage::of(prober.id())?, bare.usage()?);
     let (after, bare_after) = (light.counts().await?, others.counts().await?);
     let mut late = light.lateness().await?;
     let asked = seed.asked_since(&mark);

@@ -64,7 +64,7 @@ impl Plan {
 
     /// A configuration with short times where the grace period is not the usual one; otherwise Gardener's own is the right one.
     pub fn short_config(&self) -> Result<Option<String>> {
-        (self.grace != USUAL_GRACE).then(|| ProberConfig::default().text()).transpose()
+        Ok((self.grace != USUAL_GRACE).then(|| ProberConfig::default().text()))
     }
 
     /// The names of the nodes, which are the same in all shoots; Machines on the seed carry them in the label `node`.

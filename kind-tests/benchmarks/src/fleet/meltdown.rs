@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use chrono::DateTime;
 use clap::Args;
+use kind_tests::agent::{Agent, Kind};
 use kind_tests::audit::Asked;
 use kind_tests::seed::{Dependent, MARKER, MEMORY};
 use kind_tests::shoot::KCM;
@@ -17,7 +18,7 @@ use super::bare;
 use super::fill::{DEPENDENTS, Filling, deployment_path, fill, namespace, replicas};
 use super::heart::{Heart, Micros, SECOND, now};
 use super::light::{LightShoots, Plan};
-use super::watchdog::{Agent, Watchdog};
+use super::usage::Usage;
 use crate::report::{Goal, Report, percentile, progress};
 
 /// How long pods take to go, and to come.
@@ -43,7 +44,7 @@ pub async fn run(bed: &'static Bed, Options { plan }: Options) -> Result<()> {
     fill(seed.api(), &light, &Filling { shoots, foreign_secrets: 0, pods_take: Some(PODS_TAKE) }).await?;
     until(seed.api(), shoots, "all pods run", |state, usual| state.ready == usual).await?;
     let config = plan.short_config()?;
-    let prober = Watchdog::start(Agent::Prober, &seed.prober_kubeconfig().await?, config.as_deref(), &[])?;
+    let prober = Agent::alone(Kind::Prober, &seed.prober_kubeconfig().await?, config.as_deref(), &[])?;
     progress("waiting until each shoot has been probed three times, which is past the initial delay");
     eventually("each shoot has been probed three times", Duration::from_secs(180), async || {
         let few = light.counts().await?.iter().filter(|counts| counts.leases < 3).count();
@@ -51,7 +52,7 @@ pub async fn run(bed: &'static Bed, Options { plan }: Options) -> Result<()> {
         Ok(())
     })
     .await?;
-    let healthy = prober.usage()?;
+    let healthy = Usage::of(prober.id())?;
 
     progress("all nodes lose their way, shoot by shoot within a second");
     let mark = seed.plane().mark();
@@ -60,7 +61,7 @@ pub async fn run(bed: &'static Bed, Options { plan }: Options) -> Result<()> {
     let verdicts: Vec<Micros> = hearts.iter().map(|heart: &Heart| heart.verdict(cut + grace, grace)).collect();
     until(seed.api(), shoots, "all are held down", |state, usual| state.is_held_down(&usual.to_string())).await?;
     let down = writes(&seed.asked_since(&mark))?;
-    let molten = prober.usage()?;
+    let molten = Usage::of(prober.id())?;
 
     progress("all nodes are back");
     let (healed, mark) = (now(), seed.plane().mark());

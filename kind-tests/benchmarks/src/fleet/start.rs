@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use clap::Args;
+use kind_tests::Bed;
+use kind_tests::agent::{Agent, Kind, binary};
 use kind_tests::page::get;
-use kind_tests::{Bed, prober};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::fill::{Filling, fill};
 use super::light::{LightShoots, Plan};
-use super::watchdog::{Agent, Watchdog};
 use crate::report::{Goal, Report, progress};
 
 /// How often it is asked whether it is ready.
@@ -34,7 +34,7 @@ pub async fn run(bed: &'static Bed, options: Options) -> Result<()> {
     let Options { plan, times } = options;
     let what = format!("the stripped binary, started {times} times, with leader election, on a real seed");
     let mut report = Report::new("start", what);
-    let size = std::fs::metadata(prober::binary()?)?.len() as f64 / f64::from(1 << 20);
+    let size = std::fs::metadata(binary()?)?.len() as f64 / f64::from(1 << 20);
     report.measured_against("size", "size of the binary", size, "MiB", Goal::Below(15.0));
 
     let seed = bed.own_seed().await?;
@@ -64,7 +64,7 @@ async fn starts(kubeconfig: &str, times: usize) -> Result<Vec<f64>> {
     for _ in 0..times {
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
         let begin = Instant::now();
-        let prober = Watchdog::start(Agent::Prober, kubeconfig, None, &[format!("--health-bind-addr={address}")])?;
+        let prober = Agent::alone(Kind::Prober, kubeconfig, None, &[format!("--health-bind-addr={address}")])?;
         let ready = async {
             while !get(&address, "/readyz", PATIENCE).await.is_ok_and(|(code, _)| code == 200) {
                 sleep(LOOK).await;

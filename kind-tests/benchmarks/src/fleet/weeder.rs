@@ -9,16 +9,16 @@ use chrono::DateTime;
 use clap::Args;
 use futures::future::{join_all, try_join_all};
 use futures::stream::{self, StreamExt, TryStreamExt};
+use kind_tests::agent::{Agent, Kind};
 use kind_tests::audit::{Asked, Mark};
 use kind_tests::manifests::{GARDEN, WEEDER, weeder_access};
 use kind_tests::page::page;
-use kind_tests::process::lines;
 use kind_tests::{Bed, KubeApi, Seed, eventually};
 use serde_json::{Value, json};
 use tokio::time::{Instant, interval, sleep_until};
 
 use super::heart::{Micros, SECOND, now};
-use super::watchdog::{Agent, Watchdog};
+use super::usage::Usage;
 use crate::report::{Goal, Report, progress};
 
 /// The Service that comes back, and the pod that waits for it.
@@ -86,12 +86,12 @@ pub async fn run(bed: &'static Bed, options: Options) -> Result<()> {
     let weeder = ground.start().await?;
     sleep_until(begin + Duration::from_secs(seconds)).await;
     let asked = ground.asked(&mark);
-    let usage = weeder.usage()?;
+    let usage = Usage::of(weeder.id())?;
 
     // The windows that a start opens are spread over half a minute; what follows needs them open, so that it is seen when they
     // close.
     eventually("all first windows are open", WINDOWS, async || {
-        let open = lines(weeder.log(), "\"cause\"").len();
+        let open = weeder.log("\"cause\"").len();
         ensure!(open >= shoots * SLICES.len(), "{open}");
         Ok(())
     })
@@ -159,12 +159,12 @@ struct Ground<'a> {
 
 impl Ground<'_> {
     /// Starts a weeder and waits until it is ready, which it is when it knows the seed's Services and pods, and leads.
-    async fn start(&self) -> Result<Watchdog> {
-        let weeder = Watchdog::start(Agent::Weeder, &self.kubeconfig, None, &[])?;
+    async fn start(&self) -> Result<Agent> {
+        let weeder = Agent::alone(Kind::Weeder, &self.kubeconfig, None, &[])?;
         eventually("the weeder is ready and leads", PATIENCE, async || {
-            let (status, body) = page(weeder.log(), "/readyz").await?;
+            let (status, body) = page(weeder.log_file(), "/readyz").await?;
             ensure!(status == 200, "{body}");
-            ensure!(lines(weeder.log(), "\"leading\"").iter().any(|line| line["msg"] == "leading"), "it does not lead");
+            ensure!(weeder.log("\"leading\"").iter().any(|line| line["msg"] == "leading"), "it does not lead");
             Ok(())
         })
         .await?;
@@ -178,10 +178,10 @@ impl Ground<'_> {
 
     /// Takes the Service away in these shoots, then lets the pods that need it crash; a weeder that runs must know of the former
     /// before the latter.
-    async fn break_down(&self, weeder: Option<&Watchdog>, shoots: Range<usize>) -> Result<()> {
+    async fn break_down(&self, weeder: Option<&Agent>, shoots: Range<usize>) -> Result<()> {
         let api = self.seed.api();
         let closed = |namespace: &str| {
-            let told = weeder.map(|weeder| lines(weeder.log(), namespace)).unwrap_or_default();
+            let told = weeder.map(|weeder| weeder.log(namespace)).unwrap_or_default();
             told.iter().filter(|line| line["end"].is_string() && line["service"] == SERVICE).count()
         };
         let before: Vec<usize> = shoots.clone().map(|shoot| closed(&namespace(shoot))).collect();

@@ -9,6 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use chrono::{DateTime, Utc};
 use futures::future::try_join_all;
+use kind_tests::agent::{Agent, Kind};
 use kind_tests::audit::Mark;
 use kind_tests::manifests::{GARDEN, Manifest, PROBE, PROBER, SECRET, seed_access};
 use kind_tests::relay::{Path, Relay};
@@ -19,7 +20,6 @@ use tokio::time::sleep;
 
 use super::change::Change;
 use super::writes::elections;
-use crate::fleet::watchdog::{Agent, Watchdog};
 
 /// The longest that it takes to have a leader: the Lease lasts 15 s, and who waits tries every 2 s.
 const ELECTION: Duration = Duration::from_secs(60);
@@ -39,7 +39,7 @@ struct Replica {
     name: &'static str,
     seed: Relay,
     shoots: Vec<Relay>,
-    process: Option<Watchdog>,
+    process: Option<Agent>,
 }
 
 /// What was done to a leader.
@@ -54,7 +54,7 @@ impl Replicas {
     /// So many, for these shoots. None runs yet.
     pub async fn create(seed: &Seed, shoots: &[&Shoot], config: &ProberConfig, count: usize) -> Result<Self> {
         let all = try_join_all(NAMES.iter().take(count).map(|name| Replica::create(seed, shoots, name))).await?;
-        Ok(Self { config: config.text()?, all, mark: seed.plane().mark() })
+        Ok(Self { config: config.text(), all, mark: seed.plane().mark() })
     }
 
     /// Starts those of the first `count` that do not run. Before any other the first one runs, and leads.
@@ -116,8 +116,8 @@ impl Replica {
         let token = seed.api().token(GARDEN, &account(self.name)).await?;
         let kubeconfig = seed.plane().kubeconfig(&format!("https://{}", self.seed.address()), &token);
         let config = config.replace(SECRET, &secret(self.name));
-        let process = Watchdog::start(Agent::Prober, &kubeconfig, Some(&config), &[])?;
-        seed.set_log(process.log().to_owned());
+        let process = Agent::alone(Kind::Prober, &kubeconfig, Some(&config), &[])?;
+        seed.set_log(process.log_file().to_owned());
         self.process = Some(process);
         Ok(())
     }

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use deploy_tests::installation::container;
 use deploy_tests::repository;
 use deploy_tests::tools::{good, template};
-use kind_tests::prober::binary;
+use kind_tests::agent::binary;
 
 /// The page on swapping the image in Gardener.
 const PAGE: &str = "docs/swap-image.md";

@@ -15,7 +15,7 @@ use kind_tests::manifests::PROBE;
 use kind_tests::page::{SERVED, page};
 use kind_tests::process::Process;
 use kind_tests::shoot::PATIENCE;
-use kind_tests::{Shoot, ShootPlan, eventually, prober, scenario};
+use kind_tests::{Shoot, ShootPlan, agent, eventually, scenario};
 use nix::sys::signal::Signal;
 
 /// Where a kubelet puts the credentials of a pod.
@@ -71,7 +71,7 @@ fn the_program_needs_nothing_but_itself_and_the_libraries_it_links() -> Result<(
 
         let root = kind_tests::leash::folder("root")?;
         let words = command(&objects, deployment)?;
-        let program = prober::binary()?;
+        let program = agent::binary()?;
         put(&root, &program, Path::new(&words[0]))?;
         for library in libraries(&program)? {
             put(&root, &library, &library)?;

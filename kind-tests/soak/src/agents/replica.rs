@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use kind_tests::process::{Process, lines, tail};
+use kind_tests::agent::{Agent, Kind, Start};
+use kind_tests::process::{lines, tail};
 use nix::sys::signal::Signal;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -26,26 +27,18 @@ const EXCUSE: Duration = Duration::from_secs(20);
 /// A log that has grown larger is emptied when it has been looked through: hours of it would fill the memory.
 const MAX_LOG: usize = 16 << 20;
 
-/// Which agent it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Prober,
-    Weeder,
-}
-
 /// A replica.
 pub struct Replica {
     pub name: String,
     pub kind: Kind,
     world: Arc<World>,
-    binary: PathBuf,
     folder: PathBuf,
-    args: Vec<String>,
+    start: Start,
     state: Mutex<State>,
 }
 
 struct State {
-    process: Option<Process>,
+    process: Option<Agent>,
     serial: usize,
     /// What we have sent that ends it.
     sent: Option<Signal>,
@@ -59,47 +52,16 @@ struct State {
 
 impl Replica {
     /// A replica that does not run yet.
-    pub fn new(
-        world: Arc<World>,
-        kind: Kind,
-        name: &str,
-        binary: &Path,
-        folder: &Path,
-        config: &Path,
-        kubeconfig: &str,
-    ) -> Result<Self> {
-        let kubeconfig_file = folder.join(format!("{name}.kubeconfig"));
-        std::fs::write(&kubeconfig_file, kubeconfig)?;
+    pub fn new(world: Arc<World>, name: &str, folder: &Path, start: Start) -> Self {
         let [duration, deadline, retry] = ELECTION.map(|time| time.as_secs());
-        let mut args = vec![
-            match kind {
-                Kind::Prober => "prober".to_owned(),
-                Kind::Weeder => "weeder".to_owned(),
-            },
-            format!("--config-file={}", config.display()),
-            format!("--kubeconfig={}", kubeconfig_file.display()),
-            "--enable-leader-election=true".into(),
+        let start = start.with([
             format!("--leader-elect-lease-duration={duration}s"),
             format!("--leader-elect-renew-deadline={deadline}s"),
             format!("--leader-elect-retry-period={retry}s"),
-            "--zap-log-level=INFO".into(),
-            "--metrics-bind-addr=127.0.0.1:0".into(),
-            "--health-bind-addr=127.0.0.1:0".into(),
-            "--pprof-bind-addr=0".into(),
-        ];
-        if kind == Kind::Prober {
-            args.extend(["--kube-api-qps=50.0".into(), "--kube-api-burst=200".into()]);
-        }
+            "--zap-log-level=INFO".to_owned(),
+        ]);
         let state = State { process: None, serial: 0, sent: None, disturbed: Instant::now(), address: None, wanted: true };
-        Ok(Self {
-            name: name.to_owned(),
-            kind,
-            world,
-            binary: binary.to_owned(),
-            folder: folder.to_owned(),
-            args,
-            state: Mutex::new(state),
-        })
+        Self { name: name.to_owned(), kind: start.kind, world, folder: folder.to_owned(), start, state: Mutex::new(state) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -132,7 +94,7 @@ impl Replica {
 
     /// The id of the process.
     pub fn id(&self) -> Option<i32> {
-        self.state().process.as_ref().map(Process::id)
+        self.state().process.as_ref().map(Agent::id)
     }
 
     /// Starts the process.
@@ -141,7 +103,7 @@ impl Replica {
         state.serial += 1;
         (state.sent, state.disturbed, state.address) = (None, Instant::now(), None);
         let log = self.log_of(state.serial);
-        state.process = Some(Process::start(&self.name, &self.binary, &self.args, &log)?);
+        state.process = Some(Start { log, ..self.start.clone() }.run()?);
         drop(state);
         self.on_guard(true);
         if self.kind == Kind::Weeder {

@@ -98,7 +98,7 @@ fn a_weeder_does_without_what_it_never_uses() -> Result<()> {
         let servers = plane.pods("apiserver").await?;
         plane.all("main", State::Ready).await?;
         plane.replaced("apiserver", &servers).await?;
-        ensure!(weeder.terminate().await?.success());
+        ensure!(weeder.agent.terminate().await?.success());
         plane.end(1).await
     })
 }

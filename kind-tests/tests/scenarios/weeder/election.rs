@@ -26,7 +26,7 @@ fn when_the_leader_is_killed_or_ends_the_other_weeder_leads_and_weeds() -> Resul
 
         // etcd comes back while nobody leads.
         let servers = outage(&plane, &first).await?;
-        first.kill().await?;
+        first.agent.kill().await?;
         plane.all("main", State::Ready).await?;
         plane.service(ETCD, true).await?;
         plane.replaced("apiserver", &servers).await?;
@@ -36,7 +36,7 @@ fn when_the_leader_is_killed_or_ends_the_other_weeder_leads_and_weeds() -> Resul
 
         let third = ground.weeder(&QUICK).await?;
         let servers = outage(&plane, &second).await?;
-        let status = second.terminate().await?;
+        let status = second.agent.terminate().await?;
         ensure!(status.code() == Some(0), "{status}");
         let three = third.leads().await?;
         let (after_end, released) = register.next(&[&one, &two]).await?;

@@ -1,20 +1,18 @@
 //! A seed with a weeder at work, and Kubernetes' own controllers for ReplicaSets and EndpointSlices.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use kind_tests::agent::{Agent, Kind, Start};
 use kind_tests::audit::Asked;
 use kind_tests::manifests::{GARDEN, WEEDER, weeder_access};
-use kind_tests::page::{SERVED, metrics};
+use kind_tests::page::metrics;
 use kind_tests::process::{Process, lines, tail};
 use kind_tests::shoot::PATIENCE;
-use kind_tests::{Bed, Seed, eventually, prober};
-use nix::sys::signal::Signal;
+use kind_tests::{Bed, Seed, eventually};
 use serde_json::json;
 use tokio::sync::OnceCell;
 
@@ -67,25 +65,16 @@ impl Ground {
     /// Starts a weeder with Gardener's arguments and these.
     pub async fn weeder(&self, args: &[&str]) -> Result<Weeder> {
         let serial = self.weeders.fetch_add(1, Ordering::Relaxed);
-        let (kubeconfig, log) = (self.seed.folder().join(format!("weeder-kubeconfig-{serial}")), self.log(serial));
         let token = self.seed.api().token(GARDEN, WEEDER).await?;
-        std::fs::write(&kubeconfig, self.seed.plane().kubeconfig(&self.seed.plane().url(), &token))?;
-        let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/weeder.yaml");
-        let mut all = vec![
-            "weeder".into(),
-            format!("--config-file={}", config.display()),
-            "--enable-leader-election=true".into(),
-            // Gardener's arguments end here.
-            format!("--kubeconfig={}", kubeconfig.display()),
-            "--pprof-bind-addr=0".into(),
-        ];
-        all.extend(SERVED.map(Into::into));
-        all.extend(args.iter().map(ToString::to_string));
-        Ok(Weeder { process: Process::start("weeder", &prober::binary()?, &all, &log)?, log })
+        let kubeconfig = self.seed.plane().kubeconfig(&self.seed.plane().url(), &token);
+        let name = format!("weeder-{serial}");
+        let start = Start::new(Kind::Weeder, self.seed.folder(), &name, &kubeconfig, Kind::Weeder.config())?;
+        let start = start.with(args.iter().copied());
+        Ok(Weeder { agent: start.run()?, log: start.log })
     }
 
     fn log(&self, serial: usize) -> PathBuf {
-        self.seed.folder().join(format!("weeder-log-{serial}"))
+        self.seed.folder().join(format!("weeder-{serial}.log"))
     }
 
     /// What the weeders have told lately of a namespace.
@@ -125,7 +114,7 @@ impl Ground {
 
 /// A running weeder. Dropping it kills it.
 pub struct Weeder {
-    process: Process,
+    pub agent: Agent,
     pub log: PathBuf,
 }
 
@@ -156,29 +145,17 @@ impl Weeder {
 
     /// Holds it up until what is returned is dropped.
     pub fn paused(&self) -> Result<Paused<'_>> {
-        self.process.signal(Signal::SIGSTOP)?;
-        Ok(Paused(&self.process))
-    }
-
-    /// Kills it, as the kernel does when memory is short.
-    pub async fn kill(mut self) -> Result<()> {
-        self.process.signal(Signal::SIGKILL)?;
-        self.process.end(Duration::from_secs(5)).await.map(drop)
-    }
-
-    /// Asks it to end, as a kubelet does; Gardener grants 5 s.
-    pub async fn terminate(mut self) -> Result<ExitStatus> {
-        self.process.signal(Signal::SIGTERM)?;
-        self.process.end(Duration::from_secs(5)).await
+        self.agent.pause(true)?;
+        Ok(Paused(&self.agent))
     }
 }
 
 /// A weeder that does nothing.
-pub struct Paused<'a>(&'a Process);
+pub struct Paused<'a>(&'a Agent);
 
 impl Drop for Paused<'_> {
     fn drop(&mut self) {
         // When it has ended meanwhile, the scenario notices that by itself.
-        let _ = self.0.signal(Signal::SIGCONT);
+        let _ = self.0.pause(false);
     }
 }
