@@ -3,15 +3,14 @@
 
 use std::path::Path;
 use std::process::{Output, Stdio};
-use std::time::Duration;
 
-use memory_api::{Authority, Heart, MemoryApi, Network, Nodes, Options, gardener};
+use memory_api::gardener::{self, KCM};
+use memory_api::{Authority, MemoryApi, Network, Nodes, Options, ShootPlan};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::Command;
 
 const NAMESPACE: &str = "shoot--dev--one";
-const KCM: &str = "kube-controller-manager";
 const DEPLOYMENTS: &str = "deployments.apps";
 const PROTECTED: &str = "dependency-watchdog.gardener.cloud/meltdown-protection-active";
 const REMEMBERED: &str = "dependency-watchdog.gardener.cloud/replicas";
@@ -29,20 +28,8 @@ impl World {
         let authority = Authority::new().expect("an authority");
         let seed = MemoryApi::start(&authority, Options::default()).await.expect("a seed");
         let shoot = MemoryApi::start(&authority, Options::default()).await.expect("a shoot");
-        shoot.access().grant("probe", gardener::shoot_probe());
-        let heart = Heart { beat: Duration::from_millis(300), lease_seconds: 4, ..Heart::default() };
-        let nodes = Nodes::start(shoot.store(), "node", 3, heart);
-        let apply = |object: Value| seed.store().apply(object).expect("an object");
-        for node in nodes.names() {
-            apply(gardener::machine(NAMESPACE, node));
-        }
-        for name in [KCM, "machine-controller-manager", "cluster-autoscaler"] {
-            let mut deployment = gardener::deployment(NAMESPACE, name, 1);
-            deployment["status"] = json!({ "readyReplicas": 1 });
-            apply(deployment);
-        }
-        apply(gardener::probe_secret(NAMESPACE, &shoot.kubeconfig("probe")));
-        apply(gardener::cluster(NAMESPACE, Some("4s")));
+        let plan = ShootPlan { namespace: NAMESPACE, ..ShootPlan::default() };
+        let nodes = plan.furnish(seed.store(), &shoot).expect("an empty seed");
         let files = tempfile::tempdir().expect("a folder");
         std::fs::write(files.path().join("kubeconfig"), seed.kubeconfig("admin")).expect("a file");
         Self { seed, shoot, nodes, files }

@@ -13,6 +13,7 @@ use chrono::TimeDelta;
 use futures::future::try_join_all;
 
 pub use cluster::Body;
+pub use memory_api::gardener::{CA, KCM, MCM};
 pub use nodes::Nodes;
 
 use crate::audit::Mark;
@@ -20,13 +21,6 @@ use crate::bed::Bed;
 use crate::manifests::{MACHINES, shoot_access, shoot_namespace};
 use crate::relay::Relay;
 use crate::seed::{ControlPlane, Seed, apply};
-
-/// The three that Gardener lets the prober scale.
-pub const KCM: &str = "kube-controller-manager";
-/// machine-controller-manager.
-pub const MCM: &str = "machine-controller-manager";
-/// cluster-autoscaler.
-pub const CA: &str = "cluster-autoscaler";
 
 /// How long a scenario waits for what the watchdog should do. Far more than it needs, for machines that do much at once.
 pub const PATIENCE: Duration = Duration::from_secs(45);

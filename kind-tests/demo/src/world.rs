@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use chrono::{DateTime, Utc};
-use memory_api::{Authority, Heart, Kubelets, MemoryApi, Nodes, Options, Record, User, gardener};
+pub use memory_api::gardener::{CA, KCM, MCM};
+use memory_api::{Authority, Heart, Kubelets, MemoryApi, Nodes, Options, Record, ShootPlan, User, gardener};
 use serde_json::{Value, json};
 
 /// Kubernetes' default for `nodeMonitorGracePeriod`, in seconds: silent for so long, a node is given up.
@@ -18,9 +19,6 @@ pub const NODES: usize = 5;
 /// How many of them must be expired for the verdict: 60 % (rule 22).
 pub const NEEDED: usize = 3;
 
-pub const KCM: &str = "kube-controller-manager";
-pub const MCM: &str = "machine-controller-manager";
-pub const CA: &str = "cluster-autoscaler";
 /// The Deployments that are scaled, with the replicas they have to begin with.
 pub const DEPENDENTS: [(&str, i64); 3] = [(KCM, 2), (MCM, 1), (CA, 1)];
 
@@ -108,18 +106,11 @@ impl World {
         let mut shoots = Vec::new();
         for part in Part::ALL {
             let api = MemoryApi::start(&authority, Options::default()).await.context("no API server for a shoot")?;
-            api.access().grant("probe", gardener::shoot_probe());
-            let nodes = Nodes::start(api.store(), "node", NODES, Heart::default());
-            let (store, namespace) = (seed.store(), part.namespace());
-            store.create(gardener::namespace(namespace))?;
-            store.create(gardener::probe_secret(namespace, &api.kubeconfig("probe")))?;
-            for node in nodes.names() {
-                store.create(gardener::machine(namespace, node))?;
-            }
-            for (name, replicas) in DEPENDENTS {
-                store.create(gardener::deployment(namespace, name, replicas))?;
-            }
-            store.create(gardener::cluster(namespace, None))?;
+            let (heart, namespace) = (Heart::default(), part.namespace());
+            seed.store().create(gardener::namespace(namespace))?;
+            let plan =
+                ShootPlan { namespace, nodes: NODES, heart, grace: None, deployments: &DEPENDENTS, ..ShootPlan::default() };
+            let nodes = plan.furnish(seed.store(), &api)?;
             shoots.push(Shoot { part, api, nodes });
         }
         let kubelets = Kubelets::start(seed.store(), &["deployments.apps"], POD_TIME);

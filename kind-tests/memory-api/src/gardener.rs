@@ -9,6 +9,12 @@ use crate::hearts::stamp;
 
 /// The Secret that holds a shoot's kubeconfig (rule 87).
 pub const PROBE_SECRET: &str = "shoot-access-dependency-watchdog-probe";
+/// The three Deployments that Gardener lets the prober scale.
+pub const KCM: &str = "kube-controller-manager";
+/// machine-controller-manager.
+pub const MCM: &str = "machine-controller-manager";
+/// cluster-autoscaler.
+pub const CA: &str = "cluster-autoscaler";
 /// The annotation that remembers replicas.
 pub const REPLICAS: &str = "dependency-watchdog.gardener.cloud/replicas";
 /// The annotation that marks a resource as held down.

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use chrono::TimeDelta;
+pub use memory_api::gardener::{CA, KCM, MCM};
 use memory_api::{Hearts, Leases, MemoryApi, Store, gardener, stamp};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
@@ -17,9 +18,6 @@ use self::real::Real;
 use crate::pace::{BEAT, GRACE, INITIAL_DELAY, LEASE_SECONDS};
 use crate::record::{Node, Record};
 
-pub const KCM: &str = "kube-controller-manager";
-pub const MCM: &str = "machine-controller-manager";
-pub const CA: &str = "cluster-autoscaler";
 pub const DEPLOYMENTS: &str = "deployments.apps";
 pub const CLUSTERS: &str = "clusters.extensions.gardener.cloud";
 pub const MACHINES: &str = "machines.machine.sapcloud.io";

@@ -9,17 +9,15 @@ use kind_tests::agent::{Kind as Agent, Start};
 use kind_tests::leash;
 use kind_tests::prober::{ProberConfig, dependent};
 use kind_tests::seed::Dependent;
-use memory_api::gardener::{cluster, deployment, machine, probe_secret, seed_prober, shoot_probe};
-use memory_api::{Authority, Heart, Kubelets, MemoryApi, Nodes, Options, Record, Resource, Rule};
+pub use memory_api::gardener::{CA, KCM, MCM};
+use memory_api::gardener::{deployment, seed_prober};
+use memory_api::{Authority, Kubelets, MemoryApi, Nodes, Options, Record, Resource, Rule, ShootPlan};
 use tokio::time::timeout;
 
 use crate::ledger::Ledger;
 use crate::process::UNSERVED;
 
 pub const NAMESPACE: &str = "shoot--p--s";
-pub const KCM: &str = "kube-controller-manager";
-pub const MCM: &str = "machine-controller-manager";
-pub const CA: &str = "cluster-autoscaler";
 /// The tokens of two replicas, with the same rights.
 pub const USERS: [&str; 2] = ["first", "second"];
 /// Far more than anything here takes, also on a busy machine.
@@ -95,20 +93,14 @@ impl World {
             user.rules.get_or_insert_default().push(Rule::new("get,list,watch,update,patch", more));
             seed.access().grant(name, user);
         }
-        shoot.access().grant("probe", shoot_probe());
-        let heart = Heart { beat: BEAT, lease_seconds: 4, ..Heart::default() };
-        let nodes = Nodes::start(shoot.store(), "node", 3, heart);
         let store = seed.store();
-        for node in nodes.names() {
-            store.create(machine(NAMESPACE, node))?;
-        }
         for kind in kinds {
             let mut object = deployment(NAMESPACE, kind.name, kind.replicas);
             (object["apiVersion"], object["kind"]) = (kind.api_version.into(), kind.kind.into());
             store.create(object)?;
         }
-        store.create(probe_secret(NAMESPACE, &shoot.kubeconfig("probe")))?;
-        store.create(cluster(NAMESPACE, Some("4s")))?;
+        let plan = ShootPlan { namespace: NAMESPACE, deployments: &[], ..ShootPlan::default() };
+        let nodes = plan.furnish(store, &shoot)?;
         let usual: Vec<_> = kinds.iter().map(|kind| (kind.name, kind.replicas)).collect();
         let ledger = Ledger::open(store, &usual);
         let kubelets = Kubelets::start(store, &["deployments.apps", "statefulsets.apps", "stores.example.org"], Duration::ZERO);

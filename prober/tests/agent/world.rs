@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use common::flags::{Command, parse};
 use memory_api::gardener::{self, PROTECTED, REPLICAS};
-use memory_api::{Authority, Heart, Kubelets, MemoryApi, Nodes, Options, Record, Store};
+pub use memory_api::gardener::{CA, KCM, MCM};
+use memory_api::{Authority, Kubelets, MemoryApi, Nodes, Options, Record, ShootPlan, Store};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -15,9 +16,6 @@ use tokio_util::sync::CancellationToken;
 use super::log::{self, SEED_TOKEN, SHOOT_TOKEN};
 
 pub const NAMESPACE: &str = "shoot--p--s";
-pub const KCM: &str = "kube-controller-manager";
-pub const MCM: &str = "machine-controller-manager";
-pub const CA: &str = "cluster-autoscaler";
 pub const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
 const DEPLOYMENTS: &str = "deployments.apps";
 const CLUSTERS: &str = "clusters.extensions.gardener.cloud";
@@ -67,22 +65,12 @@ impl World {
         let (seed, shoot) = (start().await, start().await);
         log::listen();
         seed.access().grant(SEED_TOKEN, gardener::seed_prober());
-        shoot.access().grant(SHOOT_TOKEN, gardener::shoot_probe());
-        let heart = Heart { beat: Duration::from_millis(300), lease_seconds: 4, ..Heart::default() };
-        let nodes = Nodes::start(shoot.store(), "node", 3, heart);
+        let plan = ShootPlan { namespace: NAMESPACE, token: SHOOT_TOKEN, ..ShootPlan::default() };
+        let nodes = plan.furnish(seed.store(), &shoot).expect("an empty seed");
         let kubelets = Kubelets::start(seed.store(), &[DEPLOYMENTS], Duration::ZERO);
         let files = tempfile::tempdir().expect("a folder");
         let servers = ["metrics", "health", "pprof"].map(|server| format!("--{server}-bind-addr=0")).to_vec();
-        let world = Self { seed, shoot, nodes, _kubelets: kubelets, files, servers, probers: vec![] };
-        for node in world.nodes.names() {
-            world.apply(gardener::machine(NAMESPACE, node));
-        }
-        for name in [KCM, MCM, CA] {
-            world.apply(gardener::deployment(NAMESPACE, name, 1));
-        }
-        world.apply(gardener::probe_secret(NAMESPACE, &world.shoot.kubeconfig(SHOOT_TOKEN)));
-        world.apply(gardener::cluster(NAMESPACE, Some("4s")));
-        world
+        Self { seed, shoot, nodes, _kubelets: kubelets, files, servers, probers: vec![] }
     }
 
     /// The same with a prober that has seen the leases change.
