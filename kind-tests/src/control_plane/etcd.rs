@@ -35,6 +35,8 @@ impl Etcd {
                 // Nothing here outlives the test: waiting for the disk would protect nothing.
                 "--unsafe-no-fsync".into(),
                 "--log-level=warn".into(),
+                // As kubeadm sets it: without it an API server has no bookmarks for kinds of which nothing changes.
+                "--watch-progress-notify-interval=5s".into(),
                 format!("--data-dir={}", folder.join("data").display()),
                 format!("--listen-client-urls={url}"),
                 format!("--advertise-client-urls={url}"),
