@@ -25,6 +25,10 @@ const KEEPALIVE_PROBES: u32 = 3;
 /// the next one is due: a second less than the 25 s, or it would be the one after that, at 30 s.
 const USER_TIMEOUT: Duration = Duration::from_secs(24);
 
+/// What a connection reads at once, and keeps for reading while its watch is quiet: two TLS records. Left to itself hyper lets it grow to
+/// 408 KiB on each connection over which a long list came.
+const READ_AT_ONCE: usize = 32 << 10;
+
 /// A client whose requests are counted. No connection is open yet.
 ///
 /// # Errors
@@ -44,7 +48,7 @@ pub(super) fn client(config: &Config, counter: &HostCounter) -> Result<Client, k
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)
-        .service(legacy::Client::builder(TokioExecutor::new()).build::<_, Body>(connector));
+        .service(legacy::Client::builder(TokioExecutor::new()).http1_max_buf_size(READ_AT_ONCE).build::<_, Body>(connector));
     Ok(ClientBuilder::new(stack, config.default_namespace.clone()).with_layer(counter).build())
 }
 

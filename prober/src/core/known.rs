@@ -7,9 +7,9 @@ use chrono::TimeDelta;
 use super::moment::Moment;
 use super::replicas::{DependentState, Observed};
 
-/// For so long a view may show what was before the newest state that was seen: it counts for a minute after its watch broke (D-27), whose
-/// end takes half a minute to show. Then the seed was restored from a backup, whose versions are older.
-const LONGEST_LAG: TimeDelta = TimeDelta::seconds(90);
+/// For so long a view may show what was before the newest state that was seen: a watch without a byte is given up after two minutes, and
+/// what it showed counts for one more (D-27). Whatever is older then is that of a seed that was restored from a backup.
+const LONGEST_LAG: TimeDelta = TimeDelta::minutes(3);
 
 #[derive(Clone, Debug, Default, Hash)]
 pub struct Known {
