@@ -45,6 +45,15 @@ deploy-test: ## Test manifests, chart, alerts, dashboard, image and status page;
 	@$(MAKE) --no-print-directory test-binaries
 	cargo test --workspace --test deploy
 
+.PHONY: pictures
+pictures: ## Draw the pictures of the README and the book, of real runs; needs Rust, Go and the packages chromium, chromium-driver
+	cargo build --profile demo --package dependency-watchdog --package demo
+	target/demo/demo target/demo/dependency-watchdog > target/demo/printed
+	target/demo/demo --draw docs/pictures < target/demo/printed
+	@$(MAKE) --no-print-directory --jobs=2 control-plane test-binaries
+	cargo test --workspace --test deploy -- status_page
+	cp kind-tests/artefacts/status-page/outage/readme.png docs/pictures/status-page.png
+
 .PHONY: image
 image: ## Build the container image: REGISTRY=the host that has distroless/cc-debian12; needs podman or docker
 	@test -n '$(REGISTRY)' || { echo 'make image: REGISTRY=HOST is needed, a registry that has distroless/cc-debian12' >&2; exit 1; }; \

@@ -5,13 +5,14 @@
 //!  story ──cues──►                                          ◄──TLS── the real dependency-watchdog, as two processes
 //!    ▲       └── stand-ins: kubelets, node lifecycle ───────┘
 //!    └─ what changed ─► facts ─► claims ─► exit code
-//!                   └─► scene ─► view ─► terminal, or plain lines
+//!                   └─► scene ─► view ─► terminal, or plain lines ─► pictures
 //! ```
 //! Everything runs in real time and on loopback. Exit codes: 0 if every claim of the summary holds, 1 if not, 130 if interrupted.
 
 mod check;
 mod child;
 mod facts;
+mod pictures;
 mod scene;
 mod screen;
 mod stand_ins;
@@ -48,10 +49,14 @@ enum Ending {
 }
 
 fn main() -> ExitCode {
-    let mut words = std::env::args_os().skip(1);
-    let (Some(binary), None) = (words.next().map(PathBuf::from), words.next()) else {
-        eprintln!("usage: demo PATH_TO_dependency-watchdog");
-        return ExitCode::from(2);
+    let words: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
+    let binary = match words.as_slice() {
+        [binary] => binary,
+        [draw, folder] if draw.as_os_str() == "--draw" => return draw_pictures(folder),
+        _ => {
+            eprintln!("usage: demo PATH_TO_dependency-watchdog\n       demo --draw FOLDER < WHAT_IT_HAS_PRINTED");
+            return ExitCode::from(2);
+        }
     };
     let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
         Ok(runtime) => runtime,
@@ -60,10 +65,22 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    match runtime.block_on(play(&binary)) {
+    match runtime.block_on(play(binary)) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("the demo itself failed: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Draws the pictures of the docs, from what an earlier run has printed.
+fn draw_pictures(folder: &Path) -> ExitCode {
+    let drawn = std::io::read_to_string(std::io::stdin()).context("cannot read it");
+    match drawn.and_then(|printed| pictures::draw(folder, &printed)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("cannot draw: {error:#}");
             ExitCode::FAILURE
         }
     }

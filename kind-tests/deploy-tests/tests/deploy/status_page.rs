@@ -1,5 +1,7 @@
 //! The status page in a real browser: wide, as a phone, by night, in an outage and without. The pictures are kept in
-//! `kind-tests/artefacts/status-page`.
+//! `kind-tests/artefacts/status-page`; `make pictures` takes the README's from there.
+
+use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use deploy_tests::browser::Browser;
@@ -9,9 +11,12 @@ use kind_tests::shoot::{CA, KCM, MCM, PATIENCE};
 use kind_tests::{Prober, ProberConfig, Shoot, ShootPlan, eventually, scenario};
 use serde_json::json;
 
-/// What is looked at: a name, the window's width and height, the reader's scheme.
-const SIGHTS: [(&str, u32, u32, &str); 3] =
-    [("wide", 1280, 1000, "light"), ("night", 1280, 1000, "dark"), ("phone", 390, 1400, "light")];
+/// What is looked at: a name, the window's width, the reader's scheme. GitHub shows a README's pictures about as wide as that one.
+const SIGHTS: [(&str, u32, &str); 4] =
+    [("wide", 1280, "light"), ("night", 1280, "dark"), ("phone", 390, "light"), ("readme", 840, "light")];
+
+/// A window that is lower than any page, so that a page's own height can be measured.
+const LOW: u32 = 100;
 
 #[test]
 fn the_status_page_is_readable_everywhere_and_shows_an_outage() -> Result<()> {
@@ -26,13 +31,7 @@ fn the_status_page_is_readable_everywhere_and_shows_an_outage() -> Result<()> {
         let pictures = repository::path("kind-tests/artefacts/status-page");
 
         // Whatever the window, all of it is seen without moving sideways, and what is written can be read.
-        for (name, width, height, scheme) in SIGHTS {
-            browser.resize(width, height).await?;
-            browser.prefer(scheme).await?;
-            browser.open(&url).await?;
-            fits(&browser, name).await?;
-            browser.picture(&pictures.join(format!("healthy-{name}.png"))).await?;
-        }
+        look(&browser, &url, &pictures.join("healthy")).await?;
         let text = text(&browser).await?;
         ensure!(text.contains(&shoot.namespace) && text.contains("Nothing is held down"), "{text}");
 
@@ -49,13 +48,7 @@ fn the_status_page_is_readable_everywhere_and_shows_an_outage() -> Result<()> {
             Ok(())
         })
         .await?;
-        for (name, width, height, scheme) in SIGHTS {
-            browser.resize(width, height).await?;
-            browser.prefer(scheme).await?;
-            browser.open(&url).await?;
-            fits(&browser, name).await?;
-            browser.picture(&pictures.join(format!("outage-{name}.png"))).await?;
-        }
+        look(&browser, &url, &pictures.join("outage")).await?;
         // Nothing is run, nothing is fetched from elsewhere.
         ensure!(browser.value("document.scripts.length").await? == 0);
         ensure!(browser.value("document.querySelectorAll('img, link, iframe').length").await? == 0);
@@ -65,6 +58,20 @@ fn the_status_page_is_readable_everywhere_and_shows_an_outage() -> Result<()> {
         shoot.nodes.heal_all();
         shoot.end().await
     })
+}
+
+/// Looks at the page in every way. Each picture is as high as the page is.
+async fn look(browser: &Browser, url: &str, pictures: &Path) -> Result<()> {
+    for (name, width, scheme) in SIGHTS {
+        browser.resize(width, LOW).await?;
+        browser.prefer(scheme).await?;
+        browser.open(url).await?;
+        let height = browser.value("document.documentElement.scrollHeight").await?.as_u64().context("no height")?;
+        browser.resize(width, height.try_into()?).await?;
+        fits(browser, name).await?;
+        browser.picture(&pictures.join(format!("{name}.png"))).await?;
+    }
+    Ok(())
 }
 
 async fn text(browser: &Browser) -> Result<String> {
