@@ -9,8 +9,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use http::Uri;
-use http::uri::Scheme;
-use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
+use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::dns::Name;
 use hyper_util::client::legacy::connect::proxy::Tunnel;
@@ -45,8 +44,6 @@ pub fn connector(access: &Access, server: &Uri, limit: Duration) -> Result<Conne
     tcp.set_nodelay(true);
     tcp.set_keepalive(Some(KEEP_ALIVE));
     tcp.set_keepalive_interval(Some(KEEP_ALIVE));
-    // Speaks TLS where the URL says so, which is a proxy's.
-    let plain = HttpsConnectorBuilder::new().with_tls_config(tls.clone()).https_or_http().enable_http1().wrap_connector(tcp);
     // As Go: without a proxy of its own the environment's counts (rule 42).
     let proxies = match &access.proxy {
         Some(proxy) => Matcher::builder().all(proxy.as_str()).build(),
@@ -55,7 +52,9 @@ pub fn connector(access: &Access, server: &Uri, limit: Duration) -> Result<Conne
     let tunnel = match proxies.intercept(server) {
         None => None,
         Some(proxy) if [Some("http"), Some("https")].contains(&proxy.uri().scheme_str()) => {
-            let tunnel = Tunnel::new(proxy.uri().clone(), plain.clone());
+            // Speaks TLS where the proxy's URL says so.
+            let to_proxy = HttpsConnectorBuilder::new().with_tls_config(tls.clone()).https_or_http().enable_http1();
+            let tunnel = Tunnel::new(proxy.uri().clone(), to_proxy.wrap_connector(tcp.clone()));
             Some(match proxy.basic_auth() {
                 Some(credentials) => tunnel.with_auth(credentials.clone()),
                 None => tunnel,
@@ -64,46 +63,26 @@ pub fn connector(access: &Access, server: &Uri, limit: Duration) -> Result<Conne
         Some(_) => return Err(KubeconfigError::Invalid { field: "cluster.proxy-url", problem: "is no usable proxy" }),
     };
     let way = service_fn(move |server: Uri| {
-        let (mut plain, tunnel) = (plain.clone(), tunnel.clone());
+        let (mut tcp, tunnel) = (tcp.clone(), tunnel.clone());
         async move {
             match tunnel {
                 Some(mut tunnel) => tunnel.call(server).await.map_err(AnyError::from),
-                None => plain.call(without_tls(server)?).await,
+                None => Ok(MaybeHttpsStream::Http(tcp.call(server).await?)),
             }
         }
     });
-    let https = HttpsConnectorBuilder::new().with_tls_config(tls).https_only();
-    let https: HttpsConnector<_> = match &access.tls_server_name {
-        None => https.enable_http1().wrap_connector(way),
-        Some(name) => {
-            let field = "cluster.tls-server-name";
-            let invalid = KubeconfigError::Invalid { field, problem: "is neither a DNS name nor an IP address" };
-            let name = ServerName::try_from(name.clone()).map_err(|_| invalid)?;
-            https.with_server_name_resolver(FixedServerNameResolver::new(name)).enable_http1().wrap_connector(way)
-        }
-    };
+    let mut https = HttpsConnectorBuilder::new().with_tls_config(tls).https_only();
+    if let Some(name) = &access.tls_server_name {
+        let field = "cluster.tls-server-name";
+        let invalid = KubeconfigError::Invalid { field, problem: "is neither a DNS name nor an IP address" };
+        let name = ServerName::try_from(name.clone()).map_err(|_| invalid)?;
+        https = https.with_server_name_resolver(FixedServerNameResolver::new(name));
+    }
+    let https = https.enable_http1().wrap_connector(way);
     Ok(BoxCloneSyncService::new(service_fn(move |server: Uri| {
         let mut https = https.clone();
-        async move {
-            match timeout(limit, https.call(server)).await {
-                Ok(connected) => connected,
-                Err(elapsed) => Err(io::Error::new(io::ErrorKind::TimedOut, elapsed).into()),
-            }
-        }
+        async move { timeout(limit, https.call(server)).await.map_err(io::Error::from)? }
     })))
-}
-
-/// The same host and port, for a connection below TLS.
-fn without_tls(server: Uri) -> Result<Uri, http::Error> {
-    let mut parts = server.into_parts();
-    let authority = parts.authority.take();
-    let port = authority.as_ref().and_then(|authority| authority.port_u16());
-    parts.authority = match (authority, port) {
-        (Some(authority), None) => Some(format!("{authority}:443").parse()?),
-        (authority, _) => authority,
-    };
-    parts.scheme = Some(Scheme::HTTP);
-    Ok(Uri::from_parts(parts)?)
 }
 
 fn tls(access: &Access) -> Result<ClientConfig, KubeconfigError> {
