@@ -31,11 +31,12 @@ pub enum KubeconfigError {
     Unreadable,
     #[error("{0} is missing or names nothing that exists")]
     Absent(&'static str),
-    #[error("{field} {problem}")]
-    Invalid { field: &'static str, problem: &'static str },
-    /// A field that would let the Secret's author act here.
-    #[error("{field} is refused: {why}")]
-    Refused { field: &'static str, why: &'static str },
+    /// A field, and what is wrong with it.
+    #[error("{0} {1}")]
+    Invalid(&'static str, &'static str),
+    /// A field that would let the Secret's author act here, and how.
+    #[error("{0} is refused: {1}")]
+    Refused(&'static str, &'static str),
 }
 
 impl Access {
@@ -51,9 +52,7 @@ impl Access {
         Ok(Self {
             server: url("cluster.server", server, &["https"])?,
             tls_server_name: cluster.tls_server_name.clone().filter(|name| !name.is_empty()),
-            authorities: present(&cluster.certificate_authority_data)
-                .map(|data| decode("cluster.certificate-authority-data", data))
-                .transpose()?,
+            authorities: decode("cluster.certificate-authority-data", present(&cluster.certificate_authority_data))?,
             identity: identity(user)?,
             headers: headers(user)?,
             proxy: present(&cluster.proxy_url).map(|proxy| url("cluster.proxy-url", proxy, &["http", "https"])).transpose()?,
@@ -63,16 +62,13 @@ impl Access {
 
 fn current(config: &Kubeconfig) -> Result<(&Cluster, &AuthInfo), KubeconfigError> {
     let absent = KubeconfigError::Absent;
-    let context_name = config.current_context.as_ref().ok_or(absent("current-context"))?;
-    let context = config.contexts.iter().find(|named| named.name == *context_name).and_then(|named| named.context.as_ref());
-    let context = context.ok_or(absent("current-context"))?;
-    let cluster = config.clusters.iter().find(|named| named.name == context.cluster).and_then(|named| named.cluster.as_ref());
-    let user = config
-        .auth_infos
-        .iter()
-        .find(|named| Some(&named.name) == context.user.as_ref())
-        .and_then(|named| named.auth_info.as_ref());
-    Ok((cluster.ok_or(absent("context.cluster"))?, user.ok_or(absent("context.user"))?))
+    let context = config.contexts.iter().find(|named| Some(&named.name) == config.current_context.as_ref());
+    let context = context.and_then(|named| named.context.as_ref()).ok_or(absent("current-context"))?;
+    let cluster = config.clusters.iter().find(|named| named.name == context.cluster);
+    let cluster = cluster.and_then(|named| named.cluster.as_ref()).ok_or(absent("context.cluster"))?;
+    let user = config.auth_infos.iter().find(|named| Some(&named.name) == context.user.as_ref());
+    let user = user.and_then(|named| named.auth_info.as_ref()).ok_or(absent("context.user"))?;
+    Ok((cluster, user))
 }
 
 fn refuse(cluster: &Cluster, user: &AuthInfo) -> Result<(), KubeconfigError> {
@@ -96,25 +92,18 @@ fn refuse(cluster: &Cluster, user: &AuthInfo) -> Result<(), KubeconfigError> {
             "the proxy would be asked for the wrong host",
         ),
     ];
-    match refused.into_iter().find(|(present, ..)| *present) {
-        Some((_, field, why)) => Err(KubeconfigError::Refused { field, why }),
-        None => Ok(()),
-    }
+    let refusal = refused.into_iter().find(|(present, ..)| *present);
+    refusal.map_or(Ok(()), |(_, field, why)| Err(KubeconfigError::Refused(field, why)))
 }
 
 fn identity(user: &AuthInfo) -> Result<Option<Vec<u8>>, KubeconfigError> {
-    let certificate = present(&user.client_certificate_data);
-    let key = secret(&user.client_key_data);
+    let certificate = decode("user.client-certificate-data", present(&user.client_certificate_data))?;
+    let key = decode("user.client-key-data", secret(&user.client_key_data))?;
     match (certificate, key) {
         (None, None) => Ok(None),
         (Some(_), None) => Err(KubeconfigError::Absent("user.client-key-data")),
         (None, Some(_)) => Err(KubeconfigError::Absent("user.client-certificate-data")),
-        (Some(certificate), Some(key)) => {
-            let mut pem = decode("user.client-certificate-data", certificate)?;
-            pem.push(b'\n');
-            pem.extend(decode("user.client-key-data", key)?);
-            Ok(Some(pem))
-        }
+        (Some(certificate), Some(key)) => Ok(Some([certificate, key].join(&b'\n'))),
     }
 }
 
@@ -123,7 +112,7 @@ fn headers(user: &AuthInfo) -> Result<HeaderMap, KubeconfigError> {
     if let Some(token) = &user.token {
         let token = token.expose_secret().trim();
         if token.is_empty() {
-            return Err(KubeconfigError::Invalid { field: "user.token", problem: "is empty" });
+            return Err(KubeconfigError::Invalid("user.token", "is empty"));
         }
         headers.insert(AUTHORIZATION, sensitive("user.token", &format!("Bearer {token}"))?);
     } else if let Some(name) = present(&user.username) {
@@ -140,27 +129,24 @@ fn headers(user: &AuthInfo) -> Result<HeaderMap, KubeconfigError> {
 }
 
 fn sensitive(field: &'static str, value: &str) -> Result<HeaderValue, KubeconfigError> {
-    let mut header = HeaderValue::from_str(value)
-        .map_err(|_| KubeconfigError::Invalid { field, problem: "contains characters that an HTTP header cannot carry" })?;
+    let invalid = KubeconfigError::Invalid(field, "contains characters that an HTTP header cannot carry");
+    let mut header = HeaderValue::from_str(value).map_err(|_| invalid)?;
     header.set_sensitive(true);
     Ok(header)
 }
 
 fn url(field: &'static str, text: &str, schemes: &[&str]) -> Result<Url, KubeconfigError> {
-    let url = Url::parse(text).map_err(|_| KubeconfigError::Invalid { field, problem: "is not a URL" })?;
+    let url = Url::parse(text).map_err(|_| KubeconfigError::Invalid(field, "is not a URL"))?;
     if !schemes.contains(&url.scheme()) || url.cannot_be_a_base() {
-        return Err(KubeconfigError::Invalid {
-            field,
-            problem: "has a scheme that is not supported here (only https; http for a proxy)",
-        });
+        return Err(KubeconfigError::Invalid(field, "has a scheme that is not supported here (only https; http for a proxy)"));
     }
     Ok(url)
 }
 
-fn decode(field: &'static str, data: &str) -> Result<Vec<u8>, KubeconfigError> {
+fn decode(field: &'static str, data: Option<&str>) -> Result<Option<Vec<u8>>, KubeconfigError> {
     // Secrets made by hand often carry line breaks inside of the base64 text.
-    let compact: String = data.split_whitespace().collect();
-    BASE64_STANDARD.decode(compact).map_err(|_| KubeconfigError::Invalid { field, problem: "is not base64" })
+    let decoded = data.map(|data| BASE64_STANDARD.decode(data.split_whitespace().collect::<String>()));
+    decoded.transpose().map_err(|_| KubeconfigError::Invalid(field, "is not base64"))
 }
 
 fn present(value: &Option<String>) -> Option<&str> {

@@ -54,8 +54,7 @@ impl Answer {
 impl Link {
     /// Prepares a link; connects when first used. Each new connection resolves the host's name again.
     pub fn new(access: &Access, connect_timeout: Duration) -> Result<Self, KubeconfigError> {
-        let invalid = KubeconfigError::Invalid { field: "cluster.server", problem: "is not a URL" };
-        let server: Uri = access.server.as_str().parse().map_err(|_| invalid)?;
+        let server: Uri = access.server.as_str().parse().map_err(|_| KubeconfigError::Invalid("cluster.server", "is not a URL"))?;
         let authority = server.authority().ok_or(KubeconfigError::Absent("cluster.server"))?;
         let mut headers = access.headers.clone();
         headers.insert(ACCEPT, ACCEPTED);

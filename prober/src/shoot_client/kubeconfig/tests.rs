@@ -39,14 +39,14 @@ fn error(text: &str) -> KubeconfigError {
 
 fn refused(text: &str) -> &'static str {
     match error(text) {
-        KubeconfigError::Refused { field, .. } => field,
+        KubeconfigError::Refused(field, _) => field,
         other => panic!("not refused but {other:?}"),
     }
 }
 
 fn invalid(text: &str) -> &'static str {
     match error(text) {
-        KubeconfigError::Invalid { field, .. } => field,
+        KubeconfigError::Invalid(field, _) => field,
         other => panic!("not invalid but {other:?}"),
     }
 }

@@ -60,7 +60,7 @@ pub fn connector(access: &Access, server: &Uri, limit: Duration) -> Result<Conne
                 None => tunnel,
             })
         }
-        Some(_) => return Err(KubeconfigError::Invalid { field: "cluster.proxy-url", problem: "is no usable proxy" }),
+        Some(_) => return Err(KubeconfigError::Invalid("cluster.proxy-url", "is no usable proxy")),
     };
     let way = service_fn(move |server: Uri| {
         let (mut tcp, tunnel) = (tcp.clone(), tunnel.clone());
@@ -73,8 +73,7 @@ pub fn connector(access: &Access, server: &Uri, limit: Duration) -> Result<Conne
     });
     let mut https = HttpsConnectorBuilder::new().with_tls_config(tls).https_only();
     if let Some(name) = &access.tls_server_name {
-        let field = "cluster.tls-server-name";
-        let invalid = KubeconfigError::Invalid { field, problem: "is neither a DNS name nor an IP address" };
+        let invalid = KubeconfigError::Invalid("cluster.tls-server-name", "is neither a DNS name nor an IP address");
         let name = ServerName::try_from(name.clone()).map_err(|_| invalid)?;
         https = https.with_server_name_resolver(FixedServerNameResolver::new(name));
     }
@@ -86,10 +85,8 @@ pub fn connector(access: &Access, server: &Uri, limit: Duration) -> Result<Conne
 }
 
 fn tls(access: &Access) -> Result<ClientConfig, KubeconfigError> {
-    let unusable = |_| KubeconfigError::Invalid {
-        field: "cluster.certificate-authority-data or user.client-certificate-data",
-        problem: "cannot be used for TLS",
-    };
+    let field = "cluster.certificate-authority-data or user.client-certificate-data";
+    let unusable = |_| KubeconfigError::Invalid(field, "cannot be used for TLS");
     let config = match &access.authorities {
         Some(pem) => ClientConfig::builder().with_root_certificates(roots(pem)?),
         None => ClientConfig::builder().with_platform_verifier().map_err(unusable)?,
@@ -107,22 +104,22 @@ fn tls(access: &Access) -> Result<ClientConfig, KubeconfigError> {
 }
 
 fn roots(pem: &[u8]) -> Result<RootCertStore, KubeconfigError> {
-    let field = "cluster.certificate-authority-data";
-    let unreadable = KubeconfigError::Invalid { field, problem: "holds no readable certificate" };
+    let invalid = |problem| KubeconfigError::Invalid("cluster.certificate-authority-data", problem);
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {
         let added = certificate.ok().and_then(|certificate| roots.add(certificate).ok());
-        added.ok_or(KubeconfigError::Invalid { field, problem: "holds a certificate that cannot be read" })?;
+        added.ok_or(invalid("holds a certificate that cannot be read"))?;
     }
-    if roots.is_empty() { Err(unreadable) } else { Ok(roots) }
+    if roots.is_empty() { Err(invalid("holds no readable certificate")) } else { Ok(roots) }
 }
 
 fn identity(pem: &[u8]) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), KubeconfigError> {
-    let field = "user.client-certificate-data and client-key-data";
-    let unreadable = || KubeconfigError::Invalid { field, problem: "are no readable pair" };
-    let chain = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>().map_err(|_| unreadable())?;
-    let key = PrivateKeyDer::from_pem_slice(pem).map_err(|_| unreadable())?;
-    if chain.is_empty() { Err(unreadable()) } else { Ok((chain, key)) }
+    let unreadable = KubeconfigError::Invalid("user.client-certificate-data and client-key-data", "are no readable pair");
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    match (chain, PrivateKeyDer::from_pem_slice(pem)) {
+        (Ok(chain), Ok(key)) if !chain.is_empty() => Ok((chain, key)),
+        _ => Err(unreadable),
+    }
 }
 
 async fn resolve(name: Name) -> Result<std::vec::IntoIter<SocketAddr>, NameError> {
