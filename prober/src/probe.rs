@@ -39,7 +39,6 @@ impl Probe {
     }
 
     pub async fn nodes(&mut self) -> Result<Listed, ProbeError> {
-        let Listing { items, .. } = self.client.nodes(self.budget).await?;
-        Ok(Listed::Nodes(items))
+        Ok(Listed::Nodes(self.client.nodes(self.budget).await?.items))
     }
 }

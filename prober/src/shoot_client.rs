@@ -12,10 +12,12 @@ pub mod kubeconfig;
 mod link;
 pub mod wire;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
+use url::form_urlencoded;
 
 use self::error::{Cause, ProbeError, Stage};
 use self::kubeconfig::{Access, KubeconfigError};
@@ -31,18 +33,15 @@ const LINK_LIFE: Duration = Duration::from_secs(600);
 /// Bounds of an attempt on a kept connection and of connecting (dwd#61); both at most a quarter of probeTimeout.
 const KEPT_ATTEMPT: Duration = Duration::from_secs(2);
 const CONNECT: Duration = Duration::from_secs(3);
-/// Nodes per page, the size that kubectl uses.
-const NODES_PER_PAGE: &str = "500";
 /// More pages than this are no honest list: Kubernetes supports 5,000 nodes.
 const MAX_PAGES: usize = 100;
 /// No honest answer is larger: 500 nodes (one page) come to 5 MB, 5,000 leases to 1.5 MB.
 const MAX_ANSWER: usize = 32 << 20;
-/// The pages of a list together. Leases come in one page unless the API server wants it otherwise; of the nodes, which come to 10 kB each,
-/// a list of 5,000 that are five times as large.
-const MAX_LEASES: usize = MAX_ANSWER;
+/// The pages of a list of nodes together: 5,000 come to 10 kB each, and may be five times as large.
 const MAX_NODES: usize = 256 << 20;
 
 /// What is kept of the Secret with a kubeconfig. Has no `Debug`: it holds credentials.
+#[derive(PartialEq, Eq)]
 pub struct KubeconfigSecret {
     pub kubeconfig: Option<Vec<u8>>,
 }
@@ -81,22 +80,25 @@ pub struct Listing<T> {
 
 /// What is listed, and how.
 struct List<T> {
+    stage: Stage,
+    /// With the query.
     path: &'static str,
-    query: &'static [(&'static str, &'static str)],
     /// Adds what a page holds; see [`wire`].
     decode: fn(&str, &[u8], &mut T) -> Result<Next, DecodeError>,
     /// The most bytes of all pages together.
     limit: usize,
 }
 
+/// They come in one page unless the API server wants it otherwise.
 const LEASES: List<LeaseList> = List {
+    stage: Stage::Leases,
     path: "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases",
-    query: &[],
     decode: wire::leases,
-    limit: MAX_LEASES,
+    limit: MAX_ANSWER,
 };
+/// In pages of the size that kubectl uses.
 const NODES: List<Vec<NodeRecord>> =
-    List { path: "/api/v1/nodes", query: &[("limit", NODES_PER_PAGE)], decode: wire::nodes, limit: MAX_NODES };
+    List { stage: Stage::Nodes, path: "/api/v1/nodes?limit=500", decode: wire::nodes, limit: MAX_NODES };
 
 pub struct ShootClient<S> {
     clock: Clock,
@@ -118,23 +120,21 @@ impl<S: Secrets + Sync> ShootClient<S> {
         self.follow_secret().map_err(|cause| self.failed(Stage::Kubeconfig, cause))?;
         self.retire_link();
         if self.ask_version {
-            let answer = self.get("/version", &[], MAX_ANSWER, budget).await;
+            let answer = self.get("/version", MAX_ANSWER, budget).await;
             answer.map_err(|cause| self.failed(Stage::Version, cause))?;
             self.ask_version = false;
         }
-        let leases = self.list(&LEASES, budget).await;
-        leases.map_err(|cause| self.failed(Stage::Leases, cause))
+        self.list(&LEASES, budget).await
     }
 
     pub async fn nodes(&mut self, budget: Budget) -> Result<Listing<Vec<NodeRecord>>, ProbeError> {
-        let nodes = self.list(&NODES, budget).await;
-        nodes.map_err(|cause| self.failed(Stage::Nodes, cause))
+        self.list(&NODES, budget).await
     }
 
     /// Applies a changed Secret; the whole probe then uses one snapshot of it.
     fn follow_secret(&mut self) -> Result<(), Cause> {
         let current = self.secrets.current()?;
-        if self.secret.as_ref().is_none_or(|used| used.kubeconfig != current.kubeconfig) {
+        if self.secret.as_ref() != Some(&current) {
             self.adopt(current);
         }
         Ok(())
@@ -159,45 +159,45 @@ impl<S: Secrets + Sync> ShootClient<S> {
     }
 
     /// Lists all pages of one snapshot; begins again once when the snapshot is gone in between.
-    async fn list<T: Default>(&mut self, list: &List<T>, budget: Budget) -> Result<Listing<T>, Cause> {
-        match self.pages(list, budget).await {
+    async fn list<T: Default>(&mut self, list: &List<T>, budget: Budget) -> Result<Listing<T>, ProbeError> {
+        let listed = match self.pages(list, budget).await {
             Err(Cause::Gone) => self.pages(list, budget).await,
-            result => result,
-        }
+            listed => listed,
+        };
+        listed.map_err(|cause| self.failed(list.stage, cause))
     }
 
     async fn pages<T: Default>(&mut self, list: &List<T>, budget: Budget) -> Result<Listing<T>, Cause> {
-        let List { path, query, decode, limit } = *list;
-        let mut items = T::default();
-        let (sent, answer) = self.get(path, query, limit.min(MAX_ANSWER), budget).await?;
-        let mut left = limit - answer.body.len();
-        let mut next = decode(answer.content_type(), &answer.body, &mut items)?;
-        for _ in 1..MAX_PAGES {
-            let Some(token) = next else {
+        let List { path, decode, limit: mut left, .. } = *list;
+        let (mut page, mut first_sent, mut items) = (Cow::Borrowed(path), None, T::default());
+        for _ in 0..MAX_PAGES {
+            let (sent, answer) = self.get(&page, left.min(MAX_ANSWER), budget).await?;
+            let sent = *first_sent.get_or_insert(sent);
+            left -= answer.body.len();
+            let Some(token) = decode(answer.content_type(), &answer.body, &mut items)? else {
                 return Ok(Listing { times: self.clock.request_times(sent), items });
             };
-            let query = [query, &[("continue", token.as_str())]].concat();
-            let (_, answer) = self.get(path, &query, left.min(MAX_ANSWER), budget).await?;
-            left -= answer.body.len();
-            next = decode(answer.content_type(), &answer.body, &mut items)?;
+            let token: String = form_urlencoded::byte_serialize(token.as_bytes()).collect();
+            let separator = if path.contains('?') { '&' } else { '?' };
+            page = Cow::Owned(format!("{path}{separator}continue={token}"));
         }
         Err(Cause::TooManyPages(MAX_PAGES))
     }
 
     /// One request: repeated once on a fresh connection when a kept one fails, and once with the Secret read again when the credentials are
     /// not accepted.
-    async fn get(&mut self, path: &str, query: &[(&str, &str)], limit: usize, budget: Budget) -> Result<(Moment, Answer), Cause> {
+    async fn get(&mut self, path: &str, limit: usize, budget: Budget) -> Result<(Moment, Answer), Cause> {
         let (mut redialled, mut reread) = (false, false);
         loop {
             let kept = self.link.as_ref().is_some_and(|link| link.proven);
-            match self.attempt(path, query, limit, budget).await {
+            match self.attempt(path, limit, budget).await {
                 Err(cause) if kept && !redialled && cause.may_be_stale_connection() => {
                     (redialled, self.link) = (true, None);
                 }
                 Err(Cause::Unauthorized) if !reread => {
                     reread = true;
                     let secret = timeout_at(budget.deadline, self.secrets.reread()).await.map_err(|_| Cause::Timeout)??;
-                    if self.secret.as_ref().is_some_and(|used| used.kubeconfig == secret.kubeconfig) {
+                    if self.secret.as_ref() == Some(&secret) {
                         return Err(Cause::Unauthorized);
                     }
                     self.adopt(secret);
@@ -207,13 +207,7 @@ impl<S: Secrets + Sync> ShootClient<S> {
         }
     }
 
-    async fn attempt(
-        &mut self,
-        path: &str,
-        query: &[(&str, &str)],
-        limit: usize,
-        budget: Budget,
-    ) -> Result<(Moment, Answer), Cause> {
+    async fn attempt(&mut self, path: &str, limit: usize, budget: Budget) -> Result<(Moment, Answer), Cause> {
         let link = match &mut self.link {
             Some(link) => link,
             none => {
@@ -224,7 +218,7 @@ impl<S: Secrets + Sync> ShootClient<S> {
         };
         let deadline = if link.proven { budget.attempt_on_kept_connection() } else { budget.deadline };
         let sent = self.clock.now();
-        let answer = timeout_at(deadline, link.get(path, query, limit)).await.map_err(|_| Cause::Timeout)??;
+        let answer = timeout_at(deadline, link.get(path, limit)).await.map_err(|_| Cause::Timeout)??;
         link.proven = true;
         Ok((sent, answer))
     }

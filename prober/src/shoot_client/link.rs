@@ -2,19 +2,17 @@
 
 mod connector;
 
-use std::error::Error;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER, USER_AGENT};
-use http::uri::{Authority, PathAndQuery, Scheme};
+use http::uri::{Authority, Scheme};
 use http::{Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Empty};
 use hyper::body::{Body, Incoming};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use tokio::time::Instant;
-use url::form_urlencoded;
 
 use self::connector::{Connector, connector};
 use super::error::Cause;
@@ -72,10 +70,12 @@ impl Link {
         })
     }
 
-    /// Gets a path of the API server: an answer of at most `limit` bytes. No redirect is followed.
-    pub async fn get(&mut self, path: &str, query: &[(&str, &str)], limit: usize) -> Result<Answer, Cause> {
+    /// Gets a path of the API server, with its query: an answer of at most `limit` bytes. No redirect is followed.
+    pub async fn get(&mut self, path: &str, limit: usize) -> Result<Answer, Cause> {
+        let uri = Uri::builder().scheme(Scheme::HTTPS).authority(self.server.clone());
+        let uri = uri.path_and_query([self.prefix.as_str(), path].concat()).build();
         let mut request = Request::new(Empty::new());
-        *request.uri_mut() = self.uri(path, query)?;
+        *request.uri_mut() = uri.map_err(|error| Cause::Broken(error.to_string()))?;
         request.headers_mut().clone_from(&self.headers);
         let response = self.client.request(request).await.map_err(|error| Cause::of(&error, error.is_connect()))?;
         check(&response)?;
@@ -83,23 +83,6 @@ impl Link {
         let body = body(response.into_body(), self.expected, limit).await?;
         self.expected = body.len();
         Ok(Answer { content_type, body })
-    }
-
-    fn uri(&self, path: &str, query: &[(&str, &str)]) -> Result<Uri, Cause> {
-        let mut target = String::with_capacity(self.prefix.len() + path.len());
-        target.push_str(&self.prefix);
-        target.push_str(path);
-        if !query.is_empty() {
-            target.push('?');
-            let begin = target.len();
-            target = form_urlencoded::Serializer::for_suffix(target, begin).extend_pairs(query).finish();
-        }
-        let mut parts = http::uri::Parts::default();
-        parts.scheme = Some(Scheme::HTTPS);
-        parts.authority = Some(self.server.clone());
-        let broken = |error: &dyn Error| Cause::Broken(error.to_string());
-        parts.path_and_query = Some(PathAndQuery::try_from(target).map_err(|error| broken(&error))?);
-        Uri::from_parts(parts).map_err(|error| broken(&error))
     }
 }
 
