@@ -4,7 +4,7 @@
 //! What is read here is checked to the end: lengths, wire types, field numbers, UTF-8. What is stepped over is checked as far as stepping
 //! over it needs.
 
-use chrono::{DateTime, Utc};
+use chrono::DateTime;
 
 use super::{DecodeError, ListMeta, Room};
 use crate::core::lease::{LeaseList, LeaseRecord};
@@ -34,7 +34,7 @@ pub fn open<'a>(expected: &'static str, body: &'a [u8]) -> Result<&'a [u8], Deco
     let (mut kind, mut raw) = ("", [].as_slice());
     for field in Fields(body) {
         match field? {
-            (1, type_meta) => kind = last_text(2, type_meta)?.unwrap_or(kind),
+            (1, type_meta) => [kind] = type_meta.texts([(2, kind)])?,
             (2, value) => raw = value.bytes()?,
             _ => {}
         }
@@ -43,57 +43,32 @@ pub fn open<'a>(expected: &'static str, body: &'a [u8]) -> Result<&'a [u8], Deco
     Ok(raw)
 }
 
-fn last_text(wanted: u32, message: Value<'_>) -> Result<Option<&str>, Broken> {
-    let mut text = None;
-    for field in message.message()? {
-        match field? {
-            (number, value) if number == wanted => text = Some(value.text()?),
-            _ => {}
-        }
-    }
-    Ok(text)
-}
-
 pub fn leases(list: &[u8], leases: &mut LeaseList) -> Result<ListMeta, DecodeError> {
-    let mut metadata = ListMeta::default();
     let count = count_items(list)?;
     super::check_count(leases.len(), count)?;
     let mut reserved = false;
-    for field in Fields(list) {
-        match field? {
-            (1, value) => list_meta(value, &mut metadata)?,
-            (2, value) => {
-                let lease = lease(value)?;
-                if !reserved {
-                    leases.reserve(count, super::room_for_names(count, lease.name, list));
-                    reserved = true;
-                }
-                leases.push(lease);
-            }
-            _ => {}
+    items(list, |value| {
+        let lease = lease(value)?;
+        if !reserved {
+            leases.reserve(count, super::room_for_names(count, lease.name, list));
+            reserved = true;
         }
-    }
-    Ok(metadata)
+        leases.push(lease);
+        Ok(())
+    })
 }
 
 pub fn nodes(list: &[u8], nodes: &mut Vec<NodeRecord>) -> Result<ListMeta, DecodeError> {
-    let mut metadata = ListMeta::default();
     let count = count_items(list)?;
     super::check_count(nodes.len(), count)?;
     nodes.reserve(count);
     let mut room = Room::beside(nodes);
-    for field in Fields(list) {
-        match field? {
-            (1, value) => list_meta(value, &mut metadata)?,
-            (2, value) => {
-                let node = node(value)?;
-                room.take(&node)?;
-                nodes.push(node);
-            }
-            _ => {}
-        }
-    }
-    Ok(metadata)
+    items(list, |value| {
+        let node = node(value)?;
+        room.take(&node)?;
+        nodes.push(node);
+        Ok(())
+    })
 }
 
 fn count_items(list: &[u8]) -> Result<usize, Broken> {
@@ -104,80 +79,50 @@ fn count_items(list: &[u8]) -> Result<usize, Broken> {
     Ok(count)
 }
 
-fn list_meta(value: Value<'_>, metadata: &mut ListMeta) -> Result<(), Broken> {
-    for field in value.message()? {
+/// Hands over the items of a list.
+#[inline(always)]
+fn items<'a>(list: &'a [u8], mut take: impl FnMut(Value<'a>) -> Result<(), DecodeError>) -> Result<ListMeta, DecodeError> {
+    let (mut version, mut next) = ("", "");
+    for field in Fields(list) {
         match field? {
-            (2, value) => metadata.resource_version = value.text()?.to_owned(),
-            (3, value) => metadata.next = value.text()?.to_owned(),
+            (1, metadata) => [version, next] = metadata.texts([(2, version), (3, next)])?,
+            (2, item) => take(item)?,
             _ => {}
         }
     }
-    Ok(())
-}
-
-#[derive(Default)]
-struct Lease<'a> {
-    name: &'a str,
-    uid: &'a str,
-    duration_seconds: Option<i32>,
-    renew_time: Option<Stamp>,
+    Ok(ListMeta { resource_version: version.to_owned(), next: next.to_owned() })
 }
 
 /// A message that comes twice is merged: what a later one says wins, and what only an earlier one says stays.
 fn lease(value: Value<'_>) -> Result<LeaseRecord<'_>, DecodeError> {
-    let mut lease = Lease::default();
+    let (mut name, mut uid, mut duration_seconds, mut stamp) = ("", "", None, None);
     for field in value.message()? {
         match field? {
-            (1, metadata) => lease_metadata(metadata, &mut lease)?,
-            (2, spec) => lease_spec(spec, &mut lease)?,
+            (1, metadata) => [name, uid] = metadata.texts([(1, name), (5, uid)])?,
+            (2, spec) => {
+                for field in spec.message()? {
+                    match field? {
+                        (2, value) => duration_seconds = Some(value.int32()?),
+                        (4, value) => timestamp(value, &mut stamp)?,
+                        _ => {}
+                    }
+                }
+            }
             _ => {}
         }
     }
-    let Lease { name, uid, duration_seconds, renew_time } = lease;
-    let instant = |stamp: Stamp| stamp.instant().ok_or_else(|| DecodeError::RenewTime(super::shortened(name)));
-    let renew_time = renew_time.map(instant).transpose()?;
+    let instant = |(seconds, nanos): (i64, i32)| {
+        let instant = u32::try_from(nanos).ok().and_then(|nanos| DateTime::from_timestamp(seconds, nanos));
+        instant.ok_or_else(|| DecodeError::RenewTime(super::shortened(name)))
+    };
+    let renew_time = stamp.map(instant).transpose()?;
     Ok(LeaseRecord { name, uid: uid.into(), renew_time, duration_seconds })
 }
 
-fn lease_metadata<'a>(metadata: Value<'a>, lease: &mut Lease<'a>) -> Result<(), Broken> {
-    for field in metadata.message()? {
-        match field? {
-            (1, value) => lease.name = value.text()?,
-            (5, value) => lease.uid = value.text()?,
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-fn lease_spec(spec: Value<'_>, lease: &mut Lease<'_>) -> Result<(), Broken> {
-    for field in spec.message()? {
-        match field? {
-            (2, value) => lease.duration_seconds = Some(value.int32()?),
-            (4, value) => timestamp(value, &mut lease.renew_time)?,
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-/// Since 1970.
-#[derive(Default)]
-struct Stamp {
-    seconds: i64,
-    nanos: i32,
-}
-
-impl Stamp {
-    fn instant(self) -> Option<DateTime<Utc>> {
-        DateTime::from_timestamp(self.seconds, u32::try_from(self.nanos).ok()?)
-    }
-}
-
-/// An empty message is how Go writes its zero time, which stands for none.
-fn timestamp(value: Value<'_>, stamp: &mut Option<Stamp>) -> Result<(), Broken> {
+/// Seconds and nanoseconds since 1970. An empty message is how Go writes its zero time, which stands for none.
+fn timestamp(value: Value<'_>, stamp: &mut Option<(i64, i32)>) -> Result<(), Broken> {
     for field in value.message()? {
-        let Stamp { seconds, nanos } = stamp.get_or_insert_default();
+        let (seconds, nanos) = stamp.get_or_insert_default();
         match field? {
             (1, value) => *seconds = value.number()? as i64,
             (2, value) => *nanos = value.int32()?,
@@ -192,7 +137,14 @@ fn node(value: Value<'_>) -> Result<NodeRecord, Broken> {
     for field in value.message()? {
         match field? {
             (1, metadata) => node_metadata(metadata, &mut node)?,
-            (3, status) => node_status(status, &mut node)?,
+            (3, status) => {
+                for field in status.message()? {
+                    if let (4, condition) = field? {
+                        let [kind, status, reason] = condition.texts([(1, ""), (2, ""), (5, "")])?;
+                        node.note_condition(NodeCondition { kind, status, reason });
+                    }
+                }
+            }
             _ => {}
         }
     }
@@ -204,48 +156,14 @@ fn node_metadata(metadata: Value<'_>, node: &mut NodeRecord) -> Result<(), Broke
         match field? {
             (1, value) => value.text()?.clone_into(&mut node.name),
             (11, label) => {
-                let (key, value) = entry(label)?;
+                let [key, value] = label.entry()?;
                 node.note_label(key, value);
             }
-            (12, annotation) => node.note_annotation(entry(annotation)?.0),
+            (12, annotation) => node.note_annotation(annotation.entry()?[0]),
             _ => {}
         }
     }
     Ok(())
-}
-
-fn node_status(status: Value<'_>, node: &mut NodeRecord) -> Result<(), Broken> {
-    for field in status.message()? {
-        if let (4, value) = field? {
-            node.note_condition(condition(value)?);
-        }
-    }
-    Ok(())
-}
-
-fn entry(value: Value<'_>) -> Result<(&str, &str), Broken> {
-    let mut entry = ("", "");
-    for field in value.message()? {
-        match field? {
-            (1, key) => entry.0 = key.text()?,
-            (2, value) => entry.1 = value.text()?,
-            _ => {}
-        }
-    }
-    Ok(entry)
-}
-
-fn condition(value: Value<'_>) -> Result<NodeCondition<&str>, Broken> {
-    let mut condition = NodeCondition { kind: "", status: "", reason: "" };
-    for field in value.message()? {
-        match field? {
-            (1, value) => condition.kind = value.text()?,
-            (2, value) => condition.status = value.text()?,
-            (5, value) => condition.reason = value.text()?,
-            _ => {}
-        }
-    }
-    Ok(condition)
 }
 
 struct Fields<'a>(&'a [u8]);
@@ -340,6 +258,23 @@ impl<'a> Value<'a> {
 
     fn text(self) -> Result<&'a str, Broken> {
         std::str::from_utf8(self.bytes()?).map_err(|_| Broken::Text)
+    }
+
+    /// Texts of a message by their numbers, each with what it is where the message does not say. The last one of a number counts.
+    #[inline(always)]
+    fn texts<const N: usize>(self, mut texts: [(u32, &'a str); N]) -> Result<[&'a str; N], Broken> {
+        for field in self.message()? {
+            let (number, value) = field?;
+            if let Some((_, text)) = texts.iter_mut().find(|(wanted, _)| *wanted == number) {
+                *text = value.text()?;
+            }
+        }
+        Ok(texts.map(|(_, text)| text))
+    }
+
+    /// Key and value of a map's entry.
+    fn entry(self) -> Result<[&'a str; 2], Broken> {
+        self.texts([(1, ""), (2, "")])
     }
 
     fn number(self) -> Result<u64, Broken> {
