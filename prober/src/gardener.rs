@@ -9,6 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Deserializer};
 
 pub(crate) use self::object::Object;
+use self::object::{object, object_or_default};
 
 /// `extensions.gardener.cloud/v1alpha1` Cluster: one per shoot; its name is the shoot's namespace on the seed.
 #[derive(Clone, Debug, Deserialize)]
@@ -195,14 +196,6 @@ impl Machine {
         let gone = matches!(self.status.current_status.phase.as_deref(), Some("Failed" | "Terminating"));
         self.metadata.labels.as_ref()?.get("node").filter(|_| !gone).map(String::as_str)
     }
-}
-
-fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
-    Ok(Option::deserialize(deserializer)?.map(|Object(object)| object))
-}
-
-fn object_or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
-    Ok(object(deserializer)?.unwrap_or_default())
 }
 
 /// Go takes a null among objects for one with nothing set.

@@ -5,14 +5,14 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use chrono::{DateTime, Utc};
-use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
 
 use super::{DecodeError, ListMeta, MAX_ITEMS, Room, check_count, check_kind, room_for_names};
 use crate::core::lease::{LeaseList, LeaseRecord};
 use crate::core::verdict::{NodeCondition, NodeRecord};
-use crate::gardener::object::Object;
+use crate::gardener::object::{Object, object_or_default};
 
 /// Where the body is no JSON, or not the JSON that was expected. The parser's own words are not kept: they repeat what was found, at any
 /// length.
@@ -27,8 +27,8 @@ pub struct Broken {
 impl From<serde_json::Error> for Broken {
     fn from(error: serde_json::Error) -> Self {
         let what = match error.classify() {
-            Category::Io => "it cannot be read",
-            Category::Syntax => "it is no JSON",
+            // Nothing is read here but what is in memory.
+            Category::Io | Category::Syntax => "it is no JSON",
             Category::Data => "a value is of the wrong type, or missing",
             Category::Eof => "it ends too early",
         };
@@ -39,11 +39,13 @@ impl From<serde_json::Error> for Broken {
 pub fn leases(expected: &'static str, body: &[u8], leases: &mut LeaseList) -> Result<ListMeta, DecodeError> {
     let (metadata, items) = list::<Lease<'_>>(expected, body)?;
     check_count(leases.len(), items.len())?;
-    let first = items.first().map_or("", |Object(lease)| lease.name());
+    let first = items.first().map_or("", |Object(lease)| &lease.metadata.name);
     leases.reserve(items.len(), room_for_names(items.len(), first, body));
-    leases.extend(items.iter().map(|Object(lease)| {
-        let Object(LeaseSpec { renew_time, lease_duration_seconds }) = lease.spec.unwrap_or_default();
-        LeaseRecord { name: lease.name(), uid: lease.uid().into(), renew_time, duration_seconds: lease_duration_seconds }
+    leases.extend(items.iter().map(|Object(Lease { metadata, spec })| LeaseRecord {
+        name: &metadata.name,
+        uid: (&*metadata.uid).into(),
+        renew_time: spec.renew_time,
+        duration_seconds: spec.lease_duration_seconds,
     }));
     Ok(metadata)
 }
@@ -52,10 +54,8 @@ pub fn nodes(expected: &'static str, body: &[u8], nodes: &mut Vec<NodeRecord>) -
     let (metadata, items) = list::<Node<'_>>(expected, body)?;
     check_count(nodes.len(), items.len())?;
     let mut room = Room::beside(nodes);
-    for Object(node) in items {
-        let Object(ObjectMeta { name, labels: pool, annotations: not_managed_by_mcm }) = node.metadata.unwrap_or_default();
-        let Object(NodeStatus { conditions }) = node.status.unwrap_or_default();
-        let node = NodeRecord { name: name.into_owned(), pool, not_managed_by_mcm, conditions };
+    for Object(Node { metadata: NodeMeta { name, pool, not_managed_by_mcm }, status }) in items {
+        let node = NodeRecord { name: name.into_owned(), pool, not_managed_by_mcm, conditions: status.conditions };
         room.take(&node)?;
         nodes.push(node);
     }
@@ -65,7 +65,6 @@ pub fn nodes(expected: &'static str, body: &[u8], nodes: &mut Vec<NodeRecord>) -
 fn list<'a, T: Deserialize<'a>>(expected: &'static str, body: &'a [u8]) -> Result<(ListMeta, Vec<Object<T>>), DecodeError> {
     let Object(List { kind, metadata: Object(metadata), items }) = serde_json::from_slice(body).map_err(Broken::from)?;
     check_kind(expected, &kind)?;
-    let Items(items) = items.unwrap_or_default();
     Ok((metadata, items))
 }
 
@@ -75,62 +74,17 @@ struct List<'a, T> {
     #[serde(borrow)]
     kind: Cow<'a, str>,
     metadata: Object<ListMeta>,
-    /// Go writes an empty list as null where it was never filled.
-    items: Option<Items<T>>,
+    #[serde(default = "Vec::new", deserialize_with = "items")]
+    items: Vec<Object<T>>,
 }
 
-/// Items up to one more than there may be; those behind it are read and not kept.
-struct Items<T>(Vec<Object<T>>);
-
-impl<T> Default for Items<T> {
-    fn default() -> Self {
-        Self(Vec::new())
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Items<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_seq(ItemsVisitor(PhantomData))
-    }
-}
-
-struct ItemsVisitor<T>(PhantomData<T>);
-
-impl<'de, T: Deserialize<'de>> Visitor<'de> for ItemsVisitor<T> {
-    type Value = Items<T>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list of objects")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Items<T>, A::Error> {
-        let mut items = Vec::new();
-        while items.len() <= MAX_ITEMS {
-            match sequence.next_element()? {
-                Some(item) => items.push(item),
-                None => return Ok(Items(items)),
-            }
-        }
-        while sequence.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Items(items))
-    }
-}
-
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Lease<'a> {
-    #[serde(borrow)]
-    metadata: Option<Object<LeaseMeta<'a>>>,
-    spec: Option<Object<LeaseSpec>>,
-}
-
-impl Lease<'_> {
-    fn name(&self) -> &str {
-        self.metadata.as_ref().map_or("", |Object(metadata)| &metadata.name)
-    }
-
-    fn uid(&self) -> &str {
-        self.metadata.as_ref().map_or("", |Object(metadata)| &metadata.uid)
-    }
+    #[serde(borrow, deserialize_with = "object_or_default")]
+    metadata: LeaseMeta<'a>,
+    #[serde(deserialize_with = "object_or_default")]
+    spec: LeaseSpec,
 }
 
 #[derive(Default, Deserialize)]
@@ -142,29 +96,31 @@ struct LeaseMeta<'a> {
     uid: Cow<'a, str>,
 }
 
-#[derive(Clone, Copy, Default, Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct LeaseSpec {
     lease_duration_seconds: Option<i32>,
     renew_time: Option<DateTime<Utc>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Node<'a> {
-    #[serde(borrow)]
-    metadata: Option<Object<ObjectMeta<'a>>>,
-    status: Option<Object<NodeStatus>>,
+    #[serde(borrow, deserialize_with = "object_or_default")]
+    metadata: NodeMeta<'a>,
+    #[serde(deserialize_with = "object_or_default")]
+    status: NodeStatus,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct ObjectMeta<'a> {
+struct NodeMeta<'a> {
     #[serde(borrow)]
     name: Cow<'a, str>,
-    #[serde(deserialize_with = "pool")]
-    labels: Option<String>,
-    #[serde(deserialize_with = "not_managed_by_mcm")]
-    annotations: bool,
+    #[serde(rename = "labels", deserialize_with = "pool")]
+    pool: Option<String>,
+    #[serde(rename = "annotations", deserialize_with = "not_managed_by_mcm")]
+    not_managed_by_mcm: bool,
 }
 
 #[derive(Default, Deserialize)]
@@ -185,51 +141,75 @@ struct Condition<'a> {
     reason: Cow<'a, str>,
 }
 
-/// Notes what matters of a node entry by entry, and keeps nothing of the others: there may be any number of them.
-struct Noting<F>(NodeRecord, F);
-
-fn pool<'de, D: Deserializer<'de>>(labels: D) -> Result<Option<String>, D::Error> {
-    Ok(labels.deserialize_map(Noting(NodeRecord::default(), NodeRecord::note_label))?.pool)
-}
-
-fn not_managed_by_mcm<'de, D: Deserializer<'de>>(annotations: D) -> Result<bool, D::Error> {
-    let note = |node: &mut NodeRecord, key: &str, _: &str| node.note_annotation(key);
-    Ok(annotations.deserialize_map(Noting(NodeRecord::default(), note))?.not_managed_by_mcm)
+/// Items up to one more than there may be. Go writes an empty list as null where it was never filled.
+fn items<'de, D: Deserializer<'de>, T: Deserialize<'de>>(items: D) -> Result<Vec<Object<T>>, D::Error> {
+    let mut kept = Vec::new();
+    let keep = |item| {
+        if kept.len() <= MAX_ITEMS {
+            kept.push(item);
+        }
+    };
+    items.deserialize_any(Items(keep, PhantomData))?;
+    Ok(kept)
 }
 
 fn conditions<'de, D: Deserializer<'de>>(conditions: D) -> Result<Vec<NodeCondition>, D::Error> {
-    Ok(conditions.deserialize_seq(NotingConditions)?.conditions)
+    let mut node = NodeRecord::default();
+    let note = |Object(Condition { kind, status, reason })| {
+        node.note_condition(NodeCondition { kind: &kind, status: &status, reason: &reason });
+    };
+    conditions.deserialize_seq(Items(note, PhantomData))?;
+    Ok(node.conditions)
 }
 
-impl<'de, F: FnMut(&mut NodeRecord, &str, &str)> Visitor<'de> for Noting<F> {
-    type Value = NodeRecord;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a map of texts")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<NodeRecord, A::Error> {
-        while let Some((key, value)) = map.next_entry::<String, String>()? {
-            (self.1)(&mut self.0, &key, &value);
-        }
-        Ok(self.0)
-    }
+fn pool<'de, D: Deserializer<'de>>(labels: D) -> Result<Option<String>, D::Error> {
+    let mut node = NodeRecord::default();
+    labels.deserialize_map(Entries(|key: &str, value: &str| node.note_label(key, value)))?;
+    Ok(node.pool)
 }
 
-struct NotingConditions;
+fn not_managed_by_mcm<'de, D: Deserializer<'de>>(annotations: D) -> Result<bool, D::Error> {
+    let mut node = NodeRecord::default();
+    annotations.deserialize_map(Entries(|key: &str, _: &str| node.note_annotation(key)))?;
+    Ok(node.not_managed_by_mcm)
+}
 
-impl<'de> Visitor<'de> for NotingConditions {
-    type Value = NodeRecord;
+/// Hands over the items of a list, or none of a null, one by one: there may be any number of them.
+struct Items<F, T>(F, PhantomData<T>);
+
+impl<'de, F: FnMut(T), T: Deserialize<'de>> Visitor<'de> for Items<F, T> {
+    type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list of objects")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<NodeRecord, A::Error> {
-        let mut node = NodeRecord::default();
-        while let Some(Object(Condition { kind, status, reason })) = sequence.next_element::<Object<Condition<'de>>>()? {
-            node.note_condition(NodeCondition { kind: &kind, status: &status, reason: &reason });
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<(), A::Error> {
+        while let Some(item) = items.next_element()? {
+            (self.0)(item);
         }
-        Ok(node)
+        Ok(())
+    }
+}
+
+/// Hands over the entries of a map of texts one by one: there may be any number of them.
+struct Entries<F>(F);
+
+impl<'de, F: FnMut(&str, &str)> Visitor<'de> for Entries<F> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map of texts")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut entries: A) -> Result<(), A::Error> {
+        while let Some((key, value)) = entries.next_entry::<String, String>()? {
+            (self.0)(&key, &value);
+        }
+        Ok(())
     }
 }
