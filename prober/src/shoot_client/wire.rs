@@ -45,37 +45,29 @@ pub type Next = Option<String>;
 /// Adds a page of leases to those of earlier pages. On an error the items may have been added in part.
 pub fn leases(content_type: &str, body: &[u8], leases: &mut LeaseList) -> Result<Next, DecodeError> {
     const KIND: &str = "LeaseList";
-    match Format::of(content_type)? {
-        Format::Protobuf => protobuf::leases(protobuf::open(KIND, body)?, leases),
-        Format::Json => json::leases(KIND, body, leases),
-    }?
-    .next()
+    let metadata = match is_protobuf(content_type)? {
+        true => protobuf::leases(protobuf::open(KIND, body)?, leases)?,
+        false => json::leases(KIND, body, leases)?,
+    };
+    metadata.next()
 }
 
 /// Adds a page of nodes to those of earlier pages. On an error the items may have been added in part.
 pub fn nodes(content_type: &str, body: &[u8], nodes: &mut Vec<NodeRecord>) -> Result<Next, DecodeError> {
     const KIND: &str = "NodeList";
-    match Format::of(content_type)? {
-        Format::Protobuf => protobuf::nodes(protobuf::open(KIND, body)?, nodes),
-        Format::Json => json::nodes(KIND, body, nodes),
-    }?
-    .next()
+    let metadata = match is_protobuf(content_type)? {
+        true => protobuf::nodes(protobuf::open(KIND, body)?, nodes)?,
+        false => json::nodes(KIND, body, nodes)?,
+    };
+    metadata.next()
 }
 
-enum Format {
-    Protobuf,
-    Json,
-}
-
-impl Format {
-    fn of(content_type: &str) -> Result<Self, DecodeError> {
-        if content_type.starts_with("application/vnd.kubernetes.protobuf") {
-            Ok(Self::Protobuf)
-        } else if content_type.starts_with("application/json") {
-            Ok(Self::Json)
-        } else {
-            Err(DecodeError::ContentType(shortened(content_type)))
-        }
+/// Whether an answer is in protobuf; else it is in JSON.
+fn is_protobuf(content_type: &str) -> Result<bool, DecodeError> {
+    match content_type {
+        protobuf if protobuf.starts_with("application/vnd.kubernetes.protobuf") => Ok(true),
+        json if json.starts_with("application/json") => Ok(false),
+        other => Err(DecodeError::ContentType(shortened(other))),
     }
 }
 
@@ -97,15 +89,21 @@ impl ListMeta {
     }
 }
 
-struct Room(usize);
+/// Nodes, and how many bytes more may be kept of them.
+struct Kept<'a> {
+    nodes: &'a mut Vec<NodeRecord>,
+    room: usize,
+}
 
-impl Room {
-    fn beside(nodes: &[NodeRecord]) -> Self {
-        Self(MAX_KEPT.saturating_sub(nodes.iter().map(size).sum()))
+impl<'a> Kept<'a> {
+    fn new(nodes: &'a mut Vec<NodeRecord>) -> Self {
+        let room = MAX_KEPT.saturating_sub(nodes.iter().map(size).sum());
+        Self { nodes, room }
     }
 
-    fn take(&mut self, node: &NodeRecord) -> Result<(), DecodeError> {
-        self.0 = self.0.checked_sub(size(node)).ok_or(DecodeError::TooMuch)?;
+    fn push(&mut self, node: NodeRecord) -> Result<(), DecodeError> {
+        self.room = self.room.checked_sub(size(&node)).ok_or(DecodeError::TooMuch)?;
+        self.nodes.push(node);
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
 
-use super::{DecodeError, ListMeta, MAX_ITEMS, Room, check_count, check_kind, room_for_names};
+use super::{DecodeError, Kept, ListMeta, MAX_ITEMS, check_count, check_kind, room_for_names};
 use crate::core::lease::{LeaseList, LeaseRecord};
 use crate::core::verdict::{NodeCondition, NodeRecord};
 use crate::gardener::object::{Object, object_or_default};
@@ -39,9 +39,9 @@ impl From<serde_json::Error> for Broken {
 pub fn leases(expected: &'static str, body: &[u8], leases: &mut LeaseList) -> Result<ListMeta, DecodeError> {
     let (metadata, items) = list::<Lease<'_>>(expected, body)?;
     check_count(leases.len(), items.len())?;
-    let first = items.first().map_or("", |Object(lease)| &lease.metadata.name);
+    let first = items.first().map_or("", |lease| &lease.metadata.name);
     leases.reserve(items.len(), room_for_names(items.len(), first, body));
-    leases.extend(items.iter().map(|Object(Lease { metadata, spec })| LeaseRecord {
+    leases.extend(items.iter().map(|Lease { metadata, spec }| LeaseRecord {
         name: &metadata.name,
         uid: (&*metadata.uid).into(),
         renew_time: spec.renew_time,
@@ -53,16 +53,14 @@ pub fn leases(expected: &'static str, body: &[u8], leases: &mut LeaseList) -> Re
 pub fn nodes(expected: &'static str, body: &[u8], nodes: &mut Vec<NodeRecord>) -> Result<ListMeta, DecodeError> {
     let (metadata, items) = list::<Node<'_>>(expected, body)?;
     check_count(nodes.len(), items.len())?;
-    let mut room = Room::beside(nodes);
-    for Object(Node { metadata: NodeMeta { name, pool, not_managed_by_mcm }, status }) in items {
-        let node = NodeRecord { name: name.into_owned(), pool, not_managed_by_mcm, conditions: status.conditions };
-        room.take(&node)?;
-        nodes.push(node);
+    let mut kept = Kept::new(nodes);
+    for Node { metadata: NodeMeta { name, pool, not_managed_by_mcm }, status } in items {
+        kept.push(NodeRecord { name: name.into_owned(), pool, not_managed_by_mcm, conditions: status.conditions })?;
     }
     Ok(metadata)
 }
 
-fn list<'a, T: Deserialize<'a>>(expected: &'static str, body: &'a [u8]) -> Result<(ListMeta, Vec<Object<T>>), DecodeError> {
+fn list<'a, T: Deserialize<'a>>(expected: &'static str, body: &'a [u8]) -> Result<(ListMeta, Vec<T>), DecodeError> {
     let Object(List { kind, metadata: Object(metadata), items }) = serde_json::from_slice(body).map_err(Broken::from)?;
     check_kind(expected, &kind)?;
     Ok((metadata, items))
@@ -75,7 +73,7 @@ struct List<'a, T> {
     kind: Cow<'a, str>,
     metadata: Object<ListMeta>,
     #[serde(default = "Vec::new", deserialize_with = "items")]
-    items: Vec<Object<T>>,
+    items: Vec<T>,
 }
 
 #[derive(Default, Deserialize)]
@@ -142,9 +140,9 @@ struct Condition<'a> {
 }
 
 /// Items up to one more than there may be. Go writes an empty list as null where it was never filled.
-fn items<'de, D: Deserializer<'de>, T: Deserialize<'de>>(items: D) -> Result<Vec<Object<T>>, D::Error> {
+fn items<'de, D: Deserializer<'de>, T: Deserialize<'de>>(items: D) -> Result<Vec<T>, D::Error> {
     let mut kept = Vec::new();
-    let keep = |item| {
+    let keep = |Object(item)| {
         if kept.len() <= MAX_ITEMS {
             kept.push(item);
         }

@@ -6,7 +6,7 @@
 
 use chrono::DateTime;
 
-use super::{DecodeError, ListMeta, Room};
+use super::{DecodeError, Kept, ListMeta};
 use crate::core::lease::{LeaseList, LeaseRecord};
 use crate::core::verdict::{NodeCondition, NodeRecord};
 
@@ -62,13 +62,8 @@ pub fn nodes(list: &[u8], nodes: &mut Vec<NodeRecord>) -> Result<ListMeta, Decod
     let count = count_items(list)?;
     super::check_count(nodes.len(), count)?;
     nodes.reserve(count);
-    let mut room = Room::beside(nodes);
-    items(list, |value| {
-        let node = node(value)?;
-        room.take(&node)?;
-        nodes.push(node);
-        Ok(())
-    })
+    let mut kept = Kept::new(nodes);
+    items(list, |value| kept.push(node(value)?))
 }
 
 fn count_items(list: &[u8]) -> Result<usize, Broken> {
