@@ -110,9 +110,7 @@ async fn work(shared: Shared, mut file: ConfigFile<Config>, configs: watch::Send
     let suspend_detector = shared.suspend_detector.clone();
     let metrics = shared.metrics.clone();
     let (changes, receiver) = mpsc::channel(CHANGES);
-    // The views outlive the probes: a flow that is ending still reads them.
-    let views_end = CancellationToken::new();
-    let mut views = seed.watch(changes, &views_end);
+    let mut views = seed.watch(changes);
     let filled = Arc::clone(&seed);
     let until = shutdown.clone();
     let manager = async move {
@@ -135,7 +133,7 @@ async fn work(shared: Shared, mut file: ConfigFile<Config>, configs: watch::Send
         loop {
             tokio::select! {
                 config = file.next() => {
-                    for dropped in seed.follow_config(&config, &mut views, &views_end) {
+                    for dropped in seed.follow_config(&config, &mut views) {
                         report_dropped(&dropped, &metrics);
                     }
                     configs.send_replace(Arc::new(config));
@@ -151,8 +149,8 @@ async fn work(shared: Shared, mut file: ConfigFile<Config>, configs: watch::Send
         shutdown.run_until_cancelled(follow),
         shutdown.run_until_cancelled(suspend_detector.run())
     );
-    views_end.cancel();
-    while views.join_next().await.is_some() {}
+    // The views outlive the probes: a flow that is ending still reads them.
+    seed.end(views).await;
 }
 
 /// Without one of its views the prober is blind: the process ends, and another one begins.

@@ -37,23 +37,21 @@ pub type ObservedDependent = Result<Option<Arc<Observed>>, Unavailable>;
 /// Knows what the prober would know of a seed, or of one shoot.
 pub struct ReadOnlyProber {
     client: Client,
-    config: Arc<Config>,
+    config: Config,
     seed: Arc<Seed>,
     views: JoinSet<()>,
     changes: mpsc::Receiver<common::view::Key>,
-    end: CancellationToken,
 }
 
 impl ReadOnlyProber {
     /// Reads what there is. Kinds that do not exist, or objects that may not be listed, stay unknown after `patience`.
     pub async fn start(client: Client, config: Config, reach: Reach, patience: Duration) -> Self {
         let seed = Arc::new(Seed::new(client.clone(), &config, reach));
-        let end = CancellationToken::new();
         // Room for every Cluster of a large seed: nobody takes them out before a probe begins.
         let (sender, changes) = mpsc::channel(10_000);
-        let views = seed.watch(sender, &end);
+        let views = seed.watch(sender);
         let _ = timeout(patience, seed.filled()).await;
-        Self { client, config: Arc::new(config), seed, views, changes, end }
+        Self { client, config, seed, views, changes }
     }
 
     pub fn unknown(&self) -> Option<&'static str> {
@@ -67,11 +65,9 @@ impl ReadOnlyProber {
     }
 
     pub fn dependents(&self, namespace: &str) -> Vec<(&Dependent, ObservedDependent)> {
-        let observed = |dependent: &Dependent| match self.seed.dependent(&dependent.resource) {
-            Some(view) => view.observed(namespace),
-            None => Err(Unavailable::Unknown),
-        };
-        self.config.dependents.iter().map(|dependent| (dependent, observed(dependent))).collect()
+        let view = |dependent: &Dependent| self.seed.dependent(&dependent.resource).ok_or(Unavailable::Unknown);
+        let observed = |dependent| (dependent, view(dependent).and_then(|view| view.observed(namespace)));
+        self.config.dependents.iter().map(observed).collect()
     }
 
     /// How many nodes of a shoot usable Machines back; none if the Machines could not be read.
@@ -87,26 +83,27 @@ impl ReadOnlyProber {
     /// Probes the shoot in this namespace until `enough`, for at most `limit`; none when it may not be probed. `progress` gets the status
     /// each time it is read.
     pub async fn probe(
-        mut self,
+        self,
         namespace: &str,
         limit: Duration,
         enough: impl Fn(&ProbeStatus) -> bool,
         mut progress: impl FnMut(&ProbeStatus),
     ) -> Option<ProbeStatus> {
+        let Self { client, config, seed, views, changes } = self;
         let clock = Clock::start();
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
         let statuses = ShootStatuses::new(clock, false);
         // Probes once; what would be written is said at once, too.
-        let config = Config { initial_delay: Duration::ZERO, ..self.config.as_ref().clone() };
-        let (_keep, configs) = watch::channel(Arc::new(config.clone()));
+        let config = Config { initial_delay: Duration::ZERO, ..config };
+        let (_keep, configs) = watch::channel(Arc::new(config));
         let suspend_detector = SuspendDetector::new(clock);
         let fence = Fence::always_closed();
         let shared = Shared {
             clock,
             config: configs,
-            seed: Arc::clone(&self.seed),
-            writer: Arc::new(Writer::new(self.client.clone(), 1.0, NonZeroU32::MIN, fence, suspend_detector.clone())),
+            seed: Arc::clone(&seed),
+            writer: Arc::new(Writer::new(client, 1.0, NonZeroU32::MIN, fence, suspend_detector.clone())),
             suspend_detector,
             metrics,
             statuses: statuses.clone(),
@@ -116,7 +113,6 @@ impl ReadOnlyProber {
             role: Role::DryRun,
         };
         let stop = CancellationToken::new();
-        let changes = std::mem::replace(&mut self.changes, mpsc::channel(1).1);
         let manager = tokio::spawn(Manager::new(shared).run(changes, stop.clone()));
         let deadline = Instant::now() + limit;
         let mut last = None;
@@ -127,25 +123,19 @@ impl ReadOnlyProber {
             sleep(POLL_INTERVAL).await;
             let status = ProberStatus::new(&statuses, clock, None, serde_json::Value::Null, false);
             last = status.shoots.into_iter().find(|shoot| shoot.namespace == namespace).and_then(|shoot| shoot.probe);
-            if last.is_none() && !self.may_be_probed(namespace) {
+            let lifecycle = seed.clusters.get("", namespace).and_then(|cluster| cluster.lifecycle());
+            if last.is_none() && !matches!(lifecycle, Some(Lifecycle::Probe(_))) {
                 break;
             }
             last.iter().for_each(&mut progress);
         }
         stop.cancel();
         let _ = manager.await;
-        self.end().await;
+        seed.end(views).await;
         last
     }
 
-    fn may_be_probed(&self, namespace: &str) -> bool {
-        let cluster = self.seed.clusters.get("", namespace);
-        matches!(cluster.as_deref(), Some(ClusterState { shoot: Some(Ok(shoot)), .. })
-            if matches!(crate::core::lifecycle::lifecycle(shoot), Lifecycle::Probe(_)))
-    }
-
-    pub async fn end(mut self) {
-        self.end.cancel();
-        while self.views.join_next().await.is_some() {}
+    pub async fn end(self) {
+        self.seed.end(self.views).await;
     }
 }

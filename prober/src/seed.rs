@@ -6,13 +6,13 @@ pub mod secret;
 mod verify;
 pub mod wakers;
 
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use common::view::{Key, Namespaced, View};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -54,7 +54,12 @@ impl ClusterState {
     /// Whether the probe that was started for the Cluster of this UID is still wanted. A shoot that cannot be understood keeps its probe
     /// (D-13).
     pub fn wants_probe(&self, uid: &str) -> bool {
-        self.uid == uid && !matches!(&self.shoot, Some(Ok(shoot)) if matches!(lifecycle(shoot), Lifecycle::Stop(_)))
+        self.uid == uid && !matches!(self.lifecycle(), Some(Lifecycle::Stop(_)))
+    }
+
+    /// None if the shoot is absent or cannot be understood.
+    pub fn lifecycle(&self) -> Option<Lifecycle> {
+        self.shoot.as_ref()?.as_ref().ok().map(lifecycle)
     }
 }
 
@@ -65,7 +70,7 @@ pub struct Seed {
     machines: Arc<View<Option<String>>>,
     /// The namespaces whose shoots are paused.
     paused: Arc<View<()>>,
-    named: RwLock<Named>,
+    named: watch::Sender<Named>,
     /// The shoots' tasks, which are woken by what concerns them.
     pub wakers: Arc<Wakers>,
     changes: mpsc::Sender<Key>,
@@ -73,6 +78,7 @@ pub struct Seed {
     changed: Mutex<Option<mpsc::Receiver<Key>>>,
     verifications: Semaphore,
     reach: Reach,
+    ended: CancellationToken,
 }
 
 #[derive(Clone)]
@@ -84,99 +90,87 @@ struct Named {
 impl Seed {
     pub fn new(client: Client, config: &Config, reach: Reach) -> Self {
         let (changes, changed) = mpsc::channel(CHANGES);
+        let ended = CancellationToken::new();
+        let dependent = |dependent: &Dependent| DependentView::new(dependent.resource.clone(), ended.child_token());
         Self {
             client,
             clusters: View::new("clusters"),
             machines: View::new("machines"),
             paused: View::new("namespaces"),
-            named: RwLock::new(Named {
-                secrets: SecretView::new(&config.kubeconfig_secret_name),
-                dependents: config.dependents.iter().map(|dependent| DependentView::new(dependent.resource.clone())).collect(),
+            named: watch::Sender::new(Named {
+                secrets: SecretView::new(&config.kubeconfig_secret_name, ended.child_token()),
+                dependents: config.dependents.iter().map(dependent).collect(),
             }),
             wakers: Arc::default(),
             changes,
             changed: Mutex::new(Some(changed)),
             verifications: Semaphore::new(VERIFICATIONS),
             reach,
+            ended,
         }
     }
 
-    /// Starts the watches. Clusters that may have changed go to `changes`.
-    pub fn watch(&self, changes: mpsc::Sender<Key>, cancelled: &CancellationToken) -> JoinSet<()> {
+    /// Starts the watches, which go on until [`Seed::end`]. Clusters that may have changed go to `changes`.
+    pub fn watch(&self, changes: mpsc::Sender<Key>) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
-        let client = || self.client.clone();
-        let (clusters, named) = self.reach.clusterwide::<Cluster>(client());
+        let (client, ended) = (|| self.client.clone(), || self.ended.clone());
+        let named = self.reach.named().page_size(CLUSTERS_PER_PAGE);
         let prune = |cluster: Cluster| Some(ClusterState::from(cluster));
-        tasks.spawn(Arc::clone(&self.clusters).run(
-            clusters,
-            named.page_size(CLUSTERS_PER_PAGE),
-            prune,
-            Some(changes),
-            cancelled.clone(),
-        ));
+        tasks.spawn(Arc::clone(&self.clusters).run(Api::all(client()), named, prune, Some(changes), ended()));
 
         let machines = self.reach.namespaced::<Machine>(client());
         let prune = |machine: Machine| Some(machine.usable_node().map(str::to_owned));
-        tasks.spawn(Arc::clone(&self.machines).run(machines, watcher::Config::default(), prune, None, cancelled.clone()));
+        tasks.spawn(Arc::clone(&self.machines).run(machines, watcher::Config::default(), prune, None, ended()));
 
         // All of them also for a single shoot: what `garden` says holds for each.
-        let namespaces = Api::all(client());
         let named = watcher::Config::default();
         let prune = |namespace: Namespace| is_paused(&namespace).then_some(());
-        tasks.spawn(Arc::clone(&self.paused).run(namespaces, named, prune, Some(self.changes.clone()), cancelled.clone()));
+        tasks.spawn(Arc::clone(&self.paused).run(Api::all(client()), named, prune, Some(self.changes.clone()), ended()));
         if let Some(changed) = self.changed.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            tasks.spawn(Arc::clone(&self.wakers).forward(changed, cancelled.clone()));
+            tasks.spawn(Arc::clone(&self.wakers).forward(changed, ended()));
         }
 
-        let named = self.named();
-        tasks.spawn(named.secrets.run(client(), &self.reach, cancelled));
-        for dependent in named.dependents {
-            tasks.spawn(dependent.run(client(), &self.reach, self.changes.clone(), cancelled));
+        let Named { secrets, dependents } = self.named.borrow().clone();
+        tasks.spawn(secrets.run(client(), &self.reach));
+        for dependent in dependents {
+            tasks.spawn(dependent.run(client(), self.reach.clone(), self.changes.clone()));
         }
         tasks
     }
 
     /// Follows a changed config: what it names again is watched, what it names no more is not. Returns the latter.
-    pub fn follow_config(
-        &self,
-        config: &Config,
-        tasks: &mut JoinSet<()>,
-        cancelled: &CancellationToken,
-    ) -> Vec<Arc<DependentView>> {
-        let mut named = self.named();
-        if named.secrets.name != config.kubeconfig_secret_name {
-            named.secrets.end();
-            named.secrets = SecretView::new(&config.kubeconfig_secret_name);
-            tasks.spawn(named.secrets.run(self.client.clone(), &self.reach, cancelled));
+    pub fn follow_config(&self, config: &Config, tasks: &mut JoinSet<()>) -> Vec<Arc<DependentView>> {
+        let Named { mut secrets, dependents } = self.named.borrow().clone();
+        if secrets.name != config.kubeconfig_secret_name {
+            secrets.ended.cancel();
+            secrets = SecretView::new(&config.kubeconfig_secret_name, self.ended.child_token());
+            tasks.spawn(secrets.run(self.client.clone(), &self.reach));
         }
-        let (kept, dropped): (Vec<_>, Vec<_>) =
-            named.dependents.into_iter().partition(|view| config.dependents.iter().any(|d| d.resource == view.resource));
-        dropped.iter().for_each(|view| view.end());
-        named.dependents = kept;
+        let (mut dependents, dropped): (Vec<_>, Vec<_>) =
+            dependents.into_iter().partition(|view| config.dependents.iter().any(|d| d.resource == view.resource));
+        dropped.iter().for_each(|view| view.ended.cancel());
         for Dependent { resource, .. } in &config.dependents {
-            if !named.dependents.iter().any(|view| view.resource == *resource) {
-                let view = DependentView::new(resource.clone());
-                tasks.spawn(view.run(self.client.clone(), &self.reach, self.changes.clone(), cancelled));
-                named.dependents.push(view);
+            if !dependents.iter().any(|view| view.resource == *resource) {
+                let view = DependentView::new(resource.clone(), self.ended.child_token());
+                tasks.spawn(Arc::clone(&view).run(self.client.clone(), self.reach.clone(), self.changes.clone()));
+                dependents.push(view);
             }
         }
-        *self.named.write().unwrap_or_else(PoisonError::into_inner) = named;
+        self.named.send_replace(Named { secrets, dependents });
         dropped
     }
 
-    fn named(&self) -> Named {
-        self.named_now().clone()
-    }
-
-    fn named_now(&self) -> RwLockReadGuard<'_, Named> {
-        self.named.read().unwrap_or_else(PoisonError::into_inner)
+    /// Ends the watches, and waits until they have ended.
+    pub async fn end(&self, mut tasks: JoinSet<()>) {
+        self.ended.cancel();
+        while tasks.join_next().await.is_some() {}
     }
 
     /// Waits until every view was filled once.
     pub async fn filled(&self) {
-        let named = self.named();
-        futures::join!(self.clusters.live(), self.machines.live(), self.paused.live(), named.secrets.view.live());
-        futures::future::join_all(named.dependents.iter().map(|dependent| dependent.filled())).await;
+        let Named { secrets, dependents } = self.named.borrow().clone();
+        futures::join!(self.clusters.live(), self.machines.live(), self.paused.live(), secrets.view.live());
+        futures::future::join_all(dependents.iter().map(|dependent| dependent.filled())).await;
     }
 
     /// What of the seed is not known at present, if anything; dependents are left out, since their kinds may not exist.
@@ -184,18 +178,18 @@ impl Seed {
         let views = [
             (self.clusters.is_known(), "Clusters"),
             (self.machines.is_known(), "Machines"),
-            (self.named_now().secrets.view.is_known(), "Secrets"),
+            (self.named.borrow().secrets.view.is_known(), "Secrets"),
         ];
         views.into_iter().find(|(known, _)| !known).map(|(_, what)| what)
     }
 
     /// Whether all is known that shoots are protected by: the above, and every dependent whose kind exists.
     pub fn is_known(&self) -> bool {
-        self.unknown().is_none() && self.named_now().dependents.iter().all(|dependent| !dependent.is_unknown())
+        self.unknown().is_none() && self.named.borrow().dependents.iter().all(|dependent| !dependent.is_unknown())
     }
 
     pub fn secrets(&self) -> Arc<SecretView> {
-        Arc::clone(&self.named_now().secrets)
+        Arc::clone(&self.named.borrow().secrets)
     }
 
     /// Whether the operators of a shoot, or of the whole seed, want nothing written; none when the namespaces are not known (D-27).
@@ -211,7 +205,7 @@ impl Seed {
     }
 
     pub fn dependent(&self, resource: &ResourceRef) -> Option<Arc<DependentView>> {
-        self.named_now().dependents.iter().find(|dependent| dependent.resource == *resource).cloned()
+        self.named.borrow().dependents.iter().find(|dependent| dependent.resource == *resource).cloned()
     }
 }
 

@@ -34,7 +34,8 @@ pub struct DependentView {
     /// Whether discovery has answered that there is no such kind, or none that can be scaled.
     no_such_kind: AtomicBool,
     view: Arc<View<State>>,
-    ended: CancellationToken,
+    /// Cancelled when the config does not name the dependent any more.
+    pub ended: CancellationToken,
 }
 
 enum State {
@@ -89,13 +90,13 @@ impl Kind {
 }
 
 impl DependentView {
-    pub fn new(resource: ResourceRef) -> Arc<Self> {
+    pub fn new(resource: ResourceRef, ended: CancellationToken) -> Arc<Self> {
         Arc::new(Self {
             resource,
             kind: OnceLock::new(),
             no_such_kind: AtomicBool::new(false),
             view: View::new("dependents"),
-            ended: CancellationToken::new(),
+            ended,
         })
     }
 
@@ -111,11 +112,7 @@ impl DependentView {
 
     /// Whether nothing can be said of it although its kind may exist.
     pub fn is_unknown(&self) -> bool {
-        match self.kind() {
-            Ok(_) => !self.view.is_known(),
-            Err(Unavailable::NoSuchKind { .. }) => false,
-            Err(Unavailable::Unknown) => true,
-        }
+        !self.view.is_known() && !matches!(self.kind(), Err(Unavailable::NoSuchKind { .. }))
     }
 
     pub fn state(&self, namespace: &str) -> DependentState {
@@ -150,41 +147,16 @@ impl DependentView {
         }
     }
 
-    /// Keeps the view up to date until cancelled or ended. What may have changed goes to `changes`.
-    pub fn run(
-        self: &Arc<Self>,
-        client: Client,
-        reach: &Reach,
-        changes: mpsc::Sender<Key>,
-        cancelled: &CancellationToken,
-    ) -> impl Future<Output = ()> + Send + use<> {
-        let work = Arc::clone(self).follow(client, reach.clone(), changes, cancelled.clone());
-        let ended = self.ended.clone();
-        async move {
-            ended.run_until_cancelled_owned(work).await;
-        }
-    }
-
-    /// Ends the watch: the config does not name the dependent any more.
-    pub fn end(&self) {
-        self.ended.cancel();
-    }
-
-    async fn follow(self: Arc<Self>, client: Client, reach: Reach, changes: mpsc::Sender<Key>, cancelled: CancellationToken) {
-        let Some(kind) = cancelled.run_until_cancelled(self.resolve(&client)).await else { return };
+    /// Keeps the view up to date until it is ended. What may have changed goes to `changes`.
+    pub async fn run(self: Arc<Self>, client: Client, reach: Reach, changes: mpsc::Sender<Key>) {
+        let Some(kind) = self.ended.run_until_cancelled(self.resolve(&client)).await else { return };
         let kind = self.kind.get_or_init(|| kind).clone();
         let api = reach.dynamic(client.clone(), &kind.api);
         let named = watcher::Config::default().fields(&format!("metadata.name={}", self.resource.name));
-        let view = Arc::clone(&self.view);
+        let (view, ended) = (Arc::clone(&self.view), self.ended.clone());
         if kind.replicas_in_spec {
-            view.run(
-                api,
-                named,
-                move |object| Some(State::Whole(Arc::new(kind.observe(&object, None)))),
-                Some(changes),
-                cancelled,
-            )
-            .await;
+            let prune = move |object: DynamicObject| Some(State::Whole(Arc::new(kind.observe(&object, None))));
+            view.run(api, named, prune, Some(changes), ended).await;
         } else {
             let mut scales = Scales::new(client, kind, changes.clone());
             let before = Arc::clone(&view);
@@ -192,7 +164,7 @@ impl DependentView {
                 let before = before.get(&object.namespace().unwrap_or_default(), &object.name_any());
                 Some(State::ByScale(scales.read(object, before.and_then(|before| before.observed()))))
             };
-            view.run(api, named, prune, Some(changes), cancelled).await;
+            view.run(api, named, prune, Some(changes), ended).await;
         }
     }
 

@@ -1,8 +1,7 @@
 //! Which shoots are watched: all of them, or a single one.
 
 use kube::api::DynamicObject;
-use kube::core::DeserializeGuard;
-use kube::core::{ClusterResourceScope, NamespaceResourceScope};
+use kube::core::{DeserializeGuard, NamespaceResourceScope};
 use kube::discovery::ApiResource;
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
@@ -14,13 +13,6 @@ pub enum Reach {
 }
 
 impl Reach {
-    pub fn clusterwide<K>(&self, client: Client) -> (Api<DeserializeGuard<K>>, watcher::Config)
-    where
-        K: Resource<DynamicType = (), Scope = ClusterResourceScope>,
-    {
-        (Api::all(client), self.named())
-    }
-
     pub fn namespaced<K>(&self, client: Client) -> Api<DeserializeGuard<K>>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
@@ -38,7 +30,8 @@ impl Reach {
         }
     }
 
-    fn named(&self) -> watcher::Config {
+    /// What names the Clusters to be watched.
+    pub fn named(&self) -> watcher::Config {
         match self {
             Self::Seed => watcher::Config::default(),
             Self::Shoot(name) => watcher::Config::default().fields(&format!("metadata.name={name}")),

@@ -25,32 +25,22 @@ impl From<Secret> for KubeconfigSecret {
 pub struct SecretView {
     pub name: String,
     pub view: Arc<View<KubeconfigSecret>>,
-    ended: CancellationToken,
+    pub ended: CancellationToken,
 }
 
 impl SecretView {
-    pub fn new(name: &str) -> Arc<Self> {
-        Arc::new(Self { name: name.to_owned(), view: View::new("secrets"), ended: CancellationToken::new() })
+    pub fn new(name: &str, ended: CancellationToken) -> Arc<Self> {
+        Arc::new(Self { name: name.to_owned(), view: View::new("secrets"), ended })
     }
 
-    /// Keeps the view up to date until cancelled or ended.
-    pub fn run(&self, client: Client, reach: &Reach, cancelled: &CancellationToken) -> impl Future<Output = ()> + Send + use<> {
-        let api = reach.namespaced::<Secret>(client);
+    /// Keeps the view up to date until it is ended.
+    pub fn run(&self, client: Client, reach: &Reach) -> impl Future<Output = ()> + Send + use<> {
         let named = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
-        let prune = |secret| Some(KubeconfigSecret::from(secret));
-        let work = Arc::clone(&self.view).run(api, named, prune, None, cancelled.clone());
-        let ended = self.ended.clone();
-        async move {
-            ended.run_until_cancelled_owned(work).await;
-        }
-    }
-
-    pub fn end(&self) {
-        self.ended.cancel();
+        let prune = |secret: Secret| Some(KubeconfigSecret::from(secret));
+        Arc::clone(&self.view).run(reach.namespaced(client), named, prune, None, self.ended.clone())
     }
 }
 
-#[derive(Clone)]
 pub struct ShootSecret {
     pub seed: Arc<Seed>,
     pub namespace: String,
