@@ -12,16 +12,15 @@ use common::health::Check;
 use common::leader_election::Fence;
 use common::metrics::SeedKnown;
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::manager::Manager;
 use crate::metrics::Metrics;
-use crate::seed::Seed;
 use crate::seed::dependent::DependentView;
 use crate::seed::reach::Reach;
+use crate::seed::{Seed, propagate_panic};
 use crate::shoot::Shared;
 use crate::shoot_statuses::ShootStatuses;
 use crate::status::ProberStatus;
@@ -151,13 +150,4 @@ async fn work(shared: Shared, mut file: ConfigFile<Config>, configs: watch::Send
     );
     // The views outlive the probes: a flow that is ending still reads them.
     seed.end(views).await;
-}
-
-/// Without one of its views the prober is blind: the process ends, and another one begins.
-fn propagate_panic(ended: Result<(), JoinError>) {
-    if let Err(error) = ended
-        && let Ok(panic) = error.try_into_panic()
-    {
-        std::panic::resume_unwind(panic);
-    }
 }

@@ -7,13 +7,15 @@ mod verify;
 pub mod wakers;
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use common::view::{Key, Namespaced, View};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt};
 use tokio::sync::{Semaphore, mpsc, watch};
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use self::dependent::DependentView;
@@ -211,4 +213,21 @@ impl Seed {
 
 fn is_paused(namespace: &Namespace) -> bool {
     namespace.annotations().get(PAUSE).is_some_and(|value| value == "true")
+}
+
+/// Bounds a request in time; what went wrong is for people.
+async fn within<T>(limit: Duration, request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, String> {
+    match timeout(limit, request).await {
+        Ok(answer) => answer.map_err(|error| error.to_string()),
+        Err(elapsed) => Err(elapsed.to_string()),
+    }
+}
+
+/// Without one of its views, or what they need, the prober is blind: the process ends, and another one begins.
+pub fn propagate_panic<T>(ended: Result<T, JoinError>) {
+    if let Err(error) = ended
+        && let Ok(panic) = error.try_into_panic()
+    {
+        std::panic::resume_unwind(panic);
+    }
 }

@@ -7,9 +7,8 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::ListParams;
 use kube::core::DeserializeGuard;
-use tokio::time::timeout;
 
-use super::{ClusterState, GARDEN, Seed, is_paused};
+use super::{ClusterState, GARDEN, Seed, is_paused, within};
 use crate::core::shoot::Verified;
 use crate::gardener::{Cluster, Machine};
 
@@ -25,10 +24,10 @@ impl Seed {
         let machines = Api::<DeserializeGuard<Machine>>::namespaced(self.client.clone(), namespace);
         let all = ListParams::default();
         let (cluster, own, garden, machines) = tokio::try_join!(
-            in_time(clusters.get(namespace)),
-            in_time(namespaces.get_opt(namespace)),
-            in_time(namespaces.get_opt(GARDEN)),
-            in_time(machines.list(&all)),
+            within(LIMIT, clusters.get(namespace)),
+            within(LIMIT, namespaces.get_opt(namespace)),
+            within(LIMIT, namespaces.get_opt(GARDEN)),
+            within(LIMIT, machines.list(&all)),
         )
         .inspect_err(|why| tracing::warn!(namespace, why, "cannot be read again before the shoot is protected"))
         .ok()?;
@@ -38,13 +37,5 @@ impl Seed {
             is_paused: [own, garden].iter().flatten().any(is_paused),
             machines: Arc::new(machines.collect()),
         })
-    }
-}
-
-async fn in_time<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, String> {
-    match timeout(LIMIT, request).await {
-        Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(error)) => Err(error.to_string()),
-        Err(elapsed) => Err(elapsed.to_string()),
     }
 }

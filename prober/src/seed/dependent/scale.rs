@@ -13,6 +13,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::Kind;
 use crate::core::replicas::Observed;
+use crate::seed::{propagate_panic, within};
 
 /// The limit of a try, and the waits after the first ones.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -23,11 +24,15 @@ const AT_ONCE: usize = 16;
 
 /// Reads the scales of one kind. What is under way ends when this is dropped.
 pub struct Scales {
+    reader: Arc<Reader>,
+    tasks: JoinSet<Option<()>>,
+}
+
+struct Reader {
     client: Client,
     kind: Kind,
     changes: mpsc::Sender<Key>,
-    permits: Arc<Semaphore>,
-    tasks: JoinSet<Option<()>>,
+    permits: Semaphore,
 }
 
 /// The state of an object whose scale is read until that succeeds. Dropped when the object changes or goes, which ends the reading.
@@ -36,7 +41,6 @@ pub struct Reading {
     _reading: DropGuard,
 }
 
-#[derive(Default)]
 struct Latest {
     observed: Option<Arc<Observed>>,
     tried: bool,
@@ -57,44 +61,27 @@ impl Reading {
 impl Scales {
     /// Nothing is read yet. What was read goes to `changes`.
     pub fn new(client: Client, kind: Kind, changes: mpsc::Sender<Key>) -> Self {
-        Self { client, kind, changes, permits: Arc::new(Semaphore::new(AT_ONCE)), tasks: JoinSet::new() }
+        let reader = Arc::new(Reader { client, kind, changes, permits: Semaphore::new(AT_ONCE) });
+        Self { reader, tasks: JoinSet::new() }
     }
 
     /// Begins to read the scale of an object that was as `before`; that holds until the first answer.
     pub fn read(&mut self, object: DynamicObject, before: Option<Arc<Observed>>) -> Reading {
         while let Some(ended) = self.tasks.try_join_next() {
-            if let Err(error) = ended
-                && let Ok(panic) = error.try_into_panic()
-            {
-                std::panic::resume_unwind(panic);
-            }
+            propagate_panic(ended);
         }
         let same = |before: &Arc<Observed>| object.metadata.uid.as_ref() == Some(&before.uid);
         let (sender, latest) = watch::channel(Latest { observed: before.filter(same), tried: false });
         let reading = CancellationToken::new();
-        let one = One {
-            client: self.client.clone(),
-            kind: self.kind.clone(),
-            changes: self.changes.clone(),
-            permits: Arc::clone(&self.permits),
-            object,
-        };
-        self.tasks.spawn(reading.clone().run_until_cancelled_owned(one.read(sender)));
+        let read = Arc::clone(&self.reader).read(object, sender);
+        self.tasks.spawn(reading.clone().run_until_cancelled_owned(read));
         Reading { latest, _reading: reading.drop_guard() }
     }
 }
 
-struct One {
-    client: Client,
-    kind: Kind,
-    changes: mpsc::Sender<Key>,
-    permits: Arc<Semaphore>,
-    object: DynamicObject,
-}
-
-impl One {
-    async fn read(self, latest: watch::Sender<Latest>) {
-        let key = key_of(&self.object);
+impl Reader {
+    async fn read(self: Arc<Self>, object: DynamicObject, latest: watch::Sender<Latest>) {
+        let key = key_of(&object);
         let waits = ExponentialBuilder::default().with_min_delay(FIRST_WAIT).with_max_delay(MAX_WAIT);
         let mut waits = waits.with_jitter().without_max_times().build();
         loop {
@@ -104,7 +91,7 @@ impl One {
                 let Key { namespace, name } = &key;
                 tracing::warn!(namespace, name, error, "scale cannot be read, the resource is unknown until it can");
             }
-            let observed = answer.ok().map(|replicas| Arc::new(self.kind.observe(&self.object, Some(replicas))));
+            let observed = answer.ok().map(|replicas| Arc::new(self.kind.observe(&object, Some(replicas))));
             let is_known = observed.is_some();
             if first || is_known {
                 latest.send_replace(Latest { observed, tried: true });
@@ -121,10 +108,7 @@ impl One {
     async fn replicas(&self, Key { namespace, name }: &Key) -> Result<i32, String> {
         let _permit = self.permits.acquire().await.map_err(|closed| closed.to_string())?;
         let api = self.kind.api(&self.client, namespace);
-        match tokio::time::timeout(TIMEOUT, api.get_scale(name)).await {
-            Ok(Ok(scale)) => Ok(scale.spec.and_then(|spec| spec.replicas).unwrap_or(0)),
-            Ok(Err(error)) => Err(error.to_string()),
-            Err(elapsed) => Err(elapsed.to_string()),
-        }
+        let scale = within(TIMEOUT, api.get_scale(name)).await?;
+        Ok(scale.spec.and_then(|spec| spec.replicas).unwrap_or(0))
     }
 }
