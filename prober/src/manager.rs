@@ -24,8 +24,6 @@ pub struct Manager {
     shared: Shared,
     probes: HashMap<String, Running>,
     tasks: JoinSet<HeldDown>,
-    /// The tasks that have not ended yet.
-    namespaces: HashMap<Id, String>,
 }
 
 type HeldDown = Vec<ResourceRef>;
@@ -51,7 +49,7 @@ struct Began {
 
 impl Manager {
     pub fn new(shared: Shared) -> Self {
-        Self { shared, probes: HashMap::new(), tasks: JoinSet::new(), namespaces: HashMap::new() }
+        Self { shared, probes: HashMap::new(), tasks: JoinSet::new() }
     }
 
     /// Follows the Clusters until cancelled, then ends all probes.
@@ -129,7 +127,6 @@ impl Manager {
             }
         };
         let task = self.tasks.spawn(probe.instrument(span)).id();
-        self.namespaces.insert(task, namespace.to_owned());
         let running = Running { uid, began, started: Instant::now(), settings, cancel, task };
         self.probes.insert(namespace.to_owned(), running);
     }
@@ -139,37 +136,32 @@ impl Manager {
         let Some(running) = self.probes.remove(namespace) else { return };
         tracing::info!(namespace, reason, "probe ends");
         running.cancel.cancel();
-        while self.namespaces.contains_key(&running.task)
-            && let Some(ended) = self.tasks.join_next_with_id().await
-        {
-            let held_down = self.ended(ended);
+        while let Some(ended) = self.tasks.join_next_with_id().await {
+            let (id, held_down) = self.ended(ended);
             if !held_down.is_empty() {
                 // As the Go original: whoever ends the probe decides about what it held down (D-49).
                 self.shared.metrics.ended_while_held_down();
                 let held_down: Vec<String> = held_down.iter().map(ToString::to_string).collect();
                 tracing::warn!(namespace, held_down = held_down.join(", "), "probe ended, what it holds down stays at 0");
             }
+            if id == running.task {
+                return;
+            }
         }
     }
 
     /// Notes the end of a task; one that ended by itself has panicked and is replaced, without harm to the others.
-    fn ended(&mut self, ended: Result<(Id, HeldDown), JoinError>) -> HeldDown {
-        let (id, panicked, held_down) = match ended {
-            Ok((id, held_down)) => (id, false, held_down),
-            Err(error) => (error.id(), error.is_panic(), HeldDown::new()),
-        };
-        let Some(namespace) = self.namespaces.remove(&id) else { return held_down };
-        if panicked
-            && self.probes.get(&namespace).is_some_and(|running| running.task == id)
-            && let Some(running) = self.probes.remove(&namespace)
-        {
+    fn ended(&mut self, ended: Result<(Id, HeldDown), JoinError>) -> (Id, HeldDown) {
+        let (id, held_down) = ended.unwrap_or_else(|error| (error.id(), HeldDown::new()));
+        let by_itself = self.probes.extract_if(|_, running| running.task == id).next();
+        if let Some((namespace, running)) = by_itself {
             self.shared.metrics.panicked();
             tracing::error!(namespace, "probe panicked and starts anew");
             let settings = running.settings.borrow().clone();
             let before = if running.started.elapsed() < CALM { running.began.panics } else { 0 };
             self.start(&namespace, running.uid, settings, Began { panics: before.saturating_add(1), ..running.began });
         }
-        held_down
+        (id, held_down)
     }
 }
 
