@@ -68,8 +68,7 @@ impl Manager {
     }
 
     async fn follow(&mut self, namespace: &str) {
-        let cluster = self.shared.seed.clusters.get("", namespace);
-        let Some(cluster) = cluster else {
+        let Some(cluster) = self.shared.seed.clusters.get("", namespace) else {
             self.shared.statuses.set_state(namespace, None);
             return self.stop(namespace, "cluster_deleted").await;
         };
@@ -91,21 +90,17 @@ impl Manager {
         };
         let lifecycle = lifecycle(shoot);
         self.shared.statuses.set_state(namespace, Some(lifecycle.as_str()));
-        match lifecycle {
-            Lifecycle::Stop(reason) => self.stop(namespace, reason.as_str()).await,
-            Lifecycle::Wait(reason) => match self.probes.get(namespace) {
-                Some(running) => running.apply_settings(settings(shoot)),
-                None => tracing::debug!(namespace, reason = reason.as_str(), "shoot is not probed yet"),
-            },
-            Lifecycle::Probe(settings) => match self.probes.get(namespace) {
-                Some(running) => running.apply_settings(settings),
-                None => {
-                    let now = self.shared.clock.now();
-                    let delay = span(self.shared.config.borrow().initial_delay);
-                    let in_operation = is_in_operation(shoot, delay, self.shared.clock.wall(now));
-                    self.start(namespace, uid.clone(), settings, Began { eligible: now, in_operation, panics: 0 });
-                }
-            },
+        match (lifecycle, self.probes.get(namespace)) {
+            (Lifecycle::Stop(reason), _) => self.stop(namespace, reason.as_str()).await,
+            (Lifecycle::Wait(_), Some(running)) => running.apply_settings(settings(shoot)),
+            (Lifecycle::Wait(reason), None) => tracing::debug!(namespace, reason = reason.as_str(), "shoot is not probed yet"),
+            (Lifecycle::Probe(settings), Some(running)) => running.apply_settings(settings),
+            (Lifecycle::Probe(settings), None) => {
+                let now = self.shared.clock.now();
+                let delay = span(self.shared.config.borrow().initial_delay);
+                let in_operation = is_in_operation(shoot, delay, self.shared.clock.wall(now));
+                self.start(namespace, uid.clone(), settings, Began { eligible: now, in_operation, panics: 0 });
+            }
         }
     }
 
@@ -118,8 +113,7 @@ impl Manager {
         let identity = Identity { namespace: namespace.to_owned(), uid: uid.clone(), eligible, in_operation };
         // In a box, or the task would have room for it twice: before and after the wait.
         let probe = Box::pin(shoot::run(identity, self.shared.clone(), receiver, cancel.clone()));
-        let wait = after_panics(panics);
-        let waited = cancel.clone().run_until_cancelled_owned(tokio::time::sleep(wait));
+        let waited = cancel.clone().run_until_cancelled_owned(tokio::time::sleep(after_panics(panics)));
         let probe = async move {
             match waited.await {
                 Some(()) => probe.await,
@@ -173,11 +167,7 @@ fn after_panics(panics: u32) -> Duration {
 
 impl Running {
     fn apply_settings(&self, settings: ShootSettings) {
-        self.settings.send_if_modified(|known| {
-            let changed = *known != settings;
-            *known = settings;
-            changed
-        });
+        self.settings.send_if_modified(|known| std::mem::replace(known, settings) != *known);
     }
 }
 
