@@ -117,8 +117,7 @@ impl<S: Secrets + Sync> ShootClient<S> {
 
     /// Begins a probe: lists the leases of all nodes, asking for the version first where that is due.
     pub async fn leases(&mut self, budget: Budget) -> Result<Listing<LeaseList>, ProbeError> {
-        self.follow_secret().map_err(|cause| self.failed(Stage::Kubeconfig, cause))?;
-        self.retire_link();
+        self.renew_link().map_err(|cause| self.failed(Stage::Kubeconfig, cause))?;
         if self.ask_version {
             let answer = self.get("/version", MAX_ANSWER, budget).await;
             answer.map_err(|cause| self.failed(Stage::Version, cause))?;
@@ -131,10 +130,11 @@ impl<S: Secrets + Sync> ShootClient<S> {
         self.list(&NODES, budget).await
     }
 
-    /// Applies a changed Secret; the whole probe then uses one snapshot of it.
-    fn follow_secret(&mut self) -> Result<(), Cause> {
+    /// Applies a changed Secret, of which the whole probe then uses one snapshot; retires a link whose time is over.
+    fn renew_link(&mut self) -> Result<(), Cause> {
         let current = self.secrets.current()?;
-        if self.secret.as_ref() != Some(&current) {
+        let is_old = self.link.as_ref().is_some_and(|link| link.born.elapsed() >= LINK_LIFE);
+        if is_old || self.secret.as_ref() != Some(&current) {
             self.adopt(current);
         }
         Ok(())
@@ -142,12 +142,6 @@ impl<S: Secrets + Sync> ShootClient<S> {
 
     fn adopt(&mut self, secret: Arc<KubeconfigSecret>) {
         (self.secret, self.link, self.ask_version) = (Some(secret), None, true);
-    }
-
-    fn retire_link(&mut self) {
-        if self.link.as_ref().is_some_and(|link| link.born.elapsed() >= LINK_LIFE) {
-            (self.link, self.ask_version) = (None, true);
-        }
     }
 
     fn failed(&mut self, stage: Stage, cause: Cause) -> ProbeError {
@@ -174,7 +168,8 @@ impl<S: Secrets + Sync> ShootClient<S> {
             let (sent, answer) = self.get(&page, left.min(MAX_ANSWER), budget).await?;
             let sent = *first_sent.get_or_insert(sent);
             left -= answer.body.len();
-            let Some(token) = decode(answer.content_type(), &answer.body, &mut items)? else {
+            let content_type = answer.content_type.as_ref().and_then(|value| value.to_str().ok()).unwrap_or_default();
+            let Some(token) = decode(content_type, &answer.body, &mut items)? else {
                 return Ok(Listing { times: self.clock.request_times(sent), items });
             };
             let token: String = form_urlencoded::byte_serialize(token.as_bytes()).collect();

@@ -39,20 +39,15 @@ pub struct Link {
 
 /// A complete answer with status 200.
 pub struct Answer {
-    content_type: Option<HeaderValue>,
+    pub content_type: Option<HeaderValue>,
     pub body: Bytes,
-}
-
-impl Answer {
-    pub fn content_type(&self) -> &str {
-        self.content_type.as_ref().and_then(|value| value.to_str().ok()).unwrap_or_default()
-    }
 }
 
 impl Link {
     /// Prepares a link; connects when first used. Each new connection resolves the host's name again.
     pub fn new(access: &Access, connect_timeout: Duration) -> Result<Self, KubeconfigError> {
-        let server: Uri = access.server.as_str().parse().map_err(|_| KubeconfigError::Invalid("cluster.server", "is not a URL"))?;
+        let server: Uri =
+            access.server.as_str().parse().map_err(|_| KubeconfigError::Invalid("cluster.server", "is not a URL"))?;
         let authority = server.authority().ok_or(KubeconfigError::Absent("cluster.server"))?;
         let mut headers = access.headers.clone();
         headers.insert(ACCEPT, ACCEPTED);
