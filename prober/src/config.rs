@@ -5,74 +5,21 @@
 
 pub mod keys;
 mod read;
-mod show;
 mod warnings;
 
 use std::fmt;
 use std::path::Path;
-use std::time::Duration;
 
 pub use common::document::ConfigError;
 use common::document::{self, Contents, Object, Problems};
 
-/// What each field means and what it is by default stands in [`keys`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct Config {
-    /// Never blank.
-    pub kubeconfig_secret_name: String,
-    /// At least 1 s (decisions, "Life cycle").
-    pub probe_interval: Duration,
-    pub initial_delay: Duration,
-    /// Above 0.
-    pub probe_timeout: Duration,
-    /// 0 or more.
-    pub backoff_jitter_factor: f64,
-    /// Above 0.
-    pub node_monitor_grace: Duration,
-    /// In (0, 1].
-    pub node_lease_failure_fraction: f64,
-    /// D-22.
-    pub scale_up_stabilization: Duration,
-    /// Where this is false, whatever is configured and found at 0 is restored, as the Go original does (rule 63).
-    pub restore_only_held_down: bool,
-    /// D-50.
-    pub standby_protects: bool,
-    /// In the file's order; at least one, no resource twice.
-    pub dependents: Vec<Dependent>,
-}
-
-/// A resource in the shoot's namespace on the seed that is scaled to 0 in an outage.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Dependent {
-    pub resource: ResourceRef,
-    pub optional: bool,
-    pub scale_up: ScaleInfo,
-    pub scale_down: ScaleInfo,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ResourceRef {
-    /// `group/version`, or `version` for the core group.
-    pub api_version: String,
-    /// The kind, as `Deployment`.
-    pub kind: String,
-    pub name: String,
-}
+pub use self::keys::{Config, Dependent, ResourceRef, ScaleInfo};
 
 impl fmt::Display for ResourceRef {
     /// `Deployment/kube-controller-manager`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.kind, self.name)
     }
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub struct ScaleInfo {
-    /// May be negative (rule 19).
-    pub level: i32,
-    pub initial_delay: Duration,
-    /// Above 0.
-    pub timeout: Duration,
 }
 
 pub type Loaded = document::Loaded<Config>;
@@ -91,8 +38,13 @@ impl Config {
         document::parse("config", text, Self::from_document)
     }
 
+    /// As a file would say it, with every default written out: for those who ask what is in force.
+    pub fn to_json(&self) -> serde_json::Value {
+        serde_json::to_value(self).expect("texts, numbers and lists of them")
+    }
+
     fn from_document(root: &Object<'_>, problems: &Problems) -> Option<Self> {
-        let config = read::config(root)?;
+        let config = Self::from_object(root)?;
         warnings::warn(&config, problems);
         Some(config)
     }
