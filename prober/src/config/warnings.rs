@@ -21,12 +21,10 @@ pub(super) fn warn(config: &Config, problems: &Problems) {
     let grace = config.node_monitor_grace;
     let expired = grace.mul_f64(EXPIRED_AT);
     if expired <= LEASE_RENEWAL {
+        let [grace, expired, renewal] = [grace, expired, LEASE_RENEWAL].map(GoDuration::from_std);
         problems.warn(format!(
-            "kcmNodeMonitorGraceDuration: {} is so short that a lease counts as expired after {}, \
-             before a kubelet with default settings renews it (every {}): healthy shoots would be scaled down",
-            shown(grace),
-            shown(expired),
-            shown(LEASE_RENEWAL),
+            "kcmNodeMonitorGraceDuration: {grace} is so short that a lease counts as expired after {expired}, \
+             before a kubelet with default settings renews it (every {renewal}): healthy shoots would be scaled down"
         ));
     }
     for (index, dependent) in config.dependents.iter().enumerate() {
@@ -59,14 +57,9 @@ fn warn_of_delay(entry: &str, dependent: &Dependent, window: Duration, problems:
         return;
     }
     let consequence = if delay >= window { "it comes too late" } else { "protection comes that much later" };
+    let [delay, window] = [delay, window].map(GoDuration::from_std);
     problems.warn(format!(
-        "{entry}.scaleDown.initialDelay: {} of the {} at most between the verdict and the moment when \
-         kube-controller-manager gives the nodes up: {consequence}",
-        shown(delay),
-        shown(window),
+        "{entry}.scaleDown.initialDelay: {delay} of the {window} at most between the verdict and the moment when \
+         kube-controller-manager gives the nodes up: {consequence}"
     ));
-}
-
-fn shown(duration: Duration) -> GoDuration {
-    GoDuration::from_std(duration)
 }
