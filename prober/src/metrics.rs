@@ -2,56 +2,35 @@
 
 use std::time::Duration;
 
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
-use prometheus_client::registry::{Metric, Registry};
+use prometheus_client::registry::Registry;
 
 use crate::config::ResourceRef;
 use crate::core::plan::Direction;
 use crate::shoot_client::error::{Cause, ProbeError};
 
+/// Labels whose values are from fixed sets.
+type Words<const N: usize> = [(&'static str, &'static str); N];
+/// A direction and a resource.
+type WriteLabels = (Words<1>, ResourceLabels);
+pub type ResourceLabels = [(&'static str, String); 2];
+
 #[derive(Clone, Debug)]
 pub struct Metrics {
-    probes: Family<ProbeLabels, Counter>,
+    probes: Family<Words<2>, Counter>,
     probe_duration: Histogram,
     throttles: Counter,
-    scale_operations: Family<ScaleLabels, Counter>,
-    dry_run_writes: Family<DryRunLabels, Counter>,
-    decision_to_write: Family<DirectionLabels, Histogram>,
+    scale_operations: Family<(WriteLabels, Words<1>), Counter>,
+    dry_run_writes: Family<WriteLabels, Counter>,
+    decision_to_write: Family<Words<1>, Histogram>,
     memory_fallbacks: Counter,
     not_ready: Counter,
-    abandoned_flows: Family<DirectionLabels, Counter>,
+    abandoned_flows: Family<Words<1>, Counter>,
     probes_ended_while_held_down: Counter,
-    without_lead: Family<DirectionLabels, Counter>,
+    without_lead: Family<Words<1>, Counter>,
     panics: Counter,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ProbeLabels {
-    stage: &'static str,
-    result: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ScaleLabels {
-    direction: &'static str,
-    kind: String,
-    name: String,
-    result: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct DryRunLabels {
-    direction: &'static str,
-    kind: String,
-    name: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct DirectionLabels {
-    direction: &'static str,
 }
 
 /// From 5 ms to 41 s, by factors of 2: a healthy probe takes a few milliseconds, probeTimeout is 30 s by default.
@@ -59,80 +38,65 @@ fn seconds() -> Histogram {
     Histogram::new(exponential_buckets(0.005, 2.0, 14))
 }
 
-fn register<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
-    registry.register(name, help, metric.clone());
-    metric
+fn direction_label(direction: Direction) -> Words<1> {
+    [("direction", direction.as_str())]
+}
+
+pub fn resource_labels(resource: &ResourceRef) -> ResourceLabels {
+    [("kind", resource.kind.clone()), ("name", resource.name.clone())]
 }
 
 impl Metrics {
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self {
-            probes: register(registry, "dwd_probes", "Probes by the stage they ended in and their result", Family::default()),
-            probe_duration: register(registry, "dwd_probe_duration_seconds", "How long complete probes took", seconds()),
-            throttles: register(registry, "dwd_throttles", "Probes that an API server answered with 429", Counter::default()),
-            scale_operations: register(
-                registry,
-                "dwd_scale_operations",
-                "Attempts to scale a resource, by result",
-                Family::default(),
-            ),
-            dry_run_writes: register(registry, "dwd_dry_run_writes", "Writes that a dry run would have made", Family::default()),
-            decision_to_write: register(
-                registry,
-                "dwd_decision_to_write_seconds",
-                "From the turn of a resource in a flow to the answer to its write, configured delays included",
-                Family::new_with_constructor(seconds),
-            ),
-            memory_fallbacks: register(
-                registry,
-                "dwd_memory_fallbacks",
-                "Resources restored to 1 replica because the remembered number could not be used",
-                Counter::default(),
-            ),
-            not_ready: register(
-                registry,
-                "dwd_not_ready_in_time",
-                "Restored resources that were not ready 5 s after their write, so that the next level went on without them",
-                Counter::default(),
-            ),
-            abandoned_flows: register(
-                registry,
-                "dwd_abandoned_flows",
-                "Scale flows given up because the verdict turned or the shoot was paused",
-                Family::default(),
-            ),
-            probes_ended_while_held_down: register(
-                registry,
-                "dwd_probes_ended_while_held_down",
-                "Shoots whose probe ended while resources were held down; these stay at 0",
-                Counter::default(),
-            ),
-            without_lead: register(
-                registry,
-                "dwd_protected_without_lead",
-                "Writes by this replica while it did not lead: the leader did not act",
-                Family::default(),
-            ),
-            panics: register(registry, "dwd_panics", "Tasks of shoots that panicked and were started anew", Counter::default()),
+            probes: Family::default(),
+            probe_duration: seconds(),
+            throttles: Counter::default(),
+            scale_operations: Family::default(),
+            dry_run_writes: Family::default(),
+            decision_to_write: Family::new_with_constructor(seconds),
+            memory_fallbacks: Counter::default(),
+            not_ready: Counter::default(),
+            abandoned_flows: Family::default(),
+            probes_ended_while_held_down: Counter::default(),
+            without_lead: Family::default(),
+            panics: Counter::default(),
         };
+        registry.register("dwd_probes", "Probes by the stage they ended in and their result", metrics.probes.clone());
+        registry.register("dwd_probe_duration_seconds", "How long complete probes took", metrics.probe_duration.clone());
+        registry.register("dwd_throttles", "Probes that an API server answered with 429", metrics.throttles.clone());
+        registry.register("dwd_scale_operations", "Attempts to scale a resource, by result", metrics.scale_operations.clone());
+        registry.register("dwd_dry_run_writes", "Writes that a dry run would have made", metrics.dry_run_writes.clone());
+        let help = "From the turn of a resource in a flow to the answer to its write, configured delays included";
+        registry.register("dwd_decision_to_write_seconds", help, metrics.decision_to_write.clone());
+        let help = "Resources restored to 1 replica because the remembered number could not be used";
+        registry.register("dwd_memory_fallbacks", help, metrics.memory_fallbacks.clone());
+        let help = "Restored resources that were not ready 5 s after their write, so that the next level went on without them";
+        registry.register("dwd_not_ready_in_time", help, metrics.not_ready.clone());
+        let help = "Scale flows given up because the verdict turned or the shoot was paused";
+        registry.register("dwd_abandoned_flows", help, metrics.abandoned_flows.clone());
+        let help = "Shoots whose probe ended while resources were held down; these stay at 0";
+        registry.register("dwd_probes_ended_while_held_down", help, metrics.probes_ended_while_held_down.clone());
+        let help = "Writes by this replica while it did not lead: the leader did not act";
+        registry.register("dwd_protected_without_lead", help, metrics.without_lead.clone());
+        registry.register("dwd_panics", "Tasks of shoots that panicked and were started anew", metrics.panics.clone());
         // Both series are there from the beginning, so that the first event of each is seen as an increase.
-        for direction in [Direction::Up, Direction::Down] {
-            let labels = DirectionLabels { direction: direction.as_str() };
-            drop(metrics.abandoned_flows.get_or_create(&labels));
-            drop(metrics.decision_to_write.get_or_create(&labels));
-            drop(metrics.without_lead.get_or_create(&labels));
+        for direction in [Direction::Up, Direction::Down].map(direction_label) {
+            drop(metrics.abandoned_flows.get_or_create(&direction));
+            drop(metrics.decision_to_write.get_or_create(&direction));
+            drop(metrics.without_lead.get_or_create(&direction));
         }
         metrics
     }
 
     pub fn probe_complete(&self, nodes_listed: bool, took: Duration) {
         let stage = if nodes_listed { "nodes" } else { "leases" };
-        self.probes.get_or_create(&ProbeLabels { stage, result: "complete" }).inc();
+        self.probes.get_or_create(&[("stage", stage), ("result", "complete")]).inc();
         self.probe_duration.observe(took.as_secs_f64());
     }
 
     pub fn probe_failed(&self, error: &ProbeError) {
-        self.probes.get_or_create(&ProbeLabels { stage: error.stage.as_str(), result: error.cause.category() }).inc();
+        self.probes.get_or_create(&[("stage", error.stage.as_str()), ("result", error.cause.category())]).inc();
         if matches!(error.cause, Cause::Throttled { .. }) {
             self.throttles.inc();
         }
@@ -140,18 +104,17 @@ impl Metrics {
 
     /// A resource was written, or could not be: `result` is `written` or the error's category.
     pub fn scaled(&self, direction: Direction, resource: &ResourceRef, result: &'static str) {
-        let (kind, name) = (resource.kind.clone(), resource.name.clone());
-        self.scale_operations.get_or_create(&ScaleLabels { direction: direction.as_str(), kind, name, result }).inc();
+        let labels = ((direction_label(direction), resource_labels(resource)), [("result", result)]);
+        self.scale_operations.get_or_create(&labels).inc();
     }
 
     pub fn dry_run_write(&self, direction: Direction, resource: &ResourceRef) {
-        let (kind, name) = (resource.kind.clone(), resource.name.clone());
-        self.dry_run_writes.get_or_create(&DryRunLabels { direction: direction.as_str(), kind, name }).inc();
+        self.dry_run_writes.get_or_create(&(direction_label(direction), resource_labels(resource))).inc();
     }
 
     /// A write was answered this long after its resource's turn in the flow began.
     pub fn decided_and_written(&self, direction: Direction, after: Duration) {
-        self.decision_to_write.get_or_create(&DirectionLabels { direction: direction.as_str() }).observe(after.as_secs_f64());
+        self.decision_to_write.get_or_create(&direction_label(direction)).observe(after.as_secs_f64());
     }
 
     pub fn memory_fell_back(&self) {
@@ -164,7 +127,7 @@ impl Metrics {
     }
 
     pub fn flow_abandoned(&self, direction: Direction) {
-        self.abandoned_flows.get_or_create(&DirectionLabels { direction: direction.as_str() }).inc();
+        self.abandoned_flows.get_or_create(&direction_label(direction)).inc();
     }
 
     /// A probe ended while resources were held down (D-49).
@@ -174,7 +137,7 @@ impl Metrics {
 
     /// A resource was written although this replica does not lead (D-50).
     pub fn protected_without_lead(&self, direction: Direction) {
-        self.without_lead.get_or_create(&DirectionLabels { direction: direction.as_str() }).inc();
+        self.without_lead.get_or_create(&direction_label(direction)).inc();
     }
 
     pub fn panicked(&self) {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use chrono::TimeDelta;
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 
@@ -12,11 +12,10 @@ use super::{ShootStatus, ShootStatuses};
 use crate::config::ResourceRef;
 use crate::core::moment::Moment;
 use crate::core::verdict::Verdict;
+use crate::metrics::resource_labels;
 
 /// In the place of a verdict, for a shoot whose last probe was not complete.
 pub(super) const UNKNOWN: &str = "unknown";
-
-type Labels = Vec<(&'static str, String)>;
 
 impl Collector for ShootStatuses {
     fn encode(&self, mut encoder: DescriptorEncoder) -> std::fmt::Result {
@@ -36,10 +35,10 @@ impl Collector for ShootStatuses {
         for (resource, since) in probed().flat_map(|status| &status.held_down) {
             held_down.entry(resource).or_default().push(*since);
         }
-        let counts = held_down.iter().map(|(resource, since)| (labels(resource), since.len() as f64));
+        let counts = held_down.iter().map(|(resource, since)| (resource_labels(resource), since.len() as f64));
         gauges(&mut encoder, "dwd_held_down", "Shoots in which a resource is held down.", counts)?;
         let longest = |since: &[Moment]| seconds(since.iter().map(|since| now - *since).max().unwrap_or_default());
-        let ages = held_down.iter().map(|(resource, since)| (labels(resource), longest(since)));
+        let ages = held_down.iter().map(|(resource, since)| (resource_labels(resource), longest(since)));
         gauges(&mut encoder, "dwd_held_down_seconds", "For how long a resource has been held down, the longest.", ages)?;
 
         // All series are there from the beginning, so that an alert on one of them can be seen to watch something.
@@ -60,32 +59,28 @@ impl Collector for ShootStatuses {
 }
 
 fn encode_shoots(encoder: &mut DescriptorEncoder<'_>, probed: &HashMap<String, ShootStatus>, now: Moment) -> std::fmt::Result {
-    let (mut leases, mut ages, mut held) = (Vec::new(), Vec::new(), Vec::new());
-    for (namespace, status) in probed {
-        let shoot = ("namespace", namespace.clone());
-        leases.extend(status.leases().map(|(state, count)| (vec![shoot.clone(), ("state", state.to_owned())], count as f64)));
-        ages.push((vec![shoot.clone()], seconds(now - status.complete)));
-        held.extend(
-            status.held_down.iter().map(|(resource, since)| {
-                (std::iter::once(shoot.clone()).chain(labels(resource)).collect(), seconds(now - *since))
-            }),
-        );
-    }
+    let leases = probed.iter().flat_map(|(namespace, status)| {
+        status.leases().map(move |(state, count)| ([("namespace", namespace.as_str()), ("state", state)], count as f64))
+    });
     gauges(encoder, "dwd_shoot_leases", "Leases of the last complete probe.", leases)?;
+    let ages = probed.iter().map(|(namespace, status)| ([("namespace", namespace.as_str())], seconds(now - status.complete)));
     gauges(encoder, "dwd_shoot_complete_probe_seconds", "Time since the last complete probe.", ages)?;
+    let held = probed.iter().flat_map(|(namespace, status)| {
+        status.held_down.iter().map(move |(resource, since)| {
+            (([("namespace", namespace.as_str())], resource_labels(resource)), seconds(now - *since))
+        })
+    });
     gauges(encoder, "dwd_shoot_held_down_seconds", "For how long a resource has been held down.", held)
 }
 
-fn labels(resource: &ResourceRef) -> Labels {
-    vec![("kind", resource.kind.clone()), ("name", resource.name.clone())]
-}
+type Sum<'a> = ([(&'static str, &'a str); 1], f64);
 
-fn sums<'a>(label: &'static str, counts: impl IntoIterator<Item = (&'a str, usize)>) -> Vec<(Labels, f64)> {
+fn sums<'a>(label: &'static str, counts: impl IntoIterator<Item = (&'a str, usize)>) -> Vec<Sum<'a>> {
     let mut sums: BTreeMap<&str, usize> = BTreeMap::new();
     for (value, count) in counts {
         *sums.entry(value).or_default() += count;
     }
-    sums.into_iter().map(|(value, sum)| (vec![(label, value.to_owned())], sum as f64)).collect()
+    sums.into_iter().map(|(value, sum)| ([(label, value)], sum as f64)).collect()
 }
 
 fn seconds(span: TimeDelta) -> f64 {
@@ -96,7 +91,7 @@ fn gauges(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
     help: &str,
-    values: impl IntoIterator<Item = (Labels, f64)>,
+    values: impl IntoIterator<Item = (impl EncodeLabelSet, f64)>,
 ) -> std::fmt::Result {
     let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
     for (labels, value) in values {
