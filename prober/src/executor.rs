@@ -31,15 +31,14 @@ pub enum Done {
     Written(Result<Arc<Observed>, WriteError>),
 }
 
-type Work = Pin<Box<dyn Future<Output = (Done, Option<OwnedSemaphorePermit>)> + Send>>;
-
 #[derive(Default)]
 enum Slot {
     #[default]
     Idle,
     /// The permit for a write that is still to be decided on.
     Permitted(Option<OwnedSemaphorePermit>),
-    Busy(Work),
+    /// What is under way, with what the slot then holds.
+    Busy(Pin<Box<dyn Future<Output = (Done, Slot)> + Send>>),
 }
 
 impl Executor {
@@ -49,20 +48,16 @@ impl Executor {
 
     pub fn acquire_permit(&mut self, at: usize, direction: Direction) {
         let writer = Arc::clone(&self.writer);
-        self.begin(at, Box::pin(async move { (Done::Permitted, writer.permit(direction).await) }));
+        self.begin(at, async move { (Done::Permitted, Slot::Permitted(writer.permit(direction).await)) });
     }
 
     pub fn read(&mut self, at: usize, resource: &ResourceRef, limit: Duration) {
         let (namespace, writer, view) = (self.namespace.clone(), Arc::clone(&self.writer), self.view(resource));
-        self.begin(
-            at,
-            Box::pin(async move {
-                let read = within(limit, async { writer.read(&*view?, &namespace).await });
-                let state =
-                    |read: Option<Observed>| read.map_or(DependentState::Absent, |read| DependentState::Present(Arc::new(read)));
-                (Done::Read(read.await.map(state)), None)
-            }),
-        );
+        self.begin(at, async move {
+            let read = within(limit, async { writer.read(&*view?, &namespace).await }).await;
+            let present = |observed| DependentState::Present(Arc::new(observed));
+            (Done::Read(read.map(|read| read.map_or(DependentState::Absent, present))), Slot::Idle)
+        });
     }
 
     pub fn write(&mut self, resource: &ResourceRef, order: Order) {
@@ -72,15 +67,11 @@ impl Executor {
             Some(Slot::Permitted(permit)) => permit,
             _ => None,
         };
-        self.begin(
-            at,
-            Box::pin(async move {
-                let written = within(order.limit, async { writer.write(&*view?, &namespace, &order).await });
-                let written = written.await.map(Arc::new);
-                drop(permit);
-                (Done::Written(written), None)
-            }),
-        );
+        self.begin(at, async move {
+            let written = within(order.limit, async { writer.write(&*view?, &namespace, &order).await }).await;
+            drop(permit);
+            (Done::Written(written.map(Arc::new)), Slot::Idle)
+        });
     }
 
     pub fn cancel(&mut self, at: usize) {
@@ -94,9 +85,9 @@ impl Executor {
         poll_fn(|context| {
             for (at, slot) in self.slots.iter_mut().enumerate() {
                 if let Slot::Busy(work) = slot
-                    && let Poll::Ready((done, permit)) = work.as_mut().poll(context)
+                    && let Poll::Ready((done, then)) = work.as_mut().poll(context)
                 {
-                    *slot = if matches!(done, Done::Permitted) { Slot::Permitted(permit) } else { Slot::Idle };
+                    *slot = then;
                     return Poll::Ready((at, done));
                 }
             }
@@ -105,11 +96,11 @@ impl Executor {
         .await
     }
 
-    fn begin(&mut self, at: usize, work: Work) {
+    fn begin(&mut self, at: usize, work: impl Future<Output = (Done, Slot)> + Send + 'static) {
         if self.slots.len() <= at {
             self.slots.resize_with(at + 1, Slot::default);
         }
-        self.slots[at] = Slot::Busy(work);
+        self.slots[at] = Slot::Busy(Box::pin(work));
     }
 
     fn view(&self, resource: &ResourceRef) -> Result<Arc<DependentView>, Unavailable> {
