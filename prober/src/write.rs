@@ -9,7 +9,7 @@ use common::status_message::StatusMessage;
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::{Api, Client};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::core::plan::Direction;
@@ -60,31 +60,28 @@ pub enum WriteError {
 
 impl WriteError {
     pub const fn category(&self) -> &'static str {
-        match self {
-            Self::NotLeading => "not_leading",
-            Self::Suspended => "stood_still",
-            Self::Unavailable(Unavailable::NoSuchKind { .. }) => "no_such_kind",
-            Self::Unavailable(Unavailable::Unknown) => "seed_unknown",
-            Self::Missing => "not_found",
-            Self::Conflict => "conflict",
-            Self::Throttled(_) => "throttled",
-            Self::Denied { .. } => "forbidden",
-            Self::Status { code: 500.., .. } => "server",
-            Self::Status { .. } => "status",
-            Self::Timeout => "timeout",
-            Self::NoAnswer(_) => "no_answer",
-        }
+        self.classes().0
     }
 
     pub const fn refusal(&self) -> Refusal {
+        self.classes().1
+    }
+
+    /// What metrics and logs call it, and what it means for the next try.
+    const fn classes(&self) -> (&'static str, Refusal) {
         match self {
-            Self::Conflict => Refusal::Conflict,
-            Self::Missing => Refusal::Gone,
-            Self::Throttled(after) => Refusal::Throttled(*after),
-            Self::Timeout => Refusal::Timeout,
-            Self::NoAnswer(_) => Refusal::NoAnswer,
-            Self::Suspended => Refusal::Superseded,
-            Self::NotLeading | Self::Unavailable(_) | Self::Denied { .. } | Self::Status { .. } => Refusal::Other,
+            Self::NotLeading => ("not_leading", Refusal::Other),
+            Self::Suspended => ("stood_still", Refusal::Superseded),
+            Self::Unavailable(Unavailable::NoSuchKind { .. }) => ("no_such_kind", Refusal::Other),
+            Self::Unavailable(Unavailable::Unknown) => ("seed_unknown", Refusal::Other),
+            Self::Missing => ("not_found", Refusal::Gone),
+            Self::Conflict => ("conflict", Refusal::Conflict),
+            Self::Throttled(after) => ("throttled", Refusal::Throttled(*after)),
+            Self::Denied { .. } => ("forbidden", Refusal::Other),
+            Self::Status { code: 500.., .. } => ("server", Refusal::Other),
+            Self::Status { .. } => ("status", Refusal::Other),
+            Self::Timeout => ("timeout", Refusal::Timeout),
+            Self::NoAnswer(_) => ("no_answer", Refusal::NoAnswer),
         }
     }
 }
@@ -153,8 +150,7 @@ impl Writer {
         let target = Target { api: kind.api(&self.client, namespace), name: &dependent.resource.name, writer: self, order };
         let version = base.resource_version.as_str();
         let version = match (kind, write.replicas) {
-            (Kind { replicas_in_spec: true, .. }, replicas) => target.patch(version, replicas).await?,
-            (_, None) => target.patch(version, None).await?,
+            (Kind { replicas_in_spec: true, .. }, replicas) | (_, replicas @ None) => target.patch(version, replicas).await?,
             // Two writes: the memory must outlive whatever happens between them, so it is the first of the two on the way down and the last
             // on the way up. What is left half done is mended after the next probe.
             (_, Some(0)) => {
@@ -181,13 +177,14 @@ impl Target<'_> {
     /// Patches annotations, and replicas where given; returns the new resourceVersion.
     async fn patch(&self, version: &str, replicas: Option<i32>) -> Result<String, WriteError> {
         let patch = merge_patch(version, &self.order.write, replicas);
-        let object = self.fenced(self.api.patch(self.name, &params(), &Patch::Merge(&patch))).await?;
+        let object = self.fenced(self.api.patch(self.name, &PatchParams::apply(FIELD_MANAGER), &Patch::Merge(&patch))).await?;
         Ok(object.metadata.resource_version.unwrap_or_default())
     }
 
     async fn patch_scale(&self, version: &str, replicas: i32) -> Result<String, WriteError> {
         let patch = json!({ "metadata": { "resourceVersion": version }, "spec": { "replicas": replicas } });
-        let scale = self.fenced(self.api.patch_scale(self.name, &params(), &Patch::Merge(&patch))).await?;
+        let scale =
+            self.fenced(self.api.patch_scale(self.name, &PatchParams::apply(FIELD_MANAGER), &Patch::Merge(&patch))).await?;
         Ok(scale.metadata.resource_version.unwrap_or_default())
     }
 
@@ -204,27 +201,16 @@ impl Target<'_> {
     }
 }
 
-fn params() -> PatchParams {
-    PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() }
-}
-
 fn merge_patch(version: &str, write: &Write, replicas: Option<i32>) -> Value {
-    let marks = [(REPLICAS, &write.memory), (MELTDOWN_PROTECTION_ACTIVE, &write.marker)];
-    let annotations: Map<String, Value> = marks
-        .into_iter()
-        .filter_map(|(key, mark)| {
-            let value = match mark.as_ref()? {
+    let mut patch = json!({ "metadata": { "resourceVersion": version } });
+    for (key, mark) in [(REPLICAS, &write.memory), (MELTDOWN_PROTECTION_ACTIVE, &write.marker)] {
+        if let Some(mark) = mark {
+            patch["metadata"]["annotations"][key] = match mark {
                 Mark::Set(value) => Value::from(value.as_str()),
                 Mark::Remove => Value::Null,
             };
-            Some((key.to_owned(), value))
-        })
-        .collect();
-    let mut metadata = Map::from_iter([("resourceVersion".to_owned(), Value::from(version))]);
-    if !annotations.is_empty() {
-        metadata.insert("annotations".to_owned(), annotations.into());
+        }
     }
-    let mut patch = json!({ "metadata": metadata });
     if let Some(replicas) = replicas {
         patch["spec"] = json!({ "replicas": replicas });
     }
