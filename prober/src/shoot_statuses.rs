@@ -16,7 +16,7 @@ use crate::core::plan::Direction;
 use crate::core::verdict::{Tally, Verdict};
 
 /// The status of each shoot. Cheap to clone; all clones share it.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct ShootStatuses {
     clock: Clock,
     /// Whether metrics tell shoots apart.
@@ -24,7 +24,7 @@ pub struct ShootStatuses {
     inner: Arc<Mutex<Inner>>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Inner {
     states: HashMap<String, &'static str>,
     probed: HashMap<String, ShootStatus>,
@@ -151,12 +151,6 @@ impl ShootStatus {
         let before = std::mem::take(&mut self.held_down);
         self.held_down =
             marked.into_iter().map(|resource| (resource.clone(), before.get(resource).copied().unwrap_or(now))).collect();
-    }
-}
-
-impl std::fmt::Debug for ShootStatuses {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ShootStatuses").field("shoots", &self.lock().probed.len()).finish()
     }
 }
 
