@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Driver;
+use crate::config::ResourceRef;
 use crate::core::plan::Direction;
 use crate::core::replicas::{Mark, Observed, Write};
 use crate::core::shoot::{Reason, Report};
@@ -22,15 +23,14 @@ impl Driver {
         self.status.update(|status| {
             status.due = machine.due();
             status.paused = self.paused;
-            status.intended.clear();
-            status.intended.extend(intended);
+            status.intended = intended.collect();
             status.scaling = machine.scaling();
             status.set_held_down(machine.held_down(), now);
         });
     }
 
     pub(super) fn report(&mut self, report: Report) {
-        let metrics = self.shared.metrics.clone();
+        let metrics = &self.shared.metrics;
         match report {
             Report::Found => self.report_finding(),
             Report::MachinesUnknown => self.machines_unknown(),
@@ -47,10 +47,9 @@ impl Driver {
                 let resource = &self.config.dependents[dependent].resource;
                 metrics.scaled(direction, resource, "written");
                 metrics.decided_and_written(direction, turn.to_std().unwrap_or_default());
-                let took_s = took.map(|took| took.as_seconds_f64());
-                self.report_write(dependent, direction, &base, &write, took_s);
+                self.report_write(resource, direction, &base, &write, took.map(|took| took.as_seconds_f64()));
                 if without_lead {
-                    self.report_without_lead(dependent, direction);
+                    self.report_without_lead(resource, direction);
                 }
             }
             Report::NotScaled(at, direction, reason) => self.report_not_scaled(at, direction, reason),
@@ -61,7 +60,8 @@ impl Driver {
             Report::KeepsChanging(at) => {
                 let resource = &self.config.dependents[at].resource;
                 tracing::warn!(resource = %resource, "somebody else keeps writing the resource");
-                self.publish_keeps_changing(resource);
+                let message = "Somebody else keeps writing it while it is being scaled".to_owned();
+                self.publish_warning(resource, "", "KeepsChanging", message);
             }
             Report::WouldWrite(at, direction, replicas_before, replicas) => {
                 let resource = &self.config.dependents[at].resource;
@@ -112,8 +112,7 @@ impl Driver {
         }
     }
 
-    fn report_write(&self, at: usize, direction: Direction, base: &Observed, write: &Write, took_s: Option<f64>) {
-        let resource = &self.config.dependents[at].resource;
+    fn report_write(&self, resource: &ResourceRef, direction: Direction, base: &Observed, write: &Write, took_s: Option<f64>) {
         if write.fell_back {
             self.shared.metrics.memory_fell_back();
             tracing::warn!(%resource, memory = base.marks.replicas, "remembered replicas could not be used, scaled to 1");
@@ -131,12 +130,13 @@ impl Driver {
     }
 
     /// A leader that did not act is reported as such (D-50).
-    fn report_without_lead(&self, at: usize, direction: Direction) {
-        let resource = &self.config.dependents[at].resource;
+    fn report_without_lead(&self, resource: &ResourceRef, direction: Direction) {
         let leader = self.shared.role.standing().leader.unwrap_or_else(|| "nobody".to_owned());
         self.shared.metrics.protected_without_lead(direction);
         tracing::warn!(%resource, direction = direction.as_str(), leader, "the leader did not act, this replica did in its place");
-        self.publish_without_lead(resource, direction, &leader);
+        let done = if direction == Direction::Down { "taken to 0" } else { "brought back" };
+        let message = format!("The leader ({leader}) did not act: {done} by a replica that does not lead");
+        self.publish_warning(resource, "", "LeaderDidNotAct", message);
     }
 
     fn report_not_scaled(&mut self, at: usize, direction: Direction, reason: Reason) {
@@ -151,7 +151,9 @@ impl Driver {
             Reason::Refused => self.errors.get_mut(at).and_then(Option::take).unwrap_or(WriteError::Timeout),
         };
         self.shared.metrics.scaled(direction, resource, error.category());
-        self.publish_failure(at, direction, &error);
+        let uid = self.machine.known().get(at).and_then(|known| known.observed()).map_or("", |observed| &observed.uid);
+        let message = format!("Cannot be scaled {}: {error}", direction.as_str());
+        self.publish_warning(resource, uid, "ScalingFailed", message);
         tracing::error!(%resource, direction = direction.as_str(), category = error.category(), error = %error, "resource cannot be scaled");
     }
 }
