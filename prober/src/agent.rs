@@ -43,7 +43,6 @@ pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result
     let mut frame = AgentRuntime::open(Agent::Prober, &args, LEASE).await?;
     file.report_to(&mut frame.registry, frame.events.clone(), frame.self_reference.clone());
     let burst = NonZeroU32::new(u32::try_from(args.kube_api_burst).unwrap_or(u32::MAX)).unwrap_or(NonZeroU32::MIN);
-    let metrics = Metrics::register(&mut frame.registry);
     let statuses = ShootStatuses::new(clock, args.metrics_per_shoot);
     frame.registry.register_collector(Box::new(statuses.clone()));
     let (config_sender, configs) = watch::channel(Arc::new(config));
@@ -59,13 +58,13 @@ pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result
         dry_run: frame.dry_run,
         seed,
         config: configs,
-        metrics,
+        metrics: Metrics::register(&mut frame.registry),
         statuses,
         events: frame.events.clone(),
         lead: frame.fence.clone(),
         role: frame.role.clone(),
     };
-    let shown = shown(&shared, file.refused());
+    let shown = shown(shared.clone(), file.refused());
     let work = work(shared, file, config_sender, shutdown);
     frame.run(shown, work).await
 }
@@ -79,11 +78,8 @@ fn report_dropped(dropped: &DependentView, metrics: &Metrics) {
 }
 
 /// Live: no shoot's probe is long overdue. Ready: the seed's objects are known.
-fn shown<R>(shared: &Shared, refused: R) -> Endpoints<impl Fn() -> ProberStatus + Send + Sync + use<R>>
-where
-    R: Fn() -> bool + Send + Sync + 'static,
-{
-    let (statuses, config) = (shared.statuses.clone(), shared.config.clone());
+fn shown(shared: Shared, refused: impl Fn() -> bool + Send + Sync) -> Endpoints<impl Fn() -> ProberStatus + Send + Sync> {
+    let (statuses, config, seed) = (shared.statuses.clone(), shared.config.clone(), Arc::clone(&shared.seed));
     let probes = Check::new("probes", move || {
         let limit = TimeDelta::from_std(config.borrow().probe_timeout + STALLED).unwrap_or(TimeDelta::MAX);
         match statuses.overdue(limit) {
@@ -91,34 +87,26 @@ where
             None => Ok(()),
         }
     });
-    let seed = Arc::clone(&shared.seed);
     let views = Check::new("seed", move || seed.unknown().map_or(Ok(()), |what| Err(format!("{what} are not known"))));
-    let (statuses, clock, config, seed) =
-        (shared.statuses.clone(), shared.clock, shared.config.clone(), Arc::clone(&shared.seed));
     let status = move || {
-        let config = config.borrow().to_json();
-        ProberStatus::new(&statuses, clock, seed.unknown(), config, refused())
+        let config = shared.config.borrow().to_json();
+        ProberStatus::new(&shared.statuses, shared.clock, shared.seed.unknown(), config, refused())
     };
     Endpoints { live: vec![probes], ready: vec![views], status }
 }
 
 /// Follows the seed and probes, leading or not, until `shutdown`.
 async fn work(shared: Shared, mut file: ConfigFile<Config>, configs: watch::Sender<Arc<Config>>, shutdown: CancellationToken) {
-    let seed = Arc::clone(&shared.seed);
-    let lead = shared.lead.clone();
-    let suspend_detector = shared.suspend_detector.clone();
-    let metrics = shared.metrics.clone();
+    let Shared { seed, lead, suspend_detector, metrics, .. } = shared.clone();
     let (changes, receiver) = mpsc::channel(CHANGES);
     let mut views = seed.watch(changes);
-    let filled = Arc::clone(&seed);
-    let until = shutdown.clone();
-    let manager = async move {
+    let manager = async {
         // First probes that could not know what is held down would be spread, and would find that out of date.
-        let filled = tokio::time::timeout(FILL_WAIT, filled.filled());
-        if until.run_until_cancelled(filled).await.is_some_and(|filled| filled.is_err()) {
+        let filled = tokio::time::timeout(FILL_WAIT, seed.filled());
+        if shutdown.run_until_cancelled(filled).await.is_some_and(|filled| filled.is_err()) {
             tracing::warn!("not all of the seed's objects are known yet, starting all the same");
         }
-        Manager::new(shared).run(receiver, until).await;
+        Manager::new(shared).run(receiver, shutdown.clone()).await;
     };
     let lead = async {
         seed.clusters.live().await;
@@ -137,7 +125,10 @@ async fn work(shared: Shared, mut file: ConfigFile<Config>, configs: watch::Send
                     }
                     configs.send_replace(Arc::new(config));
                 }
-                Some(ended) = views.join_next() => propagate_panic(ended),
+                // Without one of its views the prober is blind: the process ends, and another one begins.
+                Some(ended) = views.join_next() => if let Some(Ok(panic)) = ended.err().map(JoinError::try_into_panic) {
+                    std::panic::resume_unwind(panic);
+                },
             }
         }
     };
