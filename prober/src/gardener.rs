@@ -62,10 +62,10 @@ pub struct ShootMetadata {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ShootSpec {
-    #[serde(deserialize_with = "object")]
-    hibernation: Option<Hibernation>,
-    #[serde(deserialize_with = "object")]
-    kubernetes: Option<Kubernetes>,
+    #[serde(deserialize_with = "object_or_default")]
+    hibernation: Hibernation,
+    #[serde(deserialize_with = "object_or_default")]
+    kubernetes: Kubernetes,
     #[serde(deserialize_with = "object_or_default")]
     pub provider: Provider,
 }
@@ -79,8 +79,8 @@ struct Hibernation {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Kubernetes {
-    #[serde(deserialize_with = "object")]
-    kube_controller_manager: Option<KubeControllerManager>,
+    #[serde(deserialize_with = "object_or_default")]
+    kube_controller_manager: KubeControllerManager,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -93,11 +93,11 @@ struct KubeControllerManager {
 impl ShootSpec {
     /// `hibernation.enabled`; absent is false.
     pub fn hibernation_enabled(&self) -> bool {
-        self.hibernation.as_ref().and_then(|hibernation| hibernation.enabled).unwrap_or(false)
+        self.hibernation.enabled.unwrap_or(false)
     }
 
     pub fn node_monitor_grace(&self) -> Option<TimeDelta> {
-        self.kubernetes.as_ref()?.kube_controller_manager.as_ref()?.node_monitor_grace_period
+        self.kubernetes.kube_controller_manager.node_monitor_grace_period
     }
 }
 
@@ -121,7 +121,7 @@ pub struct Worker {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct MachineControllerManager {
-    #[serde(deserialize_with = "texts")]
+    #[serde(deserialize_with = "items")]
     pub node_conditions: Vec<String>,
 }
 
@@ -134,19 +134,18 @@ pub struct ShootStatus {
     pub last_operation: Option<LastOperation>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 pub struct LastOperation {
-    #[serde(rename = "type", default, deserialize_with = "null_as_default")]
+    #[serde(rename = "type", deserialize_with = "null_as_default")]
     pub kind: OperationType,
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(deserialize_with = "null_as_default")]
     pub state: OperationState,
-    #[serde(default, rename = "lastUpdateTime")]
     pub last_update_time: Option<chrono::DateTime<chrono::Utc>>,
 }
 
 /// `lastOperation.type`. Words that are new to us start nothing and stop nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[allow(missing_docs, reason = "Gardener's own words")]
 pub enum OperationType {
     Create,
     Reconcile,
@@ -159,7 +158,6 @@ pub enum OperationType {
 
 /// `lastOperation.state`: success, and the other ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[allow(missing_docs, reason = "Gardener's own words")]
 pub enum OperationState {
     Succeeded,
     Failed,
@@ -198,16 +196,14 @@ impl Machine {
     }
 }
 
-/// Go takes a null among objects for one with nothing set.
 fn objects<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
-    let objects: Option<Vec<Option<Object<T>>>> = Option::deserialize(deserializer)?;
-    Ok(objects.into_iter().flatten().map(|object| object.map(|Object(object)| object).unwrap_or_default()).collect())
+    Ok(items(deserializer)?.into_iter().map(|Object(object)| object).collect())
 }
 
-/// Go takes a null among texts for an empty one.
-fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    let texts: Option<Vec<Option<String>>> = Option::deserialize(deserializer)?;
-    Ok(texts.into_iter().flatten().map(Option::unwrap_or_default).collect())
+/// Go takes a null among texts for an empty one, and among objects for one with nothing set.
+fn items<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+    let items: Option<Vec<Option<T>>> = Option::deserialize(deserializer)?;
+    Ok(items.into_iter().flatten().map(Option::unwrap_or_default).collect())
 }
 
 fn positive_go_duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<TimeDelta>, D::Error> {
