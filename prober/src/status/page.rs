@@ -10,7 +10,6 @@ use super::{Concern, Failure, Found, ProbeStatus, ProberStatus, ShootEntry};
 const FOLD: usize = 30;
 
 pub(super) fn body(status: &ProberStatus) -> Markup {
-    let with = |concern: Concern| status.shoots.iter().filter(move |shoot| shoot.concern() == concern);
     let (troubled, quiet): (Vec<_>, Vec<_>) = status.shoots.iter().partition(|shoot| shoot.concern() != Concern::None);
     html! {
         @if let Some(what) = status.unknown { p.note { "The seed's " (what) " are not known at present: nothing is concluded without them." } }
@@ -25,7 +24,7 @@ pub(super) fn body(status: &ProberStatus) -> Markup {
                 (Concern::Paused, "paused", "warn"),
                 (Concern::Unclear, "unclear", "warn"),
             ] {
-                @let count = with(concern).count();
+                @let count = troubled.iter().filter(|shoot| shoot.concern() == concern).count();
                 @if count > 0 { li.(class) { b { (count) } (label) } }
             }
         }
@@ -86,9 +85,7 @@ fn numbers(found: &Found) -> Markup {
         let class = if lease.state == "valid" { "good" } else { "bad" };
         let age = html! { (format!("{:.1}s", lease.age_seconds)) " of " (found.expired_after_seconds) "s" };
         let mut cells = vec![html! { code { (lease.node) } }, age, html! { span.(class) { (lease.state) } }];
-        if found.skewed > 0 {
-            cells.push(html! { (skew) });
-        }
+        cells.extend((found.skewed > 0).then(|| html! { (skew) }));
         cells
     });
     html! {
