@@ -126,9 +126,7 @@ async fn work(shared: Shared, mut file: ConfigFile<Config>, configs: watch::Send
                     configs.send_replace(Arc::new(config));
                 }
                 // Without one of its views the prober is blind: the process ends, and another one begins.
-                Some(ended) = views.join_next() => if let Some(Ok(panic)) = ended.err().map(JoinError::try_into_panic) {
-                    std::panic::resume_unwind(panic);
-                },
+                Some(ended) = views.join_next() => propagate_panic(ended),
             }
         }
     };
