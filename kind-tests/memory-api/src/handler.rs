@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, header};
-use hyper::body::{Body as _, Incoming};
+use hyper::body::Body as _;
 use serde_json::json;
 use tokio::time::Instant;
 
 use crate::{
     access::{Attributes, User, review},
-    content::read_json,
+    content::{Sent, read_json},
     discovery,
     faults::Fault,
     objects,
@@ -32,7 +32,7 @@ pub(crate) struct Asked {
 }
 
 /// Answers one request, faults included. An error ends the connection.
-pub(crate) async fn answer(shared: &Shared, connection: u64, request: Request<Incoming>) -> Result<Response<Wire>, Closed> {
+pub(crate) async fn answer(shared: &Shared, connection: u64, request: Request<Sent>) -> Result<Response<Wire>, Closed> {
     let (head, body) = request.into_parts();
     let header = |name: header::HeaderName| head.headers.get(name).and_then(|value| value.to_str().ok());
     let user = shared.access.user(header(header::AUTHORIZATION));
@@ -132,7 +132,7 @@ fn free_answer(code: u16, headers: Vec<(String, String)>, body: Bytes) -> Respon
     response
 }
 
-async fn serve(shared: &Shared, asked: &Asked, body: Incoming) -> Reply {
+async fn serve(shared: &Shared, asked: &Asked, body: Sent) -> Reply {
     let accepted = Accepted::parse(&asked.headers, shared.json_only);
     let result = match accepted.clone() {
         Ok(accepted) => authorised(shared, asked, accepted, body).await,
@@ -141,7 +141,7 @@ async fn serve(shared: &Shared, asked: &Asked, body: Incoming) -> Reply {
     result.unwrap_or_else(|error| Reply::error(&error, accepted.ok()))
 }
 
-async fn authorised(shared: &Shared, asked: &Asked, accepted: Accepted, body: Incoming) -> Result<Reply, ApiError> {
+async fn authorised(shared: &Shared, asked: &Asked, accepted: Accepted, body: Sent) -> Result<Reply, ApiError> {
     let user = asked.user.as_ref().ok_or_else(|| ApiError::of_code(401, "Unauthorized"))?;
     let resources = || shared.store.resources();
     match &asked.route {

@@ -44,6 +44,7 @@ pub use faults::{Fault, FaultId, Faults, When};
 pub use hearts::{Hearts, Leases, stamp};
 pub use kubelets::{Kubelets, Pods, READY_AFTER, ready};
 pub use nodes::{Heart, Nodes};
+pub use reply::{Closed, Wire};
 pub use requests::{Record, Requests};
 pub use resource::{Resource, ScalePaths};
 pub use server::{Connections, MemoryApi, Network, Options, StartError, kubeconfig};

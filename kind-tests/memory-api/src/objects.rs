@@ -1,10 +1,9 @@
 //! Requests for objects and collections.
 
-use hyper::body::Incoming;
 use serde_json::{Value, json};
 
 use crate::{
-    content::{json_content, patch_content, read_json},
+    content::{Sent, json_content, patch_content, read_json},
     handler::{Asked, nowhere},
     object::merge,
     reply::{Accepted, Reply},
@@ -21,7 +20,7 @@ pub(crate) async fn serve(
     asked: &Asked,
     target: &Target,
     accepted: Accepted,
-    body: Incoming,
+    body: Sent,
 ) -> Result<Reply, ApiError> {
     let Target { resource, namespace, name, subresource } = target;
     let store = &shared.store;

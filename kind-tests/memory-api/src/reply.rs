@@ -17,13 +17,13 @@ use crate::{
     store::List,
 };
 
-/// What goes over the wire.
-pub(crate) type Wire = UnsyncBoxBody<Bytes, Closed>;
+/// The body of an answer.
+pub type Wire = UnsyncBoxBody<Bytes, Closed>;
 
 /// Ends the connection without more words.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the connection is closed on purpose")]
-pub(crate) struct Closed;
+pub struct Closed;
 
 const JSON: &str = "application/json";
 

@@ -12,7 +12,7 @@ pub struct Record {
     pub number: u64,
     /// When it arrived; `None` only in records made by hand.
     pub at: Option<Instant>,
-    /// Which connection it came on, counted from 1.
+    /// Which connection it came on, counted from 1; 0 without one.
     pub connection: u64,
     /// HTTP method.
     pub method: String,

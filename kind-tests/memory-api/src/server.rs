@@ -1,11 +1,15 @@
 //! The listener, its connections, and the handle by which a test steers both.
 
+use std::fmt::Display;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
+use bytes::Bytes;
+use http::{Request, Response};
+use hyper::body::{Body, Incoming};
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
@@ -18,8 +22,10 @@ use crate::{
     access::{Access, User},
     authority::{Authority, Serving},
     computed::Computed,
+    content::sent,
     faults::Faults,
     handler,
+    reply::{Closed, Wire},
     requests::Requests,
     resource::Resource,
     store::Store,
@@ -179,6 +185,17 @@ impl MemoryApi {
         self.task.await.ok();
     }
 
+    /// Answers one request without a connection, and so in step with tokio's paused clock.
+    ///
+    /// # Errors
+    /// Where a connection would end without an answer.
+    pub async fn answer<B>(&self, request: Request<B>) -> Result<Response<Wire>, Closed>
+    where
+        B: Body<Data = Bytes, Error: Display> + Send + 'static,
+    {
+        handler::answer(&self.shared, 0, request.map(sent)).await
+    }
+
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -308,7 +325,7 @@ async fn connection(shared: Arc<Shared>, stream: TcpStream, tls: TlsAcceptor, nu
         };
         shared.counters.handshakes.fetch_add(1, Ordering::Relaxed);
         let _open = Open::new(&shared.counters.open);
-        let service = service_fn(|request| handler::answer(&shared, number, request));
+        let service = service_fn(|request: Request<Incoming>| handler::answer(&shared, number, request.map(sent)));
         // Clients leave and faults cut: an error here is ordinary and has nobody to be told to.
         http1::Builder::new().serve_connection(TokioIo::new(stream), service).await.ok();
     };
