@@ -116,9 +116,10 @@ bench-core: ## Measure what a probe computes and allocates; counting instruction
 	cargo bench --package prober --bench allocations
 
 .PHONY: test-long
-test-long: ## The long forms: more kill points, processes suspended for 5 minutes, models in which more goes wrong
+test-long: ## The long forms: more kill points, processes suspended for 5 minutes, models in which more goes wrong, more schedules
 	cargo build --package dependency-watchdog
 	KILLS=long SUSPENDED_S=300 cargo test --package kind-tests --test kills -- --nocapture
+	SCHEDULES=5000 cargo test --release --package common --test leader_election -- schedules
 	MODEL=long cargo test --release --package prober --lib -- core::tests --nocapture --test-threads=1
 
 .PHONY: sabotage

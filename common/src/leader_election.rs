@@ -13,8 +13,6 @@
 //! Requests are those that Gardener's role grants: create; get, update and watch of the one Lease by its name.
 
 mod fence;
-#[cfg(test)]
-mod model;
 mod record;
 mod role;
 
@@ -329,8 +327,10 @@ impl Elector {
         pin_mut!(events);
         while let Step::WaitUntil(end) = self.observation.step(Instant::now()) {
             let event = tokio::select! {
-                () = sleep_until(end) => continue,
+                // A process that was suspended first reads what has come meanwhile.
+                biased;
                 event = events.next() => event,
+                () = sleep_until(end) => continue,
             };
             match event.ok_or(AttemptError::WatchEnded)?? {
                 WatchEvent::Added(lease) | WatchEvent::Modified(lease) => {

@@ -13,10 +13,12 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use crate::lossy_network::LossyNetwork;
+
 pub const GARDEN: &str = "garden";
 pub const LEASE: &str = "dwd-prober-leader-election";
 pub const LEASES: &str = "leases.coordination.k8s.io";
-const TOKEN: &str = "prober";
+pub const TOKEN: &str = "prober";
 
 /// No step of a test takes this long, on however busy a machine.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -36,6 +38,21 @@ pub async fn soon<T>(act: impl Future<Output = T>) -> T {
     timeout(DEADLINE, act).await.expect("it does not take that long")
 }
 
+/// An API server that grants the rights of rule 83, and more.
+pub async fn serve(mut rules: Vec<Rule>) -> Arc<MemoryApi> {
+    rustls::crypto::ring::default_provider().install_default().ok();
+    let server = MemoryApi::start(&Authority::new().unwrap(), Options::default()).await.unwrap();
+    rules.extend([
+        Rule::new("create", LEASES).in_namespace(GARDEN),
+        Rule::new("get,watch,update", LEASES).in_namespace(GARDEN).named(LEASE),
+        Rule::new("create,get,update,patch", "events").in_namespace(GARDEN),
+        // What every user who is known may do.
+        Rule::new("create", "selfsubjectaccessreviews.authorization.k8s.io"),
+    ]);
+    server.access().grant(TOKEN, User::limited("prober", rules));
+    Arc::new(server)
+}
+
 pub struct Bed {
     pub server: Arc<MemoryApi>,
     pub client: Client,
@@ -48,21 +65,17 @@ impl Bed {
     }
 
     /// With more rights.
-    pub async fn with(mut rules: Vec<Rule>) -> Self {
-        rustls::crypto::ring::default_provider().install_default().ok();
-        let server = MemoryApi::start(&Authority::new().unwrap(), Options::default()).await.unwrap();
-        rules.extend([
-            Rule::new("create", LEASES).in_namespace(GARDEN),
-            Rule::new("get,watch,update", LEASES).in_namespace(GARDEN).named(LEASE),
-            Rule::new("create,get,update,patch", "events").in_namespace(GARDEN),
-            // What every user who is known may do.
-            Rule::new("create", "selfsubjectaccessreviews.authorization.k8s.io"),
-        ]);
-        server.access().grant(TOKEN, User::limited("prober", rules));
+    pub async fn with(rules: Vec<Rule>) -> Self {
+        let server = serve(rules).await;
         let kubeconfig = Kubeconfig::from_yaml(&server.kubeconfig(TOKEN)).unwrap();
         let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
         config.default_retry = false;
-        Self { server: Arc::new(server), client: Client::try_from(config).unwrap() }
+        Self { server, client: Client::try_from(config).unwrap() }
+    }
+
+    /// Behind a network that has no sockets.
+    pub fn behind(network: &LossyNetwork) -> Self {
+        Self { server: network.server.clone(), client: network.link("all").client() }
     }
 
     pub fn candidate(&self, identity: &str, settings: LeaderElection) -> (Elector, Fence) {

@@ -9,4 +9,8 @@ mod leading;
 #[cfg(test)]
 mod losing;
 #[cfg(test)]
+mod lossy_network;
+#[cfg(test)]
+mod schedules;
+#[cfg(test)]
 mod taking;
