@@ -10,8 +10,9 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::leash;
+use crate::log::{lines, tail};
 use crate::page::SERVED;
-use crate::process::{Process, lines, tail};
+use crate::process::Process;
 
 /// What Gardener grants an agent to end (rule 85).
 pub const GRACE: Duration = Duration::from_secs(5);

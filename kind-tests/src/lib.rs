@@ -23,6 +23,7 @@ pub mod bed;
 pub mod control_plane;
 pub mod kube_api;
 pub mod leash;
+pub mod log;
 pub mod manifests;
 pub mod page;
 pub mod prober;

@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::process::lines;
+use crate::log::lines;
 
 /// Lets a process serve on ports that it chooses and tells in its log. An address that is given twice counts as given last.
 pub const SERVED: [&str; 2] = ["--metrics-bind-addr=127.0.0.1:0", "--health-bind-addr=127.0.0.1:0"];

@@ -16,11 +16,11 @@ pub use journal::{Dependent, Entry, IGNORE, Journal, MARKER, MEMORY};
 pub use memory_api::READY_AFTER;
 pub use plane::ControlPlane;
 
+use crate::agent::Agent;
 use crate::audit::{Asked, Mark};
 use crate::kube_api::{Change, KubeApi};
 use crate::leash;
 use crate::manifests::{GARDEN, Manifest, PROBER, PROBER_USER, SCALERS, definitions, seed_access};
-use crate::prober::Prober;
 use crate::secrets;
 use crate::wait::eventually;
 
@@ -30,7 +30,7 @@ pub struct Seed {
     journal: Arc<Journal>,
     folder: PathBuf,
     mark: Mark,
-    prober: Mutex<Option<Prober>>,
+    prober: Mutex<Option<Agent>>,
     log: Mutex<PathBuf>,
     _tasks: JoinSet<()>,
 }
@@ -104,7 +104,7 @@ impl Seed {
     }
 
     /// Keeps a prober at work as long as there is this seed.
-    pub fn keep(&self, prober: Prober) {
+    pub fn keep(&self, prober: Agent) {
         *self.prober.lock().unwrap_or_else(PoisonError::into_inner) = Some(prober);
     }
 

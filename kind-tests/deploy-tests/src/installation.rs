@@ -106,7 +106,7 @@ impl Agent {
 }
 
 fn serves(log: &Path, what: &str) -> Result<String> {
-    let told = kind_tests::process::lines(log, what);
+    let told = kind_tests::log::lines(log, what);
     let address = told.last().and_then(|line| line["address"].as_str());
-    address.map(Into::into).with_context(|| format!("not yet {what}: {}", kind_tests::process::tail(log, 5, "")))
+    address.map(Into::into).with_context(|| format!("not yet {what}: {}", kind_tests::log::tail(log, 5, "")))
 }

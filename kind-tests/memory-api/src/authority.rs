@@ -9,8 +9,6 @@ use rcgen::{
 use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
-use crate::server::StartError;
-
 /// Issues serving certificates; cheap to clone.
 #[derive(Clone)]
 pub struct Authority {
@@ -27,6 +25,17 @@ pub struct Certificate {
     pub certificate: String,
     /// Its private key.
     pub key: String,
+}
+
+/// Why there is no certificate, or no TLS with it.
+#[derive(Debug, thiserror::Error)]
+pub enum CertificateError {
+    /// It cannot be made.
+    #[error("cannot make a certificate")]
+    Certificate(#[from] rcgen::Error),
+    /// TLS does not take it.
+    #[error("cannot set up TLS")]
+    Tls(#[from] rustls::Error),
 }
 
 /// What a serving certificate says.
@@ -50,7 +59,7 @@ impl Authority {
     ///
     /// # Errors
     /// When the key cannot be made.
-    pub fn new() -> Result<Self, StartError> {
+    pub fn new() -> Result<Self, CertificateError> {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, "memory-api authority");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -68,7 +77,7 @@ impl Authority {
     ///
     /// # Errors
     /// When the key cannot be made.
-    pub fn issue(&self, serving: &Serving) -> Result<Certificate, StartError> {
+    pub fn issue(&self, serving: &Serving) -> Result<Certificate, CertificateError> {
         let (certificate, key) = self.sign(serving)?;
         Ok(Certificate { certificate: certificate.pem(), key: key.serialize_pem() })
     }
@@ -77,7 +86,7 @@ impl Authority {
     ///
     /// # Errors
     /// When the key cannot be made.
-    pub fn serve(&self, serving: &Serving) -> Result<Arc<ServerConfig>, StartError> {
+    pub fn serve(&self, serving: &Serving) -> Result<Arc<ServerConfig>, CertificateError> {
         let mut newest = self.newest.lock().expect("no panic while locked");
         if let Some((_, config)) = newest.as_ref().filter(|(known, _)| known == serving) {
             return Ok(config.clone());
@@ -95,7 +104,7 @@ impl Authority {
         Ok(config)
     }
 
-    fn sign(&self, serving: &Serving) -> Result<(rcgen::Certificate, KeyPair), StartError> {
+    fn sign(&self, serving: &Serving) -> Result<(rcgen::Certificate, KeyPair), CertificateError> {
         let mut params = CertificateParams::new(serving.names.clone())?;
         params.distinguished_name.push(DnType::CommonName, "memory-api");
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];

@@ -1,15 +1,14 @@
 //! From a request to its answer.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response, header};
+use http::{Method, Request, Response, header};
 use hyper::body::Body as _;
 use serde_json::json;
 use tokio::time::Instant;
 
 use crate::{
-    access::{Attributes, User, review},
+    access::{Attributes, review},
+    asked::Asked,
     content::{Sent, read_json},
     discovery,
     faults::Fault,
@@ -17,19 +16,9 @@ use crate::{
     reply::{Accepted, Body, Closed, Reply, Wire, endless},
     requests::Record,
     route::{Query, Route, Target, route},
-    server::Shared,
+    shared::Shared,
     status::ApiError,
 };
-
-/// Everything about a request but its body.
-pub(crate) struct Asked {
-    pub user: Option<Arc<User>>,
-    pub route: Route,
-    pub query: Query,
-    pub headers: HeaderMap,
-    pub method: Method,
-    pub record: Record,
-}
 
 /// Answers one request, faults included. An error ends the connection.
 pub(crate) async fn answer(shared: &Shared, connection: u64, request: Request<Sent>) -> Result<Response<Wire>, Closed> {
@@ -150,7 +139,7 @@ async fn authorised(shared: &Shared, asked: &Asked, accepted: Accepted, body: Se
         Route::CoreVersions => Ok(Reply::json(200, &discovery::core_versions())),
         Route::Groups => Ok(Reply::json(200, &discovery::groups(&resources()))),
         Route::Resources(group, version) => {
-            let found = discovery::resources(&resources(), group, version).ok_or_else(nowhere)?;
+            let found = discovery::resources(&resources(), group, version).ok_or_else(ApiError::nowhere)?;
             Ok(Reply::json(200, &found))
         }
         Route::SelfReview if asked.method == Method::POST => Ok(Reply::json(201, &review(user, read_json(body).await?))),
@@ -161,14 +150,10 @@ async fn authorised(shared: &Shared, asked: &Asked, accepted: Accepted, body: Se
         Route::UnknownResource(_) => {
             let Record { verb, resource, namespace, name, .. } = asked.record.clone();
             user.check(&Attributes { verb, resource, namespace, name })?;
-            Err(nowhere())
+            Err(ApiError::nowhere())
         }
-        Route::SelfReview | Route::Nowhere => Err(nowhere()),
+        Route::SelfReview | Route::Nowhere => Err(ApiError::nowhere()),
     }
-}
-
-pub(crate) fn nowhere() -> ApiError {
-    ApiError::of_code(404, "the server could not find the requested resource")
 }
 
 /// What the rules are asked. A list narrowed to one name is a matter of that name, as in RBAC.

@@ -11,6 +11,7 @@
 //! controllers, no strategic or server-side-apply patches, no dry runs. Namespaces need not exist before their objects.
 
 mod access;
+mod asked;
 mod authority;
 mod computed;
 mod content;
@@ -32,13 +33,14 @@ mod route;
 mod scale;
 mod selector;
 mod server;
+mod shared;
 mod shoot;
 mod status;
 mod store;
 mod watching;
 
 pub use access::{Access, Attributes, Rule, User};
-pub use authority::{Authority, Certificate, Serving};
+pub use authority::{Authority, Certificate, CertificateError, Serving};
 pub use computed::Computed;
 pub use faults::{Fault, FaultId, Faults, When};
 pub use hearts::{Hearts, Leases, stamp};
@@ -47,7 +49,8 @@ pub use nodes::{Heart, Nodes};
 pub use reply::{Closed, Wire};
 pub use requests::{Record, Requests};
 pub use resource::{Resource, ScalePaths};
-pub use server::{Connections, MemoryApi, Network, Options, StartError, kubeconfig};
+pub use server::{Connections, MemoryApi, Options, StartError, kubeconfig};
+pub use shared::Network;
 pub use shoot::ShootPlan;
 pub use status::{ApiError, Details};
 pub use store::{Seen, Source, Store};

@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use crate::{
+    asked::Asked,
     content::{Sent, json_content, patch_content, read_json},
-    handler::{Asked, nowhere},
     object::merge,
     reply::{Accepted, Reply},
     route::Target,
     scale,
-    server::Shared,
+    shared::Shared,
     status::ApiError,
     store::{Part, Preconditions, Source},
     watching::{self, WatchQuery},
@@ -32,7 +32,7 @@ pub(crate) async fn serve(
         _ => false,
     };
     if !served || scoped || (!resource.namespaced && !namespace.is_empty()) {
-        return Err(nowhere());
+        return Err(ApiError::nowhere());
     }
     if !asked.query.get("dryRun").is_empty() {
         return Err(ApiError::bad_request("dry runs are not offered here"));

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 pub(crate) use self::wire::MEDIA_TYPE;
 use self::wire::{bytes, entry, envelope, message, number, push, text, time};
-use crate::{object::Object, resource::Resource, status::ApiError};
+use crate::{resource::Resource, status::ApiError};
 
 /// Field 2 of every list kind holds its items.
 const ITEMS: u64 = 2;
@@ -146,9 +146,9 @@ pub(crate) fn encode_object(resource: &Resource, value: &Value) -> Option<Bytes>
     Some(encode(fields_of(resource)?, value).into())
 }
 
-/// A whole response body with one object.
-pub(crate) fn object_body(object: &Object) -> Option<Bytes> {
-    Some(envelope(&object.resource.api_version(), &object.resource.kind, object.protobuf()?).into())
+/// A whole response body with one object, of which this is the message.
+pub(crate) fn object_body(resource: &Resource, message: &[u8]) -> Bytes {
+    envelope(&resource.api_version(), &resource.kind, message).into()
 }
 
 /// A whole response body with a list of messages; `rest` is the token and how many objects are left behind it.

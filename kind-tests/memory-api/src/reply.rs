@@ -105,9 +105,9 @@ impl Reply {
 
     pub fn object(code: u16, object: &Object, accepted: Accepted) -> Self {
         if accepted.protobuf
-            && let Some(body) = protobuf::object_body(object)
+            && let Some(message) = object.protobuf()
         {
-            return Self::whole(code, protobuf::MEDIA_TYPE, body);
+            return Self::whole(code, protobuf::MEDIA_TYPE, protobuf::object_body(&object.resource, message));
         }
         let mut text = Vec::with_capacity(512);
         object.write_json(&mut text, accepted.form);

@@ -20,7 +20,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
     access::{Access, User},
-    authority::{Authority, Serving},
+    authority::{Authority, CertificateError, Serving},
     computed::Computed,
     content::sent,
     faults::Faults,
@@ -28,6 +28,7 @@ use crate::{
     reply::{Closed, Wire},
     requests::Requests,
     resource::Resource,
+    shared::{Counters, Network, Shared},
     store::Store,
 };
 
@@ -79,22 +80,8 @@ pub enum StartError {
     #[error("cannot listen on loopback")]
     Listen(#[from] std::io::Error),
     /// No certificate.
-    #[error("cannot make a certificate")]
-    Certificate(#[from] rcgen::Error),
-    /// No TLS.
-    #[error("cannot set up TLS")]
-    Tls(#[from] rustls::Error),
-}
-
-/// How the way to a server is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Network {
-    /// Open.
-    Up,
-    /// Nobody listens; open connections are cut.
-    Refused,
-    /// Connections are taken, but handshakes and requests wait until this ends. Open watches go on.
-    Silent,
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
 }
 
 /// How many connections there were.
@@ -106,37 +93,6 @@ pub struct Connections {
     pub handshakes: u64,
     /// Open now.
     pub open: u64,
-}
-
-#[derive(Debug, Default)]
-struct Counters {
-    accepted: AtomicU64,
-    handshakes: AtomicU64,
-    open: AtomicU64,
-}
-
-/// What all connections of a server stand on.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub store: Store,
-    pub access: Access,
-    pub computed: Computed,
-    pub faults: Faults,
-    pub requests: Requests,
-    pub json_only: bool,
-    pub bookmark_interval: Duration,
-    pub git_version: String,
-    network: watch::Sender<Network>,
-    counters: Counters,
-    /// Cancelled to cut the connections that are open now, then replaced.
-    cut: Mutex<CancellationToken>,
-}
-
-impl Shared {
-    pub async fn until_not_silent(&self) {
-        // The sender is part of `self`, so waiting cannot fail.
-        self.network.subscribe().wait_for(|network| *network != Network::Silent).await.ok();
-    }
 }
 
 /// A running API server. Dropping it stops it; [`MemoryApi::shutdown`] also waits until it has.

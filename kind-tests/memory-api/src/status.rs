@@ -76,6 +76,11 @@ impl ApiError {
         self
     }
 
+    /// Nothing is served at this path.
+    pub(crate) fn nowhere() -> Self {
+        Self::of_code(404, "the server could not find the requested resource")
+    }
+
     pub(crate) fn not_found(resource: &Resource, name: &str) -> Self {
         let message = format!("{} \"{name}\" not found", resource.full_name());
         Self::of_code(404, message).about(resource, name)

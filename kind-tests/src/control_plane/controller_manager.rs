@@ -64,6 +64,6 @@ impl ControllerManager {
 
     /// The last lines of its output.
     pub fn tail(&self, lines: usize) -> String {
-        crate::process::tail(&self.log, lines, "")
+        crate::log::tail(&self.log, lines, "")
     }
 }

@@ -8,8 +8,8 @@ use anyhow::{Context, Result, ensure};
 
 use super::{PATIENCE, Shoot};
 use crate::audit::Asked;
+use crate::log::tail;
 use crate::manifests::PROBE_USER;
-use crate::process::tail;
 use crate::seed::{Dependent, Entry};
 use crate::wait::eventually;
 

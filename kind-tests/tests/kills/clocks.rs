@@ -77,7 +77,7 @@ fn untouched(world: &World) -> Result<()> {
 
 /// When the process itself says that it is, in its log.
 fn told_time(world: &World, user: &str) -> Result<chrono::DateTime<chrono::Utc>> {
-    let lines = kind_tests::process::lines(&world.folder.join(format!("{user}.log")), "\"ts\"");
+    let lines = kind_tests::log::lines(&world.folder.join(format!("{user}.log")), "\"ts\"");
     let last = lines.last().and_then(|line| line["ts"].as_str()).context("no log")?;
     Ok(last.parse()?)
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use kind_tests::agent::{Agent, Kind, Start};
-use kind_tests::process::{lines, tail};
+use kind_tests::log::{lines, tail};
 use nix::sys::signal::Signal;
 use tokio::time::{Instant, sleep, timeout};
 

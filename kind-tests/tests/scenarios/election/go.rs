@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use chrono::{DateTime, Utc};
-use kind_tests::process::{Process, tail};
+use kind_tests::log::tail;
+use kind_tests::process::Process;
 use kind_tests::shoot::PATIENCE;
 use kind_tests::{Bed, Seed, eventually};
 use nix::sys::signal::Signal;

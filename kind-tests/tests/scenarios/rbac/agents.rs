@@ -161,7 +161,7 @@ fn a_weeder_that_may_not_delete_says_so_and_does_not_insist() -> Result<()> {
         eventually("a refused deletion", PATIENCE, async || {
             let refused = metrics(&weeder.log).await?.value("dwd_weeder_deletions_total{result=\"forbidden\"}")?;
             ensure!(refused >= 1.0, "{refused}");
-            let told = kind_tests::process::lines(&weeder.log, "pod could not be deleted");
+            let told = kind_tests::log::lines(&weeder.log, "pod could not be deleted");
             ensure!(told.iter().any(|line| line["result"] == "forbidden" && line["level"] == "error"), "{told:?}");
             Ok(())
         })

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use futures::future::try_join_all;
+use kind_tests::log::lines;
 use kind_tests::manifests::{seed_access, weeder_access};
 use kind_tests::page::{metrics, page};
-use kind_tests::process::lines;
 use kind_tests::shoot::PATIENCE;
 use kind_tests::{Prober, ProberConfig, Seed, Shoot, ShootPlan, eventually, scenario};
 
