@@ -1,4 +1,5 @@
-//! What comments and pages cite exists: rules and decisions in docs/rules.md, faults in docs/reliability.md, files, and recipes of the Makefile.
+//! What comments and pages cite exists: rules and decisions in docs/rules.md, faults in docs/reliability.md, files, and recipes of the
+//! Makefile. Numbers of other lists are not cited.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,6 +9,8 @@ use std::path::{Path, PathBuf};
 const BUILT: [&str; 3] = [".git", "artefacts", "target"];
 /// What a path in the repository begins with.
 const FOLDERS: [&str; 9] = ["common", "config", "deploy", "docs", "fuzz", "kind-tests", "prober", "tests", "weeder"];
+/// What else is two to four capitals, a hyphen and a number.
+const STANDARDS: [&str; 2] = ["BSD", "UTF"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -84,6 +87,18 @@ fn cited_decisions(prose: &str) -> BTreeSet<u32> {
     after(prose, "D-").into_iter().filter_map(number).map(|(number, _)| number).collect()
 }
 
+/// What looks like the number of a test case, of which no list is in the repository: two to four capitals, a hyphen, a number.
+fn cited_cases(text: &str) -> BTreeSet<&str> {
+    let case = |(hyphen, _): (usize, &str)| {
+        let before = text[..hyphen].trim_end_matches(|letter: char| letter.is_ascii_uppercase());
+        let (name, (_, rest)) = (&text[before.len()..hyphen], number(&text[hyphen + 1..])?);
+        let begins = !before.ends_with(|letter: char| letter.is_alphanumeric());
+        let is_case = begins && (2..=4).contains(&name.len()) && !STANDARDS.contains(&name);
+        is_case.then(|| &text[before.len()..text.len() - rest.len()])
+    };
+    text.match_indices('-').filter_map(case).collect()
+}
+
 /// The numbers in the first column of a page's tables, each of which `prefix` precedes.
 fn listed(page: &str, prefix: &str) -> BTreeSet<u32> {
     let page = fs::read_to_string(root().join("docs").join(page)).expect("the page");
@@ -109,6 +124,14 @@ fn every_rule_decision_and_fault_that_is_cited_is_in_its_table() {
     }
     assert!(dead.is_empty(), "{dead:#?}");
     assert!(citations > 200, "only {citations} citations are recognized");
+}
+
+#[test]
+fn no_case_is_cited_that_only_a_list_elsewhere_explains() {
+    let texts = all_texts();
+    let cases = texts.iter().flat_map(|(path, text)| cited_cases(text).into_iter().map(move |case| (path, case)));
+    let cases: Vec<_> = cases.collect();
+    assert!(cases.is_empty(), "{cases:#?}");
 }
 
 #[test]
@@ -156,4 +179,8 @@ fn a_citation_is_known_by_its_word() {
     assert_eq!(list("D-29 - D-33", "D-"), [29, 30, 31, 32, 33]);
     assert_eq!(list("44, 45", ""), [44, 45]);
     assert_eq!(cited(&prose("/// the rules\n    /// 15 to 17"), "rule"), [15, 16, 17].into());
+    // In small letters here, or it would be such a citation itself.
+    let text = "prb-12 and (weed-3), but neither 4prb-5 nor d-4, utf-8, prefix-0".to_uppercase();
+    let cases: Vec<String> = cited_cases(&text).iter().map(|case| case.to_lowercase()).collect();
+    assert_eq!(cases, ["prb-12", "weed-3"]);
 }

@@ -29,7 +29,7 @@ fn a_cluster_without_a_shoot_says_so() {
 
 #[test]
 fn a_wrong_type_harms_the_shoot_and_not_its_cluster() {
-    // LIF-18, rule 30
+    // Rule 30
     let wrong = [
         json!({"apiVersion": 8}),
         json!({"kind": false}),
@@ -138,7 +138,7 @@ fn machine(labels: Value, status: Value) -> Machine {
 
 #[test]
 fn a_machine_backs_its_node_unless_it_is_failed_or_terminating() {
-    // PRB-08, PRB-23, rule 44
+    // Rule 44
     for (phase, usable) in [
         (json!("Running"), true),
         (json!("Unknown"), true),

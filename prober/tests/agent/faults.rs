@@ -15,7 +15,7 @@ fn writes_to(name: &'static str) -> When {
 
 #[tokio::test]
 async fn a_conflict_is_decided_anew_and_written_again() {
-    // SCL-26, fault 38
+    // Fault 38
     let world = World::running().await;
     world.change(MCM, |object| object["spec"]["replicas"] = json!(3));
     let id = world.seed.faults().add(writes_to(MCM).times(2), Fault::status(409));
@@ -50,7 +50,7 @@ async fn a_write_meets_what_others_wrote_in_between() {
 
 #[tokio::test]
 async fn a_write_that_fails_is_tried_three_times_and_again_with_the_next_probe() {
-    // SCL-27; what fails stops neither siblings nor later levels.
+    // What fails stops neither siblings nor later levels.
     let world = World::running().await;
     let id = world.seed.faults().add(writes_to(MCM).times(3), Fault::status(500));
     world.nodes.cut_all();
@@ -105,7 +105,6 @@ async fn a_seed_that_is_merely_slow_gets_the_time_it_needs_from_protection() {
 
 #[tokio::test]
 async fn a_write_that_hangs_ends_with_the_dependents_timeout() {
-    // SCL-10
     let config = CONFIG.replace("scaleDown: {level: 0}", "scaleDown: {level: 0, timeout: 300ms}");
     let world = World::running_with(&config).await;
     world.seed.faults().add(writes_to(MCM).times(2), Fault::Stall);
@@ -188,7 +187,7 @@ async fn a_dependent_that_fails_on_the_way_up_holds_back_the_later_levels() {
 
 #[tokio::test]
 async fn without_the_machines_nothing_is_concluded() {
-    // PRB-04, D-27: never known is not "no machines".
+    // D-27: never known is not "no machines".
     let mut world = World::new().await;
     world.seed.faults().add(When::verb("list", "machines.machine.sapcloud.io"), Fault::status(500));
     world.seed.faults().add(When::verb("watch", "machines.machine.sapcloud.io"), Fault::status(500));
@@ -219,7 +218,6 @@ async fn broken_watches_of_the_seed_change_nothing_and_are_taken_up_again() {
 
 #[tokio::test]
 async fn a_seed_that_cannot_be_reached_at_the_start_is_tried_until_it_can() {
-    // LIF-21
     let mut world = World::new().await;
     world.seed.set_network(memory_api::Network::Refused);
     world.start(CONFIG);

@@ -11,7 +11,6 @@ use super::world::{CA, CONFIG, KCM, LEASES, MCM, NAMESPACE, PATIENCE, World, at,
 
 #[tokio::test]
 async fn a_healthy_shoot_costs_one_request_a_probe_and_the_seed_none() {
-    // SCL-30
     let world = World::running().await;
     let (seed, shoot) = (world.seed.requests().total(), world.shoot.requests().total());
     world.probes(4).await;
@@ -34,7 +33,6 @@ async fn nothing_is_written_while_fewer_than_the_fraction_are_lost() {
 
 #[tokio::test]
 async fn a_shoot_that_cannot_be_asked_is_not_scaled_in_either_direction() {
-    // PRB-33
     let world = World::running().await;
     let id = world.shoot.faults().add(When::any(), Fault::status(503));
     let refused = async |count: u64| {
@@ -57,7 +55,7 @@ async fn a_shoot_that_cannot_be_asked_is_not_scaled_in_either_direction() {
 
 #[tokio::test]
 async fn a_shoot_that_asks_for_time_gets_it() {
-    // PRB-02, fault 1
+    // Fault 1
     let world = World::running().await;
     world.shoot.faults().add(When::request("GET", LEASES).once(), Fault::throttle(4));
     let next = world.shoot.requests().wait_for(|all| {
@@ -90,7 +88,7 @@ async fn probes_are_an_interval_and_its_jitter_apart() {
 
 #[tokio::test]
 async fn an_operators_word_is_heeded_and_taken_back() {
-    // SCL-04, SCL-34
+    // Rule 67
     let world = World::running().await;
     let ignore = |value: serde_json::Value| move |object: &mut serde_json::Value| object["metadata"]["annotations"] = value;
     world.change(MCM, ignore(json!({ gardener::IGNORE: "true" })));
@@ -108,7 +106,6 @@ async fn an_operators_word_is_heeded_and_taken_back() {
 
 #[tokio::test]
 async fn a_leftover_marker_is_removed_and_the_replicas_stay() {
-    // SCL-17
     let world = World::running().await;
     world.change(KCM, |object| {
         object["spec"]["replicas"] = json!(2);
@@ -121,7 +118,6 @@ async fn a_leftover_marker_is_removed_and_the_replicas_stay() {
 
 #[tokio::test]
 async fn first_looks_are_spread_over_the_first_half_of_the_initial_delay() {
-    // LIF-22
     let mut world = World::new().await;
     let kubeconfig = world.shoot.kubeconfig(SHOOT_TOKEN);
     for number in 0..20 {

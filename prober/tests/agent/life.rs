@@ -21,7 +21,7 @@ async fn is_left_alone(world: &World) -> bool {
 
 #[tokio::test]
 async fn a_shoot_that_leaves_is_left_alone_and_what_it_held_down_stays() {
-    // LIF-02, LIF-04, LIF-07, LIF-09, LIF-23, D-49
+    // D-49
     let changes = [
         json!({"spec": {"hibernation": {"enabled": true}}}),
         json!({"metadata": {"deletionTimestamp": "2022-05-05T08:34:05Z"}}),
@@ -49,7 +49,7 @@ async fn a_shoot_that_leaves_is_left_alone_and_what_it_held_down_stays() {
 
 #[tokio::test]
 async fn a_removed_probe_writes_no_more_than_what_is_in_flight() {
-    // SCL-28, D-14
+    // D-14
     let config = CONFIG.replace("scaleUp: {level: 1}", "scaleUp: {level: 1, initialDelay: 1s}");
     let world = World::running_with(&config).await;
     world.hold_down(KCM, "1");
@@ -97,7 +97,6 @@ async fn a_start_in_mid_outage_brings_nothing_up() {
 
 #[tokio::test]
 async fn before_the_end_of_the_initial_delay_it_looks_and_does_not_write() {
-    // LIF-22
     let mut world = World::new().await;
     world.hold_down(KCM, "1");
     let begin = Instant::now();
@@ -128,7 +127,7 @@ async fn a_grace_that_changes_is_taken_up_by_the_running_probe() {
 
 #[tokio::test]
 async fn a_shoot_that_cannot_be_understood_keeps_its_probe_and_harms_no_other() {
-    // LIF-18, D-13
+    // D-13
     let world = World::running().await;
     for (number, broken) in [json!({"apiVersion": 8}), json!("text"), json!(null)].into_iter().enumerate() {
         let mut cluster = gardener::cluster(&format!("shoot--p--broken-{number}"), None);
@@ -156,7 +155,6 @@ async fn a_cluster_that_was_replaced_is_probed_anew() {
 
 #[tokio::test]
 async fn a_shoot_is_probed_once_its_control_plane_is_made() {
-    // LIF-08, LIF-10
     let mut world = World::new().await;
     world.change_shoot(|shoot| shoot["status"]["lastOperation"] = json!({"type": "Restore", "state": "Processing"}));
     world.start(CONFIG);

@@ -67,7 +67,6 @@ impl Served {
 
 #[tokio::test]
 async fn health_and_readiness_are_served() {
-    // CLI-16
     let served = Served::start().await;
     for (path, line) in [("healthz", "[+]probes ok"), ("readyz", "[+]seed ok")] {
         let (status, body) = served.get(&format!("{}/{path}", served.health), "*/*").await;

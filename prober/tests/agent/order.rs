@@ -10,7 +10,6 @@ use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, World, at, held};
 
 #[tokio::test]
 async fn an_outage_takes_all_down_and_its_end_brings_all_back() {
-    // SCL-01, SCL-15
     let world = World::running().await;
     world.change(MCM, |object| object["spec"]["replicas"] = json!(2));
     world.nodes.cut_all();
@@ -26,7 +25,6 @@ async fn an_outage_takes_all_down_and_its_end_brings_all_back() {
 
 #[tokio::test]
 async fn a_later_level_of_a_scale_down_waits_for_one_that_cannot_be_written_but_not_for_ever() {
-    // SCL-15
     let world = World::running().await;
     world.delete(MCM);
     world.nodes.cut_all();
@@ -37,7 +35,6 @@ async fn a_later_level_of_a_scale_down_waits_for_one_that_cannot_be_written_but_
 
 #[tokio::test]
 async fn a_mandatory_dependent_that_is_missing_holds_back_the_later_levels_of_a_scale_up() {
-    // SCL-08
     let world = World::running().await;
     world.delete(MCM);
     world.hold_down(KCM, "2");
@@ -52,7 +49,6 @@ async fn a_mandatory_dependent_that_is_missing_holds_back_the_later_levels_of_a_
 
 #[tokio::test]
 async fn an_optional_dependent_that_is_missing_is_no_obstacle() {
-    // SCL-09
     let world = World::running_with(&CONFIG.replace("scaleUp: {level: 2}", "scaleUp: {level: 0}")).await;
     world.delete(CA);
     world.nodes.cut_all();
@@ -64,7 +60,6 @@ async fn an_optional_dependent_that_is_missing_is_no_obstacle() {
 
 #[tokio::test]
 async fn a_kind_that_does_not_exist_holds_back_the_later_levels_of_a_scale_up_only() {
-    // SCL-11
     let config =
         CONFIG.replace("kind: Deployment, name: machine-controller-manager", "kind: Depoyment, name: machine-controller-manager");
     let world = World::running_with(&config).await;
@@ -79,7 +74,7 @@ async fn a_kind_that_does_not_exist_holds_back_the_later_levels_of_a_scale_up_on
 
 #[tokio::test]
 async fn a_level_that_never_gets_ready_does_not_stop_the_way_up() {
-    // SCL-24
+    // Rule 69
     let world = World::running().await;
     world.nodes.cut_all();
     world.until([held("1"), held("1"), held("1")]).await;
@@ -92,7 +87,7 @@ async fn a_level_that_never_gets_ready_does_not_stop_the_way_up() {
 
 #[tokio::test]
 async fn one_candidate_brings_back_what_is_held_down_and_nothing_else() {
-    // D-20, PRB-15
+    // D-20
     let mut world = World::new().await;
     for node in &world.nodes.names()[1..] {
         world.seed.store().delete("machines.machine.sapcloud.io", NAMESPACE, node).expect("deleted");

@@ -21,7 +21,7 @@ const DEPLOYMENTS: &str = "deployments.apps";
 const CLUSTERS: &str = "clusters.extensions.gardener.cloud";
 /// Far more than anything here takes, also on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(30);
-/// Within this time a prober that is told to stop has stopped (CLI-17).
+/// Within this time a prober that is told to stop has stopped (rule 85).
 const STOP: Duration = Duration::from_secs(5);
 
 /// The three dependents with the levels of Gardener's config, without its delay.

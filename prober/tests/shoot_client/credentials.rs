@@ -80,7 +80,6 @@ async fn missing_rights_are_told_from_missing_leases() {
 
 #[tokio::test]
 async fn no_secret_asks_nothing_and_a_later_one_heals() {
-    // PRB-31
     let mut shoot = Shoot::start().await;
     shoot.secret.delete();
     assert_eq!(shoot.failed().await, ("kubeconfig", "no_secret"));
@@ -103,7 +102,6 @@ async fn a_secret_that_goes_away_ends_the_probing() {
 
 #[tokio::test]
 async fn a_wrong_server_and_back_again_heals() {
-    // PRB-32
     let mut shoot = Shoot::start().await;
     shoot.healthy().await;
     let right = shoot.api.kubeconfig(TOKEN);

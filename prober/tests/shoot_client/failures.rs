@@ -93,7 +93,6 @@ async fn bad_answers_to_the_nodes_are_failures_of_their_stage() {
 
 #[tokio::test]
 async fn without_a_version_nothing_is_listed() {
-    // PRB-01, PRB-02
     for (fault, category) in [
         (Fault::status(401), "unauthorized"),
         (Fault::status(403), "forbidden"),

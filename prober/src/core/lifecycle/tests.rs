@@ -28,7 +28,6 @@ fn probes(shoot: &Value) -> bool {
 
 #[test]
 fn a_shoot_is_probed_if_it_has_worker_pools() {
-    // LIF-01, LIF-03
     for (pools, probed) in
         [(json!([{"name": "a"}, {"name": "b"}]), true), (json!([{"name": "a"}]), true), (json!([]), false), (Value::Null, false)]
     {
@@ -40,7 +39,6 @@ fn a_shoot_is_probed_if_it_has_worker_pools() {
 
 #[test]
 fn hibernation_stops_and_waking_up_waits() {
-    // LIF-04 to LIF-06
     let shoot = |enabled: Value, hibernated: Value| {
         let shoot = changed(after("Reconcile", "Succeeded"), "/spec/hibernation", json!({"enabled": enabled}));
         of(&changed(shoot, "/status/hibernated", hibernated))
@@ -57,14 +55,12 @@ fn hibernation_stops_and_waking_up_waits() {
 
 #[test]
 fn deletion_stops() {
-    // LIF-07
     let shoot = changed(after("Reconcile", "Succeeded"), "/metadata/deletionTimestamp", json!("2022-05-05T08:34:05Z"));
     assert_eq!(of(&shoot), Lifecycle::Stop(StopReason::Deleting));
 }
 
 #[test]
 fn a_control_plane_that_is_being_made_is_left_alone() {
-    // LIF-08, LIF-10
     for kind in ["Create", "Restore"] {
         for state in ["Processing", "Pending", "Error", "Aborted", "Failed", "", "New"] {
             assert_eq!(of(&after(kind, state)), Lifecycle::Wait(WaitReason::NotYetReconciled), "{kind} {state}");
@@ -75,7 +71,6 @@ fn a_control_plane_that_is_being_made_is_left_alone() {
 
 #[test]
 fn a_migration_stops_in_every_state() {
-    // LIF-09
     for state in ["", "Processing", "Succeeded", "Error", "New"] {
         assert_eq!(of(&after("Migrate", state)), Lifecycle::Stop(StopReason::Migrating), "{state:?}");
     }
@@ -83,7 +78,6 @@ fn a_migration_stops_in_every_state() {
 
 #[test]
 fn a_reconcile_is_probed_in_every_state() {
-    // LIF-11
     for state in ["", "Processing", "Succeeded", "Error", "Failed", "Pending", "New"] {
         assert!(probes(&after("Reconcile", state)), "{state:?}");
     }
@@ -91,7 +85,7 @@ fn a_reconcile_is_probed_in_every_state() {
 
 #[test]
 fn without_a_known_last_operation_nothing_starts_and_nothing_stops() {
-    // LIF-14, fault 56
+    // Fault 56
     let waits = Lifecycle::Wait(WaitReason::NotYetReconciled);
     let spec = json!({"provider": {"workers": [{"name": "w1"}]}});
     for status in [json!({}), json!({"lastOperation": null}), json!({"lastOperation": {}}), Value::Null] {
@@ -117,7 +111,7 @@ fn every_reason_to_stop_outweighs_every_reason_to_wait() {
 
 #[test]
 fn the_shoots_own_grace_and_conditions_are_its_settings() {
-    // LIF-08's 80 s, LIF-15, rules 35 and 36
+    // Rules 35 and 36
     let shoot = changed(
         after("Reconcile", "Succeeded"),
         "/spec/kubernetes",

@@ -10,7 +10,7 @@ fn names(dependents: &[Dependent], direction: Direction) -> Vec<Vec<&str>> {
 
 #[test]
 fn each_level_is_a_step_of_its_own_in_ascending_order() {
-    // SCL-14 and the levels that Gardener configures (rule 87)
+    // The levels that Gardener configures (rule 87)
     let dependents = [dependent("mcm", 1, 0), dependent("ca", 2, 0), dependent("kcm", 0, 1)];
     assert_eq!(names(&dependents, Direction::Up), [vec!["kcm"], vec!["mcm"], vec!["ca"]]);
     assert_eq!(names(&dependents, Direction::Down), [vec!["mcm", "ca"], vec!["kcm"]]);

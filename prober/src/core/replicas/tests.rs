@@ -39,7 +39,6 @@ fn up(observed: &Observed) -> Observed {
 
 #[test]
 fn a_scale_down_remembers_and_marks_in_one_write_and_a_scale_up_undoes_it() {
-    // SCL-01
     let running = observed(2, None, false);
     let write = scale_down(&running).expect("a write");
     assert_eq!(write.memory, Some(Mark::Set("2".to_owned())));
@@ -51,7 +50,7 @@ fn a_scale_down_remembers_and_marks_in_one_write_and_a_scale_up_undoes_it() {
 
 #[test]
 fn what_is_at_0_is_left_there_on_the_way_down_and_comes_up_with_1() {
-    // SCL-02, SCL-03, rule 63
+    // Rule 63
     let stopped = observed(0, None, false);
     assert_eq!(scale_down(&stopped), None);
     assert_eq!(up(&stopped), observed(1, None, false));
@@ -60,7 +59,7 @@ fn what_is_at_0_is_left_there_on_the_way_down_and_comes_up_with_1() {
 
 #[test]
 fn an_operators_word_keeps_hands_off_in_both_directions() {
-    // SCL-04, rule 67: a marker is removed, memory and replicas stay.
+    // Rule 67: a marker is removed, memory and replicas stay.
     for (replicas, memory) in [(2, None), (0, None), (0, Some("2"))] {
         let unmarked = ignored(observed(replicas, memory, false));
         assert_eq!(scale_down(&unmarked), None);
@@ -74,7 +73,7 @@ fn an_operators_word_keeps_hands_off_in_both_directions() {
 
 #[test]
 fn only_gos_words_for_true_keep_hands_off() {
-    // SCL-05, fault 44
+    // Fault 44
     let marks = |word: &str| Marks::of(Some(&BTreeMap::from([(IGNORE_SCALING.to_owned(), word.to_owned())])));
     for word in ["1", "t", "T", "true", "TRUE", "True"] {
         assert!(marks(word).ignored, "{word:?}");
@@ -97,7 +96,7 @@ fn the_marker_counts_by_its_presence() {
 
 #[test]
 fn a_memory_without_marker_above_0_is_left_alone_on_the_way_up() {
-    // SCL-12: the Go original leaves such memories everywhere.
+    // The Go original leaves such memories everywhere.
     let old = observed(1, Some("2"), false);
     assert_eq!(scale_up(&old, Scope::All, false), None);
     assert_eq!(down(&old), observed(0, Some("1"), true), "and is overwritten on the way down");
@@ -105,7 +104,6 @@ fn a_memory_without_marker_above_0_is_left_alone_on_the_way_up() {
 
 #[test]
 fn a_leftover_marker_above_0_is_removed_with_its_memory() {
-    // SCL-17
     for memory in [None, Some("2"), Some("foo")] {
         assert_eq!(up(&observed(1, memory, true)), observed(1, None, false), "{memory:?}");
     }
@@ -114,7 +112,7 @@ fn a_leftover_marker_above_0_is_removed_with_its_memory() {
 
 #[test]
 fn a_memory_that_cannot_be_used_brings_back_1_and_says_so() {
-    // SCL-13, D-32, D-33, fault 43
+    // D-32, D-33, fault 43
     let unusable = [
         "",
         "foo",

@@ -88,7 +88,7 @@ const FAILED: Failure = Failure { in_a_row: 1, urgent: false };
 
 #[test]
 fn without_anything_to_wait_for_the_interval_counts_from_the_end_of_the_probe() {
-    // PRB-34: what the probe took does not count; the jitter is in the interval already.
+    // What the probe took does not count; the jitter is in the interval already.
     assert_eq!(next_probe(&CALM), at(30.0));
     assert_eq!(next_probe(&ScheduleInputs { now: at(100.0), judged_at: at(100.0), interval: span(11.9), ..CALM }), at(111.9));
 }

@@ -51,7 +51,7 @@ fn four_leases(states: [LeaseState; 4]) -> [(&'static str, LeaseState); 4] {
 
 #[test]
 fn nodes_that_others_manage_do_not_count() {
-    // PRB-06: one candidate is left, and at one candidate nothing is done.
+    // One candidate is left, and at one candidate nothing is done.
     let foreign = |name| NodeRecord { not_managed_by_mcm: true, ..node(name) };
     let leases = [("n1", Expired), ("n2", Expired), ("n3", Expired)];
     let judged = judge(&leases, &["n1", "n2", "n3"], &[foreign("n1"), foreign("n2"), node("n3")], &PoolConditions::new());
@@ -83,7 +83,7 @@ fn only_the_conditions_that_can_matter_are_kept() {
 
 #[test]
 fn nodes_without_a_usable_machine_do_not_count() {
-    // PRB-08 and PRB-09: the machines of n1 and n2 are Failed and Terminating, so that they are not among the usable.
+    // The machines of n1 and n2 are Failed and Terminating, so that they are not among the usable.
     let nodes = FOUR.map(node);
     let pools = PoolConditions::new();
     assert_eq!(judge(&four_leases([Expired, Expired, Valid, Expired]), &["n3", "n4"], &nodes, &pools), (tally(2, 1), UP));
@@ -93,7 +93,6 @@ fn nodes_without_a_usable_machine_do_not_count() {
 
 #[test]
 fn each_pool_is_judged_by_its_own_conditions() {
-    // PRB-10
     let pools = PoolConditions::from([("w1".to_owned(), vec!["DiskPressure".to_owned(), "MemoryPressure".to_owned()])]);
     let nodes = [
         in_pool("n1", "w1", &[("DiskPressure", "True")]),
@@ -127,7 +126,6 @@ fn the_default_conditions_exclude_when_true_and_only_then() {
 
 #[test]
 fn nodes_in_an_in_place_update_do_not_count() {
-    // PRB-12 and PRB-13
     let nodes =
         [updating("n1", "ReadyForUpdate"), updating("n2", "UpdateFailed"), updating("n3", "CandidateForUpdate"), node("n4")];
     let pools = PoolConditions::new();
@@ -148,7 +146,7 @@ fn the_status_of_an_in_place_update_does_not_matter_but_its_type_does() {
 
 #[test]
 fn leases_without_a_node_and_nodes_without_a_lease_do_not_count() {
-    // PRB-14, faults 28 and 29
+    // Faults 28 and 29
     let leases = book(four_leases([Valid, Expired, Expired, Expired]));
     let machines = backed(["n1", "n2", "n3", "n4", "n5"]);
     let nodes = [node("n1"), node("n2"), node("n5")];
@@ -198,7 +196,7 @@ proptest! {
 
 #[test]
 fn two_thousand_nodes_are_each_counted_once() {
-    // PRB-37; how long it takes is a matter of the benchmarks.
+    // How long it takes is a matter of the benchmarks.
     let names: Vec<String> = (0..2000).map(|number| format!("node-{number}")).collect();
     let state = |number: usize| if number < 1200 { Expired } else { Valid };
     let leases = book(names.iter().enumerate().map(|(number, name)| (name.as_str(), state(number))));
@@ -211,7 +209,7 @@ fn two_thousand_nodes_are_each_counted_once() {
 
 #[test]
 fn one_candidate_never_scales_down_and_brings_back_only_what_is_held_down() {
-    // PRB-15, PRB-16, D-20
+    // D-20
     assert_eq!(tally(1, 0).verdict(FRACTION), Verdict::ScaleUp(Scope::HeldDown));
     assert_eq!(tally(1, 1).verdict(FRACTION), Verdict::Hold(HoldReason::SingleCandidate));
     let undecided = Tally { candidates: 1, expired: 0, undecided: 1 };
@@ -220,14 +218,13 @@ fn one_candidate_never_scales_down_and_brings_back_only_what_is_held_down() {
 
 #[test]
 fn no_candidate_at_all_scales_up() {
-    // PRB-17
     let judged = judge(&[], &["n1"], &[node("n1")], &PoolConditions::new());
     assert_eq!(judged, (tally(0, 0), UP));
 }
 
 #[test]
 fn the_fraction_itself_means_an_outage() {
-    // PRB-18 and fault 33: the quotients are compared as Go compares them.
+    // Fault 33: the quotients are compared as Go compares them.
     for (expired, candidates, fraction, fails_) in [
         (3, 5, 0.6, true),
         (2, 5, 0.6, false),
