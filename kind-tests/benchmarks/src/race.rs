@@ -17,6 +17,7 @@ mod kubelets;
 mod lane;
 mod referee;
 mod replicas;
+mod seeded;
 mod summary;
 mod trial;
 mod writes;
@@ -31,7 +32,7 @@ use chrono::TimeDelta;
 use clap::Args;
 use futures::future::{join_all, try_join_all};
 use kind_tests::audit::Mark;
-use kind_tests::{Bed, ProberConfig, Seed, scenario};
+use kind_tests::{Bed, ProberConfig, Seed};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::time::{sleep, timeout};
@@ -42,6 +43,7 @@ use crate::report::progress;
 use change::Change;
 use lane::{Lane, is_lane};
 use replicas::Replicas;
+use seeded::seeded;
 use summary::{CONTROL, Findings};
 use trial::{Ending, Fault, Outage, Trial};
 use writes::writes;
@@ -112,10 +114,7 @@ pub fn merge(options: &Merge) -> Result<()> {
 
 /// Runs the race.
 pub fn run(options: Options) -> Result<()> {
-    let seed = options.seed.unwrap_or_else(|| rand::rng().random());
-    progress(format!("seed {seed}: repeat with --seed {seed}"));
-    scenario(async move |bed| {
-        ensure!(!bed.is_given(), "the race needs control planes of its own: unset SEED_KUBECONFIG and SHOOT_KUBECONFIG");
+    seeded(options.seed, async move |bed, seed| {
         let race = Race::prepare(bed, options, seed).await?;
         race.run().await
     })

@@ -12,12 +12,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use chrono::{TimeDelta, Utc};
 use clap::Args;
 use futures::future::try_join_all;
 use kind_tests::control_plane::Etcd;
-use kind_tests::{Bed, ProberConfig, Seed, Shoot, ShootPlan, scenario};
+use kind_tests::{Bed, ProberConfig, Seed, Shoot, ShootPlan};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::time::sleep;
@@ -26,6 +26,7 @@ use super::GRACE_S;
 use super::kubelets::Kubelets;
 use super::lane::DEPLOYMENTS;
 use super::replicas::Replicas;
+use super::seeded::seeded;
 use super::trial::Course;
 use super::writes::writes;
 use crate::report::{Goal, Report, progress};
@@ -65,10 +66,7 @@ struct Findings {
 
 /// Runs all rounds.
 pub fn run(options: Options) -> Result<()> {
-    let random_seed = options.seed.unwrap_or_else(|| rand::rng().random());
-    progress(format!("seed {random_seed}: repeat with --seed {random_seed}"));
-    scenario(async move |bed| {
-        ensure!(!bed.is_given(), "control planes of its own are needed: unset SEED_KUBECONFIG and SHOOT_KUBECONFIG");
+    seeded(options.seed, async move |bed, random_seed| {
         let mut random = StdRng::seed_from_u64(random_seed);
         let mut ground = Ground::prepare(bed, &options, &mut random).await?;
         let mut findings = Findings::default();
