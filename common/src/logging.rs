@@ -1,7 +1,7 @@
 //! Log lines as zap writes them for the Go original (rules 8 and 9), from `tracing`'s events and spans.
 //!
 //! ```text
-//! event + its spans -> ZapLayer -> Sampler -> encode -> Sink -> (bounded queue -> a thread) -> stderr
+//! event + its spans -> ZapLayer -> Sampler -> encode -> sink -> (bounded queue -> a thread) -> stderr
 //! ```
 //!
 //! A line holds level, ts, logger, msg, error and then the fields of the event and of the spans round it (the inner one wins).
@@ -29,11 +29,6 @@ use crate::go_compat::zap::encode::Line;
 use crate::go_compat::zap::sampler::Sampler;
 pub use crate::go_compat::zap::{Encoder, Level, StackLevel, TimeEncoding, ZapOptions};
 
-/// Takes finished lines, newline included. It must not block.
-pub trait Sink: Send + Sync {
-    fn write(&self, line: Vec<u8>);
-}
-
 #[must_use = "lines still queued are written by `flush`"]
 pub struct Logging(StderrQueue);
 
@@ -50,14 +45,15 @@ impl Logging {
 /// When the thread that writes cannot be started.
 pub fn init(options: &ZapOptions) -> std::io::Result<Logging> {
     let queue = StderrQueue::start()?;
-    let layer = ZapLayer::new(options.clone(), queue.clone(), Utc::now);
+    let lines = queue.clone();
+    let layer = ZapLayer::new(options.clone(), move |line| lines.write(line), Utc::now);
     let subscriber = tracing_subscriber::registry().with(layer);
     // An error says that there is a subscriber already: it then keeps the lines.
     let _ = tracing::subscriber::set_global_default(subscriber);
     Ok(Logging(queue))
 }
 
-/// A `tracing` layer that writes zap's lines into a [`Sink`].
+/// A `tracing` layer that writes zap's lines into a sink. It gets finished lines, newline included, and must not block.
 pub struct ZapLayer<S> {
     options: ZapOptions,
     sampler: Option<Mutex<Sampler>>,
@@ -65,7 +61,7 @@ pub struct ZapLayer<S> {
     now: fn() -> DateTime<Utc>,
 }
 
-impl<S: Sink> ZapLayer<S> {
+impl<S: Fn(Vec<u8>) + Send + Sync> ZapLayer<S> {
     /// A layer with a clock of its own; lines go to `sink`.
     pub fn new(options: ZapOptions, sink: S, now: fn() -> DateTime<Utc>) -> Self {
         let sampler = options.samples().then(|| Mutex::new(Sampler::default()));
@@ -104,7 +100,7 @@ fn logger(target: &str) -> Option<&str> {
 
 impl<S, R> Layer<R> for ZapLayer<S>
 where
-    S: Sink + 'static,
+    S: Fn(Vec<u8>) + Send + Sync + 'static,
     R: Subscriber + for<'lookup> LookupSpan<'lookup>,
 {
     /// Spans of our own code always count: their fields belong to the lines within, whatever their level.
@@ -151,7 +147,7 @@ where
             &foreign
         });
         let line = Line { level: *metadata.level(), time: now, logger, fields: &fields };
-        self.sink.write(line.encode(self.options.effective_encoder(), self.options.time_encoding));
+        (self.sink)(line.encode(self.options.effective_encoder(), self.options.time_encoding));
     }
 }
 

@@ -8,8 +8,6 @@ use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::Sink;
-
 /// The most bytes queued: a burst of 10,000 lines of 400 bytes (fault 75).
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 
@@ -64,10 +62,8 @@ impl StderrQueue {
         let waited = self.0.emptied.wait_timeout_while(queue, limit, |queue| !queue.is_done());
         drop(waited);
     }
-}
 
-impl Sink for StderrQueue {
-    fn write(&self, line: Vec<u8>) {
+    pub(super) fn write(&self, line: Vec<u8>) {
         let mut queue = self.0.lock();
         if queue.bytes + line.len() > MAX_BYTES {
             queue.dropped += 1;

@@ -3,25 +3,17 @@ use chrono::TimeZone;
 use std::sync::Arc;
 use tracing::{debug, error, info, info_span, trace, warn};
 
-#[derive(Clone, Default)]
-struct Buffer(Arc<Mutex<Vec<u8>>>);
-
-impl Sink for Buffer {
-    fn write(&self, line: Vec<u8>) {
-        self.0.lock().expect("no panic").extend(line);
-    }
-}
-
 fn noon() -> DateTime<Utc> {
     Utc.with_ymd_and_hms(2024, 2, 29, 12, 0, 0).single().expect("a time") + chrono::TimeDelta::nanoseconds(1_500_000)
 }
 
 /// The lines written while `log` runs.
 fn lines(options: ZapOptions, log: impl FnOnce()) -> Vec<String> {
-    let buffer = Buffer::default();
-    let layer = ZapLayer::new(options, buffer.clone(), noon);
+    let written = Arc::new(Mutex::new(Vec::<u8>::new()));
+    let buffer = written.clone();
+    let layer = ZapLayer::new(options, move |line| buffer.lock().expect("no panic").extend(line), noon);
     tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), log);
-    let text = String::from_utf8(buffer.0.lock().expect("no panic").clone()).expect("text");
+    let text = String::from_utf8(written.lock().expect("no panic").clone()).expect("text");
     text.lines().map(str::to_owned).collect()
 }
 
