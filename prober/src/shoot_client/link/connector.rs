@@ -22,8 +22,8 @@ use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use tower::util::BoxCloneSyncService;
-use tower::{Service, service_fn};
+use tower::util::{BoxCloneSyncService, Either};
+use tower::{ServiceExt, service_fn};
 
 use super::super::error::NameError;
 use super::super::kubeconfig::{Access, KubeconfigError};
@@ -49,28 +49,19 @@ pub fn connector(access: &Access, server: &Uri, limit: Duration) -> Result<Conne
         Some(proxy) => Matcher::builder().all(proxy.as_str()).build(),
         None => Matcher::from_env(),
     };
-    let tunnel = match proxies.intercept(server) {
-        None => None,
+    let way = match proxies.intercept(server) {
+        None => Either::Left(tcp.map_response(MaybeHttpsStream::Http).map_err(boxed)),
         Some(proxy) if [Some("http"), Some("https")].contains(&proxy.uri().scheme_str()) => {
             // Speaks TLS where the proxy's URL says so.
             let to_proxy = HttpsConnectorBuilder::new().with_tls_config(tls.clone()).https_or_http().enable_http1();
-            let tunnel = Tunnel::new(proxy.uri().clone(), to_proxy.wrap_connector(tcp.clone()));
-            Some(match proxy.basic_auth() {
-                Some(credentials) => tunnel.with_auth(credentials.clone()),
-                None => tunnel,
-            })
+            let mut tunnel = Tunnel::new(proxy.uri().clone(), to_proxy.wrap_connector(tcp));
+            if let Some(credentials) = proxy.basic_auth() {
+                tunnel = tunnel.with_auth(credentials.clone());
+            }
+            Either::Right(tunnel.map_err(boxed))
         }
         Some(_) => return Err(KubeconfigError::Invalid("cluster.proxy-url", "is no usable proxy")),
     };
-    let way = service_fn(move |server: Uri| {
-        let (mut tcp, tunnel) = (tcp.clone(), tunnel.clone());
-        async move {
-            match tunnel {
-                Some(mut tunnel) => tunnel.call(server).await.map_err(AnyError::from),
-                None => Ok(MaybeHttpsStream::Http(tcp.call(server).await?)),
-            }
-        }
-    });
     let mut https = HttpsConnectorBuilder::new().with_tls_config(tls).https_only();
     if let Some(name) = &access.tls_server_name {
         let invalid = KubeconfigError::Invalid("cluster.tls-server-name", "is neither a DNS name nor an IP address");
@@ -79,9 +70,14 @@ pub fn connector(access: &Access, server: &Uri, limit: Duration) -> Result<Conne
     }
     let https = https.enable_http1().wrap_connector(way);
     Ok(BoxCloneSyncService::new(service_fn(move |server: Uri| {
-        let mut https = https.clone();
-        async move { timeout(limit, https.call(server)).await.map_err(io::Error::from)? }
+        let connected = timeout(limit, https.clone().oneshot(server));
+        async move { connected.await.map_err(io::Error::from)? }
     })))
+}
+
+/// Without a lifetime of its own, so that both ways have the same error.
+fn boxed(error: impl Into<AnyError>) -> AnyError {
+    error.into()
 }
 
 fn tls(access: &Access) -> Result<ClientConfig, KubeconfigError> {
