@@ -82,8 +82,8 @@ impl LossyNetwork {
     }
 
     /// A random number below this.
-    pub fn dice(&self, sides: u32) -> u32 {
-        self.state().rng.random_range(0..sides)
+    pub fn random(&self, below: u32) -> u32 {
+        self.state().rng.random_range(0..below)
     }
 
     /// Logs what happens.

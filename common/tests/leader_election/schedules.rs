@@ -112,7 +112,7 @@ impl Schedule {
         };
         match lost {
             Some(lost) => self.network.log(&link.of, &lost.to_string()),
-            None if self.network.dice(2) == 0 => self.network.log(&link.of, "is killed"),
+            None if self.network.random(2) == 0 => self.network.log(&link.of, "is killed"),
             None => {
                 self.network.log(&link.of, "is stopped");
                 elector.release().await;
@@ -128,7 +128,7 @@ impl Schedule {
                 return done;
             }
             let trouble = self.network.time(TROUBLE);
-            if self.network.dice(2) == 0 {
+            if self.network.random(2) == 0 {
                 self.network.log(&link.of, &format!("is suspended for {trouble:?}"));
                 sleep(trouble).await;
             } else {
@@ -164,9 +164,9 @@ impl Schedule {
         let store = self.network.server.store();
         while Instant::now() < self.end {
             sleep(self.network.time(PEACE / 2)).await;
-            match self.network.dice(4) {
+            match self.network.random(4) {
                 0 => {
-                    let label = self.network.dice(1000).to_string();
+                    let label = self.network.random(1000).to_string();
                     let patch = json!({"metadata": {"labels": {"a": label}}, "spec": {"preferredHolder": "x"}});
                     // There may be none.
                     store.patch(LEASES, GARDEN, LEASE, &patch).ok();
@@ -302,7 +302,7 @@ async fn followed(seed: u64) {
         sleep(network.time(3 * LEASE_DURATION)).await;
         assert!(leader.fence.is_open(), "seed {seed}: it does not lead on\n{}", network.logged());
         gone = Some(leader.fence.clone());
-        limit = if network.dice(2) == 0 {
+        limit = if network.random(2) == 0 {
             network.log("leader", "is stopped");
             leader.end().await;
             MOMENT

@@ -8,9 +8,9 @@ use memory_api::{Record as Request, Source};
 use serde_json::Value;
 use tokio::time::Instant;
 
+use crate::disturbances::Reading;
 use crate::ledger::{Kind, Ledger};
 use crate::pace::ELECTION;
-use crate::weather::Reading;
 
 /// A request may be read a moment after it was sent.
 const WAY: Duration = Duration::from_millis(500);
@@ -29,7 +29,7 @@ struct Renewal {
 
 impl Fences {
     /// A request arrives.
-    pub fn request(&self, request: &Request, ledger: &Ledger, climate: Reading, now: Instant) {
+    pub fn request(&self, request: &Request, ledger: &Ledger, disturbances: Reading, now: Instant) {
         if !request.is_write() {
             return;
         }
@@ -40,7 +40,7 @@ impl Fences {
         }
         drop(fences);
         if request.resource == "pods"
-            && let Some(told) = self.leaderless(&request.user, climate, now)
+            && let Some(told) = self.leaderless(&request.user, disturbances, now)
         {
             ledger.found(
                 Kind::Leaderless,
@@ -52,13 +52,13 @@ impl Fences {
     }
 
     /// How it is known that whoever writes now does not lead; none when it does.
-    pub fn leaderless(&self, user: &str, climate: Reading, now: Instant) -> Option<String> {
+    pub fn leaderless(&self, user: &str, disturbances: Reading, now: Instant) -> Option<String> {
         let fences = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(renewed) = fences.get(user).and_then(|renewal| renewal.renewed) else {
             return Some(format!("{user} writes and does not lead"));
         };
         let late = now - renewed;
-        let over = late > ELECTION[1] + WAY + climate.lag;
+        let over = late > ELECTION[1] + WAY + disturbances.lag;
         over.then(|| format!("{user} writes {:.2} s after its last renewal", late.as_secs_f64()))
     }
 
@@ -93,7 +93,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::weather::Climate;
+    use crate::disturbances::Disturbances;
 
     fn request(user: &str, resource: &str) -> Request {
         Request { user: user.into(), resource: resource.into(), verb: "patch".into(), ..Request::default() }
@@ -103,23 +103,23 @@ mod tests {
     fn a_deletion_is_found_after_the_leaders_time() {
         let (fences, now) = (Fences::default(), Instant::now());
         let ledger = Ledger::new(now);
-        let climate = Climate::new(now).read(now);
+        let disturbances = Disturbances::new(now).read(now);
         let write = |user: &str, after: f64| {
             let (before, now) = (ledger.total(Kind::Leaderless), now + Duration::from_secs_f64(after));
-            fences.request(&request(user, "pods"), &ledger, climate, now);
-            fences.request(&request(user, "deployments.apps"), &ledger, climate, now);
+            fences.request(&request(user, "pods"), &ledger, disturbances, now);
+            fences.request(&request(user, "deployments.apps"), &ledger, disturbances, now);
             let found = ledger.total(Kind::Leaderless) - before;
-            assert_eq!(found == 1, fences.leaderless(user, climate, now).is_some());
+            assert_eq!(found == 1, fences.leaderless(user, disturbances, now).is_some());
             found
         };
         assert_eq!(write("a", 0.0), 1, "it never led");
-        fences.request(&request("a", "leases.coordination.k8s.io"), &ledger, climate, now);
+        fences.request(&request("a", "leases.coordination.k8s.io"), &ledger, disturbances, now);
         assert_eq!(write("a", 0.0), 1, "its request is under way");
         fences.lease(&json!({"spec": {"holderIdentity": "x"}}), Source::Client);
         assert_eq!((write("a", 7.0), write("b", 1.0), write("a", 7.6)), (0, 1, 1));
         let leader = |name, after| fences.leader(name, now + Duration::from_secs(after));
         assert_eq!((leader("a", 6).as_deref(), leader("b", 6), leader("a", 8)), (Some("a"), None, None));
-        fences.request(&request("a", "leases.coordination.k8s.io"), &ledger, climate, now + Duration::from_secs(8));
+        fences.request(&request("a", "leases.coordination.k8s.io"), &ledger, disturbances, now + Duration::from_secs(8));
         fences.lease(&json!({"spec": {"holderIdentity": ""}}), Source::Client);
         assert_eq!(write("a", 8.1), 1, "it has given the Lease up");
     }

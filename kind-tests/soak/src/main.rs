@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   stories, one per shoot: outages, clocks, API faults, operators, gardenlet, life cycle ---+
-//!   sowings: Services that go down          upheavals: seed, processes, configs -------------+
+//!   service outages: what pods need goes down   seed faults: seed, processes, configs --------+
 //!                                                                                            v
 //!   world: a seed and 50 shoots in memory, one shoot with a real control plane  <--TLS--  two probers and a weeder (processes)
 //!       |                                                |                                    |
@@ -14,7 +14,7 @@
 //! line is wrong.
 
 mod agents;
-mod dice;
+mod disturbances;
 mod fences;
 mod growth;
 mod ledger;
@@ -23,16 +23,16 @@ mod pace;
 mod record;
 mod report;
 mod rest;
+mod rng;
 mod run;
 mod sabotage;
+mod seed_faults;
+mod service_outages;
 mod shoot;
-mod sowing;
 mod starvation;
 mod story;
 mod truth;
-mod upheaval;
-mod weather;
-mod weeds;
+mod weeder_oracle;
 mod world;
 mod writes;
 

@@ -13,9 +13,9 @@ use tokio::time::Instant;
 
 use self::clock::Clock;
 use self::episode::Episode;
+use crate::disturbances::Disturbance;
 use crate::pace::{BEAT, FINDING_AGE, GRACE, WELL};
 use crate::truth::{BLUR, Judgement, Lease, TOLERANCE};
-use crate::weather::Weather;
 use crate::writes::Dependent;
 
 /// How much of the past is kept: more than any finding's age, and than a replica that does not lead waits before it restores, at ten
@@ -81,7 +81,7 @@ pub struct Record {
     pub nodes: BTreeMap<String, Node>,
     pub dependents: BTreeMap<String, Dependent>,
     /// What keeps the shoot's API server from answering the watchdog.
-    pub api: Weather,
+    pub api: Disturbance,
     /// Since when its Cluster says that it must not be probed.
     pub stopped_since: Option<Instant>,
     /// Since when operators want it left alone.
@@ -109,7 +109,7 @@ impl Record {
             grace: GRACE,
             nodes: BTreeMap::new(),
             dependents: BTreeMap::new(),
-            api: Weather::clear_from(from),
+            api: Disturbance::clear_from(from),
             stopped_since: None,
             paused_since: None,
             watched_from: from,

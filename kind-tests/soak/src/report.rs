@@ -60,7 +60,7 @@ pub fn table(world: &World, growths: &Growths, options: &Options) -> String {
             "\nClean outages: from the moment at which they are beyond doubt to all at 0: median {median} ms, 99 % {most} ms, longest {longest} ms\n"
         ));
     }
-    let lag = world.climate.worst_lag().as_secs_f64();
+    let lag = world.disturbances.worst_lag().as_secs_f64();
     text.push_str(&format!(
         "\nThe longest that this machine let a thread of the soak or of an agent wait, within 2 s: {lag:.2} s\n"
     ));
@@ -115,7 +115,7 @@ pub fn json_line(world: &World, growths: &Growths, options: &Options, faults: Du
         "must_be_zero": must,
         "counts": ledger.counts(),
         "clean_answer_ms": ledger.latencies(),
-        "worst_lag_ms": world.climate.worst_lag().as_millis() as u64,
+        "worst_lag_ms": world.disturbances.worst_lag().as_millis() as u64,
         "used": used,
     })
     .to_string()

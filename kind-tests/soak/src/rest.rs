@@ -9,11 +9,11 @@ use tokio::time::{Instant, sleep};
 use crate::agents::Agents;
 use crate::agents::replica::Replica;
 use crate::agents::vitals::Vitals;
+use crate::disturbances::Disturbance;
 use crate::growth::{Growths, rested};
 use crate::ledger::Kind;
 use crate::pace::{HAND_OVER, UP_LIMIT};
 use crate::shoot::Api;
-use crate::weather::Weather;
 use crate::world::{World, forbidden};
 
 /// Within this time all must be at rest: the way back, and a hand-over before it.
@@ -41,13 +41,13 @@ pub async fn come_to_rest(world: &World) -> Duration {
                 let record = shoot.record();
                 record.unrest(now).map(|why| format!("{}: {why}", record.namespace))
             })
-            .or_else(|| world.weeds.unrest());
+            .or_else(|| world.weeder_oracle.unrest());
         match &unrest {
             None if now - *quiet_since.get_or_insert(now) >= QUIET => return now - begin,
             None => {}
             Some(_) => quiet_since = None,
         }
-        if let Some(why) = unrest.filter(|_| now - begin > LIMIT.max(UP_LIMIT) + world.climate.read(now).lag) {
+        if let Some(why) = unrest.filter(|_| now - begin > LIMIT.max(UP_LIMIT) + world.disturbances.read(now).lag) {
             let story = world.shoots.iter().find(|shoot| why.starts_with(&shoot.namespace));
             let story = story.map(|shoot| shoot.record().story(world.ledger.start)).unwrap_or_default();
             world.ledger.found(Kind::Unrest, "rest", format!("after {LIMIT:?}: {why}"), story);
@@ -60,10 +60,10 @@ pub async fn come_to_rest(world: &World) -> Duration {
 /// Measures what all processes use, and looks into their logs and the servers' for what must not be there.
 pub async fn measure(world: &World, agents: &Arc<Agents>, growths: &mut Growths) {
     // After a burst of writes its connections are kept for a minute and a half: what is not needed goes with this.
-    world.climate.seed(Weather::begin);
+    world.disturbances.seed(Disturbance::begin);
     world.seed.cut_connections();
     sleep(RECOVERY).await;
-    world.climate.seed(|weather| weather.end(Instant::now()));
+    world.disturbances.seed(|disturbance| disturbance.end(Instant::now()));
     for replica in agents.all() {
         replica.inspect();
         match least(replica).await {

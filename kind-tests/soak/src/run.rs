@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, interval, sleep};
 
 use crate::agents::Agents;
-use crate::dice::Dice;
+use crate::disturbances::{Disturbance, Disturbances};
 use crate::growth::Growths;
 use crate::ledger::Kind;
 use crate::options::Options;
@@ -26,13 +26,13 @@ use crate::pace::HAND_OVER;
 use crate::record::episode::Met;
 use crate::report;
 use crate::rest::{come_to_rest, judge, measure};
+use crate::rng::Rng;
 use crate::sabotage::Saboteur;
+use crate::seed_faults::SeedFaults;
+use crate::service_outages::ServiceOutages;
 use crate::shoot::{Api, Shoot};
-use crate::sowing::Sowing;
 use crate::starvation::Starvation;
 use crate::story::Story;
-use crate::upheaval::Upheaval;
-use crate::weather::{Climate, Weather};
 use crate::world::World;
 
 /// How long the agents have to begin, with everything at rest.
@@ -81,10 +81,10 @@ pub async fn run(bed: &Bed, options: &Options) -> Result<bool> {
         let replica = replica.clone();
         background.spawn(async move { replica.keep().await });
     }
-    for change in [Climate::probers, Climate::weeders] {
-        change(&world.climate, |weather: &mut Weather| {
-            weather.begin();
-            weather.end(Instant::now() + HAND_OVER);
+    for change in [Disturbances::probers, Disturbances::weeders] {
+        change(&world.disturbances, |disturbance: &mut Disturbance| {
+            disturbance.begin();
+            disturbance.end(Instant::now() + HAND_OVER);
         });
     }
     let teller =
@@ -121,20 +121,20 @@ async fn rounds(
     let spared = usize::from(options.sabotage.is_some());
     let mut stories: Vec<Story> = world.shoots.iter().skip(spared).cloned().map(story).collect();
     let mut saboteur = Saboteur::new(world.clone(), agents.clone(), options.sabotage);
-    let sowing = |shoot: &Arc<Shoot>| Sowing {
+    let outages_of = |shoot: &Arc<Shoot>| ServiceOutages {
         world: world.clone(),
         namespace: shoot.namespace.clone(),
-        dice: Dice::new(options.seed, &format!("sowing {}", shoot.namespace)),
+        rng: Rng::new(options.seed, &format!("service outages {}", shoot.namespace)),
         rest: resting.clone(),
     };
-    let mut sowings: Vec<Sowing> = world.shoots.iter().map(sowing).collect();
-    let upheaval = |name: &str| Upheaval {
+    let mut service_outages: Vec<ServiceOutages> = world.shoots.iter().map(outages_of).collect();
+    let seed_faults = |name: &str| SeedFaults {
         world: world.clone(),
         agents: agents.clone(),
-        dice: Dice::new(options.seed, name),
+        rng: Rng::new(options.seed, name),
         rest: resting.clone(),
     };
-    let mut upheavals = ["seed", "processes", "configs"].map(upheaval);
+    let mut seed_faults = ["seed", "processes", "configs"].map(seed_faults);
     let count = options.rounds;
     let length = options.duration / count;
     let mut growths = Growths::new();
@@ -150,7 +150,7 @@ async fn rounds(
             }
             rest.send_replace(true);
         };
-        let [seed, processes, configs] = &mut upheavals;
+        let [seed, processes, configs] = &mut seed_faults;
         let disturb = async {
             if !living_on {
                 processes.processes().await?;
@@ -159,16 +159,16 @@ async fn rounds(
         };
         let last = round + 1 == count;
         let acts = async {
-            let ((), told, sown, (), disturbed, configured, sabotaged) = tokio::join!(
+            let ((), told, ended, (), disturbed, configured, sabotaged) = tokio::join!(
                 end,
                 side_by_side(std::mem::take(&mut stories), Story::round),
-                side_by_side(std::mem::take(&mut sowings), Sowing::round),
+                side_by_side(std::mem::take(&mut service_outages), ServiceOutages::round),
                 seed.seed(!living_on),
                 disturb,
                 configs.configs(),
                 saboteur.act(last),
             );
-            (stories, sowings) = (told?, sown?);
+            (stories, service_outages) = (told?, ended?);
             disturbed.and(configured).and(sabotaged)
         };
         tokio::select! {
@@ -210,14 +210,14 @@ async fn oracle(world: &World, agents: &Agents) {
     loop {
         ticks.tick().await;
         let now = Instant::now();
-        world.climate.lag(now.saturating_duration_since(due + TICK), now);
+        world.disturbances.lag(now.saturating_duration_since(due + TICK), now);
         due = now;
         let processes = agents.all().filter_map(|replica| u32::try_from(replica.id()?).ok());
-        world.climate.lag(starvation.look(processes.chain([std::process::id()]), now), now);
-        let climate = world.climate.read(now);
+        world.disturbances.lag(starvation.look(processes.chain([std::process::id()]), now), now);
+        let disturbances = world.disturbances.read(now);
         for shoot in &world.shoots {
             let mut record = shoot.record();
-            let tick = record.tick(climate, now);
+            let tick = record.tick(disturbances, now);
             for (kind, told) in tick.findings {
                 let story = record.story(world.ledger.start);
                 world.ledger.found(kind, &record.namespace, told, story);
@@ -246,7 +246,7 @@ async fn oracle(world: &World, agents: &Agents) {
                 }
             }
         }
-        world.weeds.tick(&world.ledger, climate, now);
+        world.weeder_oracle.tick(&world.ledger, disturbances, now);
     }
 }
 
@@ -258,7 +258,7 @@ async fn canary(world: &World) -> Result<()> {
         sleep(CANARY).await;
         let sent = Instant::now();
         client.text("/readyz").await?;
-        world.climate.lag(sent.elapsed(), Instant::now());
+        world.disturbances.lag(sent.elapsed(), Instant::now());
     }
 }
 

@@ -136,7 +136,7 @@ impl Saboteur {
 
     /// How long it must have been so, that nothing can rest on its having been otherwise.
     fn beyond_doubt(&self) -> Duration {
-        self.world.climate.read(Instant::now()).finding_age() + MARGIN
+        self.world.disturbances.read(Instant::now()).finding_age() + MARGIN
     }
 
     fn fit(&self, wanted: Sabotage, shoot: &Shoot, kcm: &Dependent) -> bool {

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-use crate::dice::Dice;
+use crate::rng::Rng;
 use crate::shoot::Shoot;
 use crate::world::World;
 
@@ -21,7 +21,7 @@ use crate::world::World;
 pub struct Story {
     pub world: Arc<World>,
     pub shoot: Arc<Shoot>,
-    pub dice: Dice,
+    pub rng: Rng,
     rest: watch::Receiver<bool>,
 }
 
@@ -67,21 +67,21 @@ const ACTS: [(u32, Act); 15] = [
 impl Story {
     /// The story of this shoot.
     pub fn new(world: Arc<World>, shoot: Arc<Shoot>, seed: u64, rest: watch::Receiver<bool>) -> Self {
-        let dice = Dice::new(seed, &shoot.namespace);
-        Self { world, shoot, dice, rest }
+        let rng = Rng::new(seed, &shoot.namespace);
+        Self { world, shoot, rng, rest }
     }
 
     /// Goes on until rest is called for; all is undone then.
     pub async fn round(mut self) -> Self {
-        let calm = self.dice.seconds(0.5, 6.0);
+        let calm = self.rng.seconds(0.5, 6.0);
         self.pause(calm).await;
         while !self.resting() {
-            if self.dice.chance(0.6) {
+            if self.rng.chance(0.6) {
                 self.outage().await;
             } else {
                 self.act().await;
             }
-            let calm = if self.dice.chance(0.3) { self.dice.seconds(15.0, 28.0) } else { self.dice.seconds(1.0, 8.0) };
+            let calm = if self.rng.chance(0.3) { self.rng.seconds(15.0, 28.0) } else { self.rng.seconds(1.0, 8.0) };
             self.pause(calm).await;
         }
         self
@@ -104,28 +104,28 @@ impl Story {
     /// Nodes lose their way to the API server for a while.
     async fn outage(&mut self) {
         let nodes = self.node_names();
-        let (words, share) = self.dice.weighted(&[(5, ("all", 1.0)), (3, ("most", 0.8)), (2, ("some", 0.35))]);
-        let cut = self.dice.some(&nodes, share);
+        let (words, share) = self.rng.weighted(&[(5, ("all", 1.0)), (3, ("most", 0.8)), (2, ("some", 0.35))]);
+        let cut = self.rng.some(&nodes, share);
         self.set_cut(&cut, true);
         self.world.ledger.count("cuts");
         self.shoot.note(format!("{words} nodes lose their way: {}", cut.join(", ")));
-        let end = Instant::now() + self.dice.seconds(3.0, 26.0);
-        if self.dice.chance(0.45) {
+        let end = Instant::now() + self.rng.seconds(3.0, 26.0);
+        if self.rng.chance(0.45) {
             while Instant::now() < end && !self.resting() {
-                if self.dice.chance(0.6) {
+                if self.rng.chance(0.6) {
                     self.act().await;
                 }
-                let calm = self.dice.seconds(1.0, 6.0);
+                let calm = self.rng.seconds(1.0, 6.0);
                 self.pause(calm.min(end.saturating_duration_since(Instant::now()))).await;
             }
         } else {
             self.pause(end.saturating_duration_since(Instant::now())).await;
         }
-        if self.dice.chance(0.3) {
+        if self.rng.chance(0.3) {
             for node in &cut {
                 self.set_cut(std::slice::from_ref(node), false);
                 self.shoot.note(format!("{node} finds its way again"));
-                let calm = self.dice.seconds(0.1, 3.0);
+                let calm = self.rng.seconds(0.1, 3.0);
                 self.pause(calm).await;
             }
         } else {
@@ -145,7 +145,7 @@ impl Story {
 
     /// Something smaller happens.
     async fn act(&mut self) {
-        let act = self.dice.weighted(&ACTS);
+        let act = self.rng.weighted(&ACTS);
         self.world.ledger.count("acts");
         let done = match act {
             Act::ApiFault => self.api_fault().await,

@@ -14,15 +14,15 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::dice::Dice;
+use crate::disturbances::Disturbances;
 use crate::fences::Fences;
 use crate::ledger::{Kind, Ledger};
 use crate::options::Options as Wishes;
 use crate::record::{Arrival, Record};
+use crate::rng::Rng;
 use crate::shoot::real::Real;
 use crate::shoot::{Api, CA, DEPLOYMENTS, KCM, MCM, Shoot};
-use crate::weather::Climate;
-use crate::weeds::Weeds;
+use crate::weeder_oracle::WeederOracle;
 use crate::writes::Dependent;
 
 /// How long pods take to start or end.
@@ -31,10 +31,10 @@ const PODS: Duration = Duration::from_millis(300);
 /// Everything.
 pub struct World {
     pub ledger: Arc<Ledger>,
-    pub climate: Arc<Climate>,
+    pub disturbances: Arc<Disturbances>,
     pub seed: MemoryApi,
     pub shoots: Vec<Arc<Shoot>>,
-    pub weeds: Arc<Weeds>,
+    pub weeder_oracle: Arc<WeederOracle>,
     pub fences: Arc<Fences>,
     /// Whether the agents' configs can be read: no process is started while one cannot, since it would end at once, and rightly.
     pub configs_good: watch::Sender<bool>,
@@ -47,10 +47,10 @@ impl World {
     /// Builds it, with everything at rest and no Cluster yet.
     pub async fn build(wishes: &Wishes, bed: &Bed) -> Result<Self> {
         let now = Instant::now();
-        let (ledger, climate) = (Arc::new(Ledger::new(now)), Arc::new(Climate::new(now)));
+        let (ledger, disturbances) = (Arc::new(Ledger::new(now)), Arc::new(Disturbances::new(now)));
         let authority = Authority::new()?;
         let seed = MemoryApi::start(&authority, Options { history: 4096, requests_kept: 2000, ..Options::default() }).await?;
-        let mut dice = Dice::new(wishes.seed, "world");
+        let mut rng = Rng::new(wishes.seed, "world");
         let mut shoots = Vec::new();
         for number in 0..wishes.shoots + usize::from(wishes.real) {
             let real = number == wishes.shoots;
@@ -62,12 +62,12 @@ impl World {
                     Api::Memory(MemoryApi::start(&authority, options).await?)
                 }
             };
-            let wanted = [(KCM, dice.number(1..=3)), (MCM, dice.number(1..=2)), (CA, 1)];
+            let wanted = [(KCM, rng.number(1..=3)), (MCM, rng.number(1..=2)), (CA, 1)];
             shoots.push(Arc::new(Shoot::new(namespace, api, seed.store().clone(), wanted.into(), now)));
         }
-        let weeds = Arc::new(Weeds::new(seed.store().clone(), shoots.iter().map(|shoot| shoot.namespace.clone())));
+        let weeder_oracle = Arc::new(WeederOracle::new(seed.store().clone(), shoots.iter().map(|shoot| shoot.namespace.clone())));
         let fences = Arc::new(Fences::default());
-        let world = Self { ledger, climate, seed, shoots, weeds, fences, configs_good: watch::Sender::new(true) };
+        let world = Self { ledger, disturbances, seed, shoots, weeder_oracle, fences, configs_good: watch::Sender::new(true) };
         world.observe();
         world.seed.store().create(gardener::namespace("garden"))?;
         for shoot in &world.shoots {
@@ -79,29 +79,29 @@ impl World {
                 }
                 Api::Real(real) => real.token().await?,
             };
-            shoot.furnish(dice.number(2..=6) as usize, &token).await?;
+            shoot.furnish(rng.number(2..=6) as usize, &token).await?;
         }
-        world.weeds.furnish()?;
+        world.weeder_oracle.furnish()?;
         Ok(world)
     }
 
     /// Lets the oracle see all that happens on the seed.
     fn observe(&self) {
         let records: Records = self.shoots.iter().map(|shoot| (shoot.namespace.clone(), shoot.record.clone())).collect();
-        let (ledger, climate, weeds, fences) =
-            (self.ledger.clone(), self.climate.clone(), self.weeds.clone(), self.fences.clone());
+        let (ledger, disturbances, weeder_oracle, fences) =
+            (self.ledger.clone(), self.disturbances.clone(), self.weeder_oracle.clone(), self.fences.clone());
         let seen = records.clone();
         self.seed.store().observe(move |write| match write.resource.plural.as_str() {
-            "deployments" => deployment(&seen, &ledger, &climate, write),
-            "pods" => weeds.pod(write, &ledger, &climate),
+            "deployments" => deployment(&seen, &ledger, &disturbances, write),
+            "pods" => weeder_oracle.pod(write, &ledger, &disturbances),
             "leases" => fences.lease(write.after, write.source),
             _ => {}
         });
-        let (ledger, climate, fences) = (self.ledger.clone(), self.climate.clone(), self.fences.clone());
+        let (ledger, disturbances, fences) = (self.ledger.clone(), self.disturbances.clone(), self.fences.clone());
         // A script line that no request meets, but that looks at all of them.
         let look = move |request: &Request| {
             let now = Instant::now();
-            let reading = climate.read(now);
+            let reading = disturbances.read(now);
             fences.request(request, &ledger, reading, now);
             if request.is_write()
                 && request.resource.starts_with("deployments.apps")
@@ -135,7 +135,7 @@ impl World {
 }
 
 /// Takes in a change of a dependent, and judges it when the watchdog made it.
-fn deployment(records: &Records, ledger: &Ledger, climate: &Climate, write: &Seen<'_>) {
+fn deployment(records: &Records, ledger: &Ledger, disturbances: &Disturbances, write: &Seen<'_>) {
     let text = |key: &str| write.after["metadata"][key].as_str().unwrap_or_default();
     let (namespace, name) = (text("namespace"), text("name"));
     let Some(record) = records.get(namespace) else { return };
@@ -149,7 +149,7 @@ fn deployment(records: &Records, ledger: &Ledger, climate: &Climate, write: &See
     match (write.source, write.before) {
         (Source::Client, before) => {
             ledger.count("writes");
-            let reading = climate.read(now);
+            let reading = disturbances.read(now);
             if let Some((kind, told)) = record.written(name, before.unwrap_or(&Value::Null), write.after, reading, now) {
                 let story = record.story(ledger.start);
                 ledger.found(kind, namespace, told, story);

@@ -10,9 +10,9 @@ use kind_tests::log::{lines, tail};
 use nix::sys::signal::Signal;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::disturbances::Disturbance;
 use crate::ledger::Kind as Found;
 use crate::pace::{ELECTION, HAND_OVER, ON_GUARD};
-use crate::weather::Weather;
 use crate::world::World;
 
 /// How often it is looked whether the process still runs.
@@ -68,17 +68,17 @@ impl Replica {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn weather(&self, change: impl FnOnce(&mut Weather)) {
+    fn disturbance(&self, change: impl FnOnce(&mut Disturbance)) {
         match self.kind {
-            Kind::Prober => self.world.climate.probers(change),
-            Kind::Weeder => self.world.climate.weeders(change),
+            Kind::Prober => self.world.disturbances.probers(change),
+            Kind::Weeder => self.world.disturbances.weeders(change),
         }
     }
 
     /// A prober is at work from now on, or is not.
     fn on_guard(&self, at_work: bool) {
         if self.kind == Kind::Prober {
-            self.world.climate.guard(&self.name, at_work.then(|| Instant::now() + ON_GUARD));
+            self.world.disturbances.guard(&self.name, at_work.then(|| Instant::now() + ON_GUARD));
         }
     }
 
@@ -107,7 +107,7 @@ impl Replica {
         drop(state);
         self.on_guard(true);
         if self.kind == Kind::Weeder {
-            self.world.weeds.begin_anew();
+            self.world.weeder_oracle.begin_anew();
         }
         Ok(())
     }
@@ -130,7 +130,7 @@ impl Replica {
             };
             let Some(status) = ended else { continue };
             self.on_guard(false);
-            self.weather(Weather::begin);
+            self.disturbance(Disturbance::begin);
             // If all of this machine stood still, that is known by then.
             sleep(RESTART).await;
             self.judge_end(status.code());
@@ -142,7 +142,7 @@ impl Replica {
             if wanted {
                 self.start()?;
             }
-            self.weather(|weather| weather.end(Instant::now() + HAND_OVER));
+            self.disturbance(|disturbance| disturbance.end(Instant::now() + HAND_OVER));
         }
     }
 
@@ -151,7 +151,7 @@ impl Replica {
             let state = self.state();
             (state.sent, state.disturbed)
         };
-        let excused = disturbed.elapsed() < EXCUSE || self.world.climate.read(Instant::now()).lag > ELECTION[2];
+        let excused = disturbed.elapsed() < EXCUSE || self.world.disturbances.read(Instant::now()).lag > ELECTION[2];
         let why = match (sent, code) {
             (Some(Signal::SIGKILL), None) | (Some(Signal::SIGTERM), Some(0)) => None,
             // Asked to end at the moment at which it lost the lead.
@@ -234,15 +234,15 @@ impl Replica {
 
     /// Suspends it for a while.
     pub async fn suspend(&self, time: Duration) -> Result<()> {
-        self.weather(Weather::begin);
-        self.world.climate.suspend(Instant::now());
+        self.disturbance(Disturbance::begin);
+        self.world.disturbances.suspend(Instant::now());
         self.on_guard(false);
         self.signal(Signal::SIGSTOP)?;
         sleep(time).await;
         self.signal(Signal::SIGCONT)?;
         self.on_guard(true);
-        self.world.climate.suspend(Instant::now());
-        self.weather(|weather| weather.end(Instant::now() + HAND_OVER));
+        self.world.disturbances.suspend(Instant::now());
+        self.disturbance(|disturbance| disturbance.end(Instant::now() + HAND_OVER));
         self.disturb();
         Ok(())
     }

@@ -6,10 +6,10 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{Arrival, Episode, Record, SAMPLES, Sample};
+use crate::disturbances::Reading;
 use crate::ledger::Kind;
 use crate::pace::{BEAT, BUSY, CLEAN, DOWN_LIMIT, OBEDIENCE, UP_LIMIT};
 use crate::truth::{Judgement, judge};
-use crate::weather::Reading;
 use crate::writes::{Dependent, Way, way};
 
 /// How long a write may be on its way inside of the seed, delayed by a fault.
@@ -30,24 +30,24 @@ pub struct Tick {
 
 impl Record {
     /// Looks at the shoot as it is now. To be called about ten times a second.
-    pub fn tick(&mut self, climate: Reading, now: Instant) -> Tick {
-        let (judgement, api) = self.look(climate, now);
+    pub fn tick(&mut self, disturbances: Reading, now: Instant) -> Tick {
+        let (judgement, api) = self.look(disturbances, now);
         // Since when nothing has kept any prober from knowing and protecting, and the leader from restoring.
         let left_alone = self.stopped_since.is_some() || self.paused_since.is_some();
         let able = |since: Option<Instant>| {
             let both = since.zip(api).filter(|_| !left_alone);
             both.map(|(since, api)| since.max(api).max(self.watched_from)).filter(|able| *able <= now)
         };
-        let (guarded, led) = (able(climate.guarded_since), able(climate.clear_since));
-        let mut tick = Tick { findings: Vec::new(), over: self.follow(judgement, guarded, climate.lag, now) };
+        let (guarded, led) = (able(disturbances.guarded_since), able(disturbances.clear_since));
+        let mut tick = Tick { findings: Vec::new(), over: self.follow(judgement, guarded, disturbances.lag, now) };
 
         let exposed = judgement.must_down && guarded.is_some() && !self.is_safe();
-        if let Some(late) = lasted(&mut self.exposed_since, exposed, DOWN_LIMIT + climate.lag, now) {
+        if let Some(late) = lasted(&mut self.exposed_since, exposed, DOWN_LIMIT + disturbances.lag, now) {
             let told = format!("an outage for {:.1} s with complete answers at hand, and not all is at 0", late.as_secs_f64());
             tick.findings.push((Kind::Missed, told));
         }
         let stuck = judgement.must_up && led.is_some() && !self.is_restored();
-        if let Some(late) = lasted(&mut self.stuck_since, stuck, UP_LIMIT + climate.lag, now) {
+        if let Some(late) = lasted(&mut self.stuck_since, stuck, UP_LIMIT + disturbances.lag, now) {
             let told = format!("healthy for {:.1} s with complete answers at hand, and not all is restored", late.as_secs_f64());
             tick.findings.push((Kind::NotRestored, told));
         }
@@ -58,8 +58,8 @@ impl Record {
     }
 
     /// Judges by how it is now, and remembers that.
-    fn look(&mut self, climate: Reading, now: Instant) -> (Judgement, Option<Instant>) {
-        let since = climate.guarded_since.unwrap_or(now).max(self.watched_from);
+    fn look(&mut self, disturbances: Reading, now: Instant) -> (Judgement, Option<Instant>) {
+        let since = disturbances.guarded_since.unwrap_or(now).max(self.watched_from);
         let mut judgement = judge(&self.leases(since, now), self.grace);
         if now < self.unsettled_until {
             judgement = Judgement { may_down: true, may_up: true, must_down: false, must_up: false };
@@ -104,23 +104,30 @@ impl Record {
     }
 
     /// Judges a write of the watchdog to a dependent at the moment at which it is applied.
-    pub fn written(&mut self, name: &str, before: &Value, after: &Value, climate: Reading, now: Instant) -> Option<Finding> {
+    pub fn written(&mut self, name: &str, before: &Value, after: &Value, disturbances: Reading, now: Instant) -> Option<Finding> {
         let (was, is) = (Dependent::of(before), Dependent::of(after));
         self.note(now, format!("the watchdog writes {name}: {was} -> {is}"));
-        let finding = self.judge_write(name, before, after, climate, now).err();
+        let finding = self.judge_write(name, before, after, disturbances, now).err();
         if let Some((_, told)) = &finding {
             self.note(now, format!("ORACLE: {told}"));
         }
         finding
     }
 
-    fn judge_write(&mut self, name: &str, before: &Value, after: &Value, climate: Reading, now: Instant) -> Result<(), Finding> {
+    fn judge_write(
+        &mut self,
+        name: &str,
+        before: &Value,
+        after: &Value,
+        disturbances: Reading,
+        now: Instant,
+    ) -> Result<(), Finding> {
         let way = way(before, after).map_err(|why| (Kind::Memory, format!("{name}: {why}")))?;
         let Arrival { at: arrived, leaderless, .. } = self.arrival(name, now);
-        let obedience = OBEDIENCE + climate.lag;
+        let obedience = OBEDIENCE + disturbances.lag;
         for (since, what) in [(self.stopped_since, "must not be probed"), (self.paused_since, "is paused")] {
             // What the seed cannot tell is not known; what was seen of it before counts for a minute (D-27).
-            let told = since.zip(climate.seed_since).map(|(since, seed)| since.max(seed));
+            let told = since.zip(disturbances.seed_since).map(|(since, seed)| since.max(seed));
             if let Some(told) = told.filter(|told| arrived > *told + obedience) {
                 let late = (arrived - told).as_secs_f64();
                 return Err((Kind::Disobedient, format!("{name} is written {late:.1} s after the shoot {what}")));
@@ -133,13 +140,13 @@ impl Record {
             }
             Way::Up => (|judgement| judgement.may_up, Kind::WrongUp, "restored during an outage"),
         };
-        self.look(climate, now);
+        self.look(disturbances, now);
         if let Some(leaderless) = leaderless {
             self.judge_leaderless(way, &Dependent::of(before), arrived)
                 .map_err(|why| (Kind::Leaderless, format!("{leaderless}: {name} {why}")))?;
         }
         // The last complete look that it can rest on was made while the API server last answered.
-        let age = climate.finding_age();
+        let age = disturbances.finding_age();
         let before_it = |sample: &&Sample| sample.at <= arrived;
         let answered =
             self.samples.iter().rev().filter(before_it).find(|sample| sample.answers).map_or(arrived, |sample| sample.at);

@@ -12,16 +12,16 @@ impl Story {
     /// Clocks are off, step, or drift, for a while.
     pub(super) async fn clocks(&mut self) -> Result<()> {
         let nodes = self.node_names();
-        let share = *self.dice.pick(&[1.0, 0.7, 0.3]);
-        let chosen = self.dice.some(&nodes, share);
-        let steps = self.dice.number(1..=3);
+        let share = *self.rng.pick(&[1.0, 0.7, 0.3]);
+        let chosen = self.rng.some(&nodes, share);
+        let steps = self.rng.number(1..=3);
         for _ in 0..steps {
-            let skew = TimeDelta::milliseconds(self.dice.number(-90_000..=90_000));
+            let skew = TimeDelta::milliseconds(self.rng.number(-90_000..=90_000));
             // Up to 2 ms in a second: far more than any crystal, the most that NTP slews is a quarter of it.
-            let drift = TimeDelta::microseconds(self.dice.number(-2000..=2000));
+            let drift = TimeDelta::microseconds(self.rng.number(-2000..=2000));
             self.set_clocks(&chosen, skew, drift);
             self.shoot.note(format!("clocks are off by {skew}: {}", chosen.join(", ")));
-            let time = self.dice.seconds(1.0, 10.0);
+            let time = self.rng.seconds(1.0, 10.0);
             self.pause(time).await;
         }
         self.set_clocks(&chosen, TimeDelta::zero(), TimeDelta::zero());
@@ -41,21 +41,21 @@ impl Story {
     /// Nodes say that they do not count, for a while.
     pub(super) async fn node_conditions(&mut self) -> Result<()> {
         let nodes = self.node_names();
-        let chosen = self.dice.some(&nodes, 0.5);
+        let chosen = self.rng.some(&nodes, 0.5);
         let condition = |kind: &str, status: &str, reason: &str| {
             let ready = json!({"type": "Ready", "status": "True", "reason": "KubeletReady"});
             json!({"status": {"conditions": [ready, {"type": kind, "status": status, "reason": reason}]}})
         };
         let unmanaged =
             |value: Value| json!({"metadata": {"annotations": {"node.machine.sapcloud.io/not-managed-by-mcm": value}}});
-        let (bad, good) = match self.dice.number(0..=2) {
+        let (bad, good) = match self.rng.number(0..=2) {
             0 => (condition("DiskPressure", "True", "Full"), condition("DiskPressure", "False", "Enough")),
             1 => (condition("InPlaceUpdate", "True", "ReadyForUpdate"), condition("InPlaceUpdate", "True", "UpdateSuccessful")),
             _ => (unmanaged(json!("1")), unmanaged(Value::Null)),
         };
         self.shoot.note(format!("nodes do not count: {}: {bad}", chosen.join(", ")));
         self.set_counting(&chosen, &bad, false).await?;
-        let time = self.dice.seconds(2.0, 12.0);
+        let time = self.rng.seconds(2.0, 12.0);
         self.pause(time).await;
         self.shoot.note("all nodes count again");
         self.set_counting(&chosen, &good, true).await
@@ -79,11 +79,11 @@ impl Story {
     /// Machines fail or end, for a while.
     pub(super) async fn machines(&mut self) -> Result<()> {
         let nodes = self.node_names();
-        let chosen = self.dice.some(&nodes, 0.5);
-        let phase = *self.dice.pick(&["Failed", "Terminating"]);
+        let chosen = self.rng.some(&nodes, 0.5);
+        let phase = *self.rng.pick(&["Failed", "Terminating"]);
         self.shoot.note(format!("machines are {phase}: {}", chosen.join(", ")));
         self.set_machines(&chosen, phase)?;
-        let time = self.dice.seconds(2.0, 12.0);
+        let time = self.rng.seconds(2.0, 12.0);
         self.pause(time).await;
         self.shoot.note("all machines run again");
         self.set_machines(&chosen, "Running")
@@ -106,11 +106,11 @@ impl Story {
 
     /// A node joins for a while.
     pub(super) async fn node_set(&mut self) -> Result<()> {
-        let name = format!("guest-{}", self.dice.number(0..=999_999));
+        let name = format!("guest-{}", self.rng.number(0..=999_999));
         self.shoot.note(format!("{name} joins"));
-        let phase = self.dice.seconds(0.0, 2.0);
+        let phase = self.rng.seconds(0.0, 2.0);
         self.shoot.add_node(&name, phase).await?;
-        let time = self.dice.seconds(2.0, 12.0);
+        let time = self.rng.seconds(2.0, 12.0);
         self.pause(time).await;
         self.shoot.note(format!("{name} leaves"));
         self.shoot.remove_node(&name).await

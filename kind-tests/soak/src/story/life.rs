@@ -40,10 +40,10 @@ impl Story {
     pub(super) async fn hibernation(&mut self) -> Result<()> {
         self.shoot.change(|shoot| shoot["spec"]["hibernation"] = json!({"enabled": true}))?;
         self.stop("hibernated");
-        let time = self.dice.seconds(0.2, 3.0);
+        let time = self.rng.seconds(0.2, 3.0);
         self.pause(time).await;
         self.scale_all(false);
-        let time = self.dice.seconds(1.0, 8.0);
+        let time = self.rng.seconds(1.0, 8.0);
         self.pause(time).await;
         // Waking up: the control plane comes back before the shoot may be probed.
         self.shoot.change(|shoot| {
@@ -51,11 +51,11 @@ impl Story {
             shoot["status"]["hibernated"] = json!(true);
         })?;
         self.shoot.note("wakes up");
-        let back = self.dice.chance(0.7);
+        let back = self.rng.chance(0.7);
         if back {
             self.scale_all(true);
         }
-        let time = self.dice.seconds(0.5, 3.0);
+        let time = self.rng.seconds(0.5, 3.0);
         self.pause(time).await;
         self.go_on("is awake");
         self.shoot.change(|shoot| shoot["status"]["hibernated"] = json!(false))
@@ -65,11 +65,11 @@ impl Story {
     pub(super) async fn migration(&mut self) -> Result<()> {
         self.operation("Migrate", "Processing")?;
         self.stop("migrates");
-        let time = self.dice.seconds(2.0, 8.0);
+        let time = self.rng.seconds(2.0, 8.0);
         self.pause(time).await;
         self.operation("Restore", "Processing")?;
         self.shoot.note("is being restored");
-        let time = self.dice.seconds(0.5, 4.0);
+        let time = self.rng.seconds(0.5, 4.0);
         self.pause(time).await;
         self.go_on("was restored");
         self.operation("Restore", "Succeeded")
@@ -77,15 +77,15 @@ impl Story {
 
     /// The shoot is deleted, and another one gets its name.
     pub(super) async fn deletion(&mut self) -> Result<()> {
-        if self.dice.chance(0.5) {
+        if self.rng.chance(0.5) {
             self.shoot.change(|shoot| shoot["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"))?;
             self.stop("is being deleted");
-            let time = self.dice.seconds(0.1, 3.0);
+            let time = self.rng.seconds(0.1, 3.0);
             self.pause(time).await;
         }
         self.shoot.seed.delete(CLUSTERS, "", &self.shoot.namespace)?;
         self.stop("is deleted");
-        let time = self.dice.seconds(0.0, 6.0);
+        let time = self.rng.seconds(0.0, 6.0);
         self.pause(time).await;
         self.go_on("is made anew");
         self.shoot.publish()
@@ -102,7 +102,7 @@ impl Story {
             record.note(now, "operators pause it");
             record.paused_since = Some(now);
         }
-        let time = self.dice.seconds(3.0, 12.0);
+        let time = self.rng.seconds(3.0, 12.0);
         self.pause(time).await;
         {
             let mut record = self.shoot.record();
@@ -118,7 +118,7 @@ impl Story {
     /// Another grace period for a while.
     pub(super) async fn grace(&mut self) -> Result<()> {
         self.set_grace(LONG_GRACE)?;
-        let time = self.dice.seconds(5.0, 20.0);
+        let time = self.rng.seconds(5.0, 20.0);
         self.pause(time).await;
         self.set_grace(GRACE)
     }

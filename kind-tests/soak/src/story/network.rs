@@ -70,10 +70,10 @@ impl Story {
         match &*shoot.api {
             Api::Memory(api) => self.ill(api).await,
             Api::Real(real) => {
-                let path = *self.dice.pick(&[Path::Stalled, Path::Refused, Path::Reset, Path::HalfOpen]);
+                let path = *self.rng.pick(&[Path::Stalled, Path::Refused, Path::Reset, Path::HalfOpen]);
                 self.begin(&format!("the way to the API server is {path:?}"));
                 real.relay.set(path);
-                let time = self.dice.seconds(1.0, 8.0);
+                let time = self.rng.seconds(1.0, 8.0);
                 self.pause(time).await;
                 real.relay.set(Path::Open);
                 self.end(Duration::ZERO);
@@ -86,9 +86,9 @@ impl Story {
     pub(super) async fn api_away(&mut self) -> Result<()> {
         let shoot = self.shoot.clone();
         let Api::Memory(api) = &*shoot.api else { return self.api_fault().await };
-        let refusal = *self.dice.pick(&[Refusal::Unavailable, Refusal::Refused]);
+        let refusal = *self.rng.pick(&[Refusal::Unavailable, Refusal::Refused]);
         // 25 to 60 s with a grace of 40 s.
-        let time = self.dice.seconds(5.0, 12.0);
+        let time = self.rng.seconds(5.0, 12.0);
         self.world.ledger.count("API servers that were away, for their nodes too");
         self.begin(&format!("the API server is about to be away: {refusal:?}"));
         shoot.be_away(api, refusal, time).await;
@@ -99,9 +99,9 @@ impl Story {
     }
 
     async fn ill(&mut self, api: &MemoryApi) {
-        let ill = *self.dice.pick(&ILLS);
-        let seconds = self.dice.number(1..=3) as u32;
-        let time = self.dice.seconds(1.0, 8.0);
+        let ill = *self.rng.pick(&ILLS);
+        let seconds = self.rng.number(1..=3) as u32;
+        let time = self.rng.seconds(1.0, 8.0);
         if let Ill::Cut = ill {
             self.shoot.note("the API server's connections are cut");
             api.cut_connections();
@@ -163,13 +163,13 @@ impl Story {
     /// The token is renewed: the Secret is written, and the old token dies before or after that.
     pub(super) async fn rotation(&mut self) -> Result<()> {
         let shoot = self.shoot.clone();
-        let gap = if self.dice.chance(0.5) { self.dice.seconds(0.1, 3.0) } else { Duration::ZERO };
-        let early = self.dice.chance(0.5);
+        let gap = if self.rng.chance(0.5) { self.rng.seconds(0.1, 3.0) } else { Duration::ZERO };
+        let early = self.rng.chance(0.5);
         self.begin(&format!("the token is rotated, {gap:?} apart"));
         let done = match &*shoot.api {
             Api::Memory(api) => {
                 let old = self.token();
-                let new = format!("soak-probe-token-{}-{}", shoot.namespace, self.dice.number(0..=i64::MAX));
+                let new = format!("soak-probe-token-{}-{}", shoot.namespace, self.rng.number(0..=i64::MAX));
                 api.access().grant(&new, gardener::shoot_probe());
                 if early {
                     api.access().revoke(&old);
@@ -214,7 +214,7 @@ impl Story {
     /// The Secret is gone or useless for a while.
     pub(super) async fn bad_secret(&mut self) -> Result<()> {
         let good = self.kubeconfig();
-        let what = *self.dice.pick(&["gone", "empty", "nonsense", "an exec plugin", "another server", "no key"]);
+        let what = *self.rng.pick(&["gone", "empty", "nonsense", "an exec plugin", "another server", "no key"]);
         self.begin(&format!("the Secret is bad: {what}"));
         let namespace = self.shoot.namespace.clone();
         let written = match what {
@@ -234,7 +234,7 @@ impl Story {
                 self.shoot.seed.patch("secrets", &namespace, PROBE_SECRET, &data).map(drop).map_err(Into::into)
             }
         };
-        let time = self.dice.seconds(0.5, 6.0);
+        let time = self.rng.seconds(0.5, 6.0);
         self.pause(time).await;
         let restored = self.shoot.write_secret(&good);
         self.end(Duration::ZERO);

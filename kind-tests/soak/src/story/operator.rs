@@ -24,11 +24,11 @@ fn annotate(object: &mut Value, key: &str, value: Option<&str>) {
 impl Story {
     /// Somebody edits a dependent by hand.
     pub(super) async fn operator(&mut self) -> Result<()> {
-        let name = *self.dice.pick(&[KCM, MCM, CA]);
+        let name = *self.rng.pick(&[KCM, MCM, CA]);
         let shoot = self.shoot.clone();
-        match self.dice.number(0..=7) {
+        match self.rng.number(0..=7) {
             0 => {
-                let replicas = self.dice.number(1..=4);
+                let replicas = self.rng.number(1..=4);
                 shoot.note(format!("somebody scales {name} to {replicas}"));
                 shoot.want(name, replicas);
                 shoot.change_deployment(name, |object| object["spec"]["replicas"] = json!(replicas));
@@ -38,19 +38,19 @@ impl Story {
                 shoot.change_deployment(name, |object| object["spec"]["replicas"] = json!(0));
             }
             2 => {
-                let zero = self.dice.chance(0.5);
+                let zero = self.rng.chance(0.5);
                 shoot.note(format!("somebody says ignore-scaling for {name}, at 0: {zero}"));
                 shoot.change_deployment(name, |object| annotate(object, IGNORE, Some("true")));
                 if zero {
                     shoot.change_deployment(name, |object| object["spec"]["replicas"] = json!(0));
                 }
-                let time = self.dice.seconds(1.0, 8.0);
+                let time = self.rng.seconds(1.0, 8.0);
                 self.pause(time).await;
                 shoot.note(format!("ignore-scaling goes from {name}"));
                 shoot.change_deployment(name, |object| annotate(object, IGNORE, None));
             }
             3 => {
-                let memory = *self.dice.pick(&MEMORIES);
+                let memory = *self.rng.pick(&MEMORIES);
                 shoot.note(format!("somebody garbles the memory of {name}"));
                 shoot.change_deployment(name, |object| {
                     if !object["metadata"]["annotations"][REPLICAS].is_null() {
@@ -72,7 +72,7 @@ impl Story {
             }
             _ => {
                 // A mandatory one that is missing holds back the later levels of a scale-up, so it is soon back.
-                let time = if name == CA { self.dice.seconds(1.0, 8.0) } else { self.dice.seconds(0.0, 1.0) };
+                let time = if name == CA { self.rng.seconds(1.0, 8.0) } else { self.rng.seconds(0.0, 1.0) };
                 shoot.note(format!("somebody deletes {name}"));
                 shoot.seed.delete(DEPLOYMENTS, &shoot.namespace, name)?;
                 self.pause(time).await;
@@ -86,7 +86,7 @@ impl Story {
     /// gardenlet reconciles: it keeps the replicas of what carries the marker (rule 90), and writes its own otherwise.
     pub(super) async fn reconcile(&mut self) -> Result<()> {
         self.shoot.note("gardenlet reconciles");
-        let revision = self.dice.number(0..=i64::MAX).to_string();
+        let revision = self.rng.number(0..=i64::MAX).to_string();
         for name in [KCM, MCM, CA] {
             let wanted = self.shoot.wanted(name);
             self.shoot.change_deployment(name, |object| {

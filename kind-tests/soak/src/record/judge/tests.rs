@@ -8,8 +8,8 @@ use tokio::time::Instant;
 use super::super::episode::Met;
 use super::super::{Node, Record};
 use super::*;
+use crate::disturbances::Disturbances;
 use crate::pace::GRACE;
-use crate::weather::Climate;
 
 const BEAT_S: f64 = 2.0;
 
@@ -18,7 +18,7 @@ struct Tale {
     record: Record,
     start: Instant,
     now: f64,
-    climate: Reading,
+    disturbances: Reading,
     found: Vec<Kind>,
     over: Vec<Episode>,
 }
@@ -31,10 +31,10 @@ impl Tale {
             record.nodes.insert(name.into(), Node::new(start));
         }
         record.dependents.insert("kcm".into(), Dependent::of(&free(2)));
-        let climate = Climate::new(start);
-        climate.guard("prober", Some(start));
-        let climate = climate.read(start);
-        Self { record, start, now: 0.0, climate, found: Vec::new(), over: Vec::new() }
+        let disturbances = Disturbances::new(start);
+        disturbances.guard("prober", Some(start));
+        let disturbances = disturbances.read(start);
+        Self { record, start, now: 0.0, disturbances, found: Vec::new(), over: Vec::new() }
     }
 
     fn at(&self) -> Instant {
@@ -54,7 +54,7 @@ impl Tale {
                     node.clock.stamp();
                 }
             }
-            let tick = self.record.tick(self.climate, now);
+            let tick = self.record.tick(self.disturbances, now);
             self.found.extend(tick.findings.into_iter().map(|(kind, _)| kind));
             self.over.extend(tick.over);
         }
@@ -74,7 +74,7 @@ impl Tale {
 
     /// The watchdog writes; what the oracle says of that.
     fn write(&mut self, before: &Value, after: &Value) -> Option<Kind> {
-        let finding = self.record.written("kcm", before, after, self.climate, self.at());
+        let finding = self.record.written("kcm", before, after, self.disturbances, self.at());
         self.record.dependents.insert("kcm".into(), Dependent::of(after));
         finding.map(|(kind, _)| kind)
     }
@@ -178,14 +178,14 @@ fn an_outage_is_missed_only_if_answers_could_be_had() {
     assert_eq!(Tale::new().go(20.0).cut(true).with(|record, _| record.api.begin()).go(60.0).found, []);
     assert_eq!(Tale::new().go(20.0).cut(true).with(|record, now| record.paused_since = Some(now)).go(60.0).found, []);
     let mut tale = Tale::new().go(20.0).cut(true);
-    tale.climate.guarded_since = None;
+    tale.disturbances.guarded_since = None;
     assert_eq!(tale.go(60.0).found, [], "nobody watches");
 }
 
 #[test]
 fn that_nobody_leads_excuses_no_missed_outage_but_that_nothing_is_restored() {
     let mut tale = Tale::new().go(20.0).cut(true);
-    tale.climate.clear_since = None;
+    tale.disturbances.clear_since = None;
     let mut tale = tale.go(30.0);
     assert_eq!(tale.found, [Kind::Missed]);
     assert_eq!(tale.down(), None);
@@ -251,7 +251,7 @@ fn a_write_for_a_shoot_that_must_be_left_alone_is_found() {
     assert_eq!(stopped(1.5).down(), None, "it was under way");
     assert_eq!(stopped(2.5).down(), Some(Kind::Disobedient));
     let mut blind = stopped(10.0);
-    blind.climate.seed_since = Some(blind.at() - Duration::from_secs(1));
+    blind.disturbances.seed_since = Some(blind.at() - Duration::from_secs(1));
     assert_eq!(blind.down(), None, "the seed has only just answered again");
     let arrive = |record: &mut Record, at| record.arrived(Arrival { at, name: "kcm".into(), leaderless: None });
     let mut late = stopped(1.5).with(arrive).go(3.0);
@@ -267,7 +267,7 @@ fn a_late_answer_is_told_from_one_in_time() {
     };
     assert_eq!(answered(7.0).met(), Met::InTime);
     let mut tale = Tale::new().go(20.0).cut(true).go(7.0);
-    tale.climate.lag = BUSY;
+    tale.disturbances.lag = BUSY;
     let mut tale = tale.go(5.0);
     assert_eq!(tale.down(), None);
     assert!(!tale.go(1.0).cut(false).go(10.0).over[0].clean, "the machine was busy");

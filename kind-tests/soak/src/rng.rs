@@ -7,12 +7,11 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-/// Dice of one actor: what it throws depends on the seed and its name alone, not on what others do meanwhile.
+/// The random numbers of one actor: what it draws depends on the seed and its name alone, not on what others do meanwhile.
 #[derive(Debug)]
-pub struct Dice(StdRng);
+pub struct Rng(StdRng);
 
-impl Dice {
-    /// The dice of this actor.
+impl Rng {
     pub fn new(seed: u64, actor: &str) -> Self {
         let mut hasher = DefaultHasher::new();
         (seed, actor).hash(&mut hasher);
@@ -63,21 +62,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_seed_and_actor_throw_the_same() {
-        let throws = |seed, actor: &str| {
-            let mut dice = Dice::new(seed, actor);
-            (0..20).map(|_| dice.number(0..=1000)).collect::<Vec<_>>()
+    fn the_same_seed_and_actor_draw_the_same() {
+        let draws = |seed, actor: &str| {
+            let mut rng = Rng::new(seed, actor);
+            (0..20).map(|_| rng.number(0..=1000)).collect::<Vec<_>>()
         };
-        assert_eq!(throws(1, "a"), throws(1, "a"));
-        assert_ne!(throws(1, "a"), throws(2, "a"));
-        assert_ne!(throws(1, "a"), throws(1, "b"));
+        assert_eq!(draws(1, "a"), draws(1, "a"));
+        assert_ne!(draws(1, "a"), draws(2, "a"));
+        assert_ne!(draws(1, "a"), draws(1, "b"));
     }
 
     #[test]
     fn weights_count() {
-        let mut dice = Dice::new(1, "x");
-        let throws: Vec<char> = (0..1000).map(|_| dice.weighted(&[(9, 'a'), (1, 'b'), (0, 'c')])).collect();
-        let count = |wanted| throws.iter().filter(|thrown| **thrown == wanted).count();
+        let mut rng = Rng::new(1, "x");
+        let draws: Vec<char> = (0..1000).map(|_| rng.weighted(&[(9, 'a'), (1, 'b'), (0, 'c')])).collect();
+        let count = |wanted| draws.iter().filter(|drawn| **drawn == wanted).count();
         assert!((50..200).contains(&count('b')) && count('c') == 0, "{} {}", count('b'), count('c'));
     }
 }

@@ -10,12 +10,12 @@ use crate::pace::{FINDING_AGE, SUSPENDED_FINDING_AGE};
 
 /// Faults of one kind. Several may be on at once.
 #[derive(Clone, Copy, Debug)]
-pub struct Weather {
+pub struct Disturbance {
     on: u32,
     clear_from: Instant,
 }
 
-impl Weather {
+impl Disturbance {
     /// Clear from this moment on.
     pub fn clear_from(clear_from: Instant) -> Self {
         Self { on: 0, clear_from }
@@ -40,13 +40,13 @@ impl Weather {
 
 /// What all shoots share.
 #[derive(Debug)]
-pub struct Climate(Mutex<Inner>);
+pub struct Disturbances(Mutex<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    seed: Weather,
-    probers: Weather,
-    weeders: Weather,
+    seed: Disturbance,
+    probers: Disturbance,
+    weeders: Disturbance,
     /// The probers that are at work, and from when on each has watched for long enough to protect.
     guards: BTreeMap<String, Instant>,
     /// When a prober was last suspended or went on.
@@ -57,7 +57,7 @@ struct Inner {
     worst: Duration,
 }
 
-/// The climate at one moment.
+/// The disturbances at one moment.
 #[derive(Clone, Copy, Debug)]
 pub struct Reading {
     /// Since when the seed has answered, so that what stands there is known.
@@ -84,14 +84,14 @@ impl Reading {
 /// How long a lag or a suspension matters.
 const MEMORY: Duration = Duration::from_secs(12);
 
-impl Climate {
+impl Disturbances {
     /// Nothing is wrong from this moment on.
     pub fn new(clear_from: Instant) -> Self {
-        let weather = Weather::clear_from(clear_from);
+        let disturbance = Disturbance::clear_from(clear_from);
         let inner = Inner {
-            seed: weather,
-            probers: weather,
-            weeders: weather,
+            seed: disturbance,
+            probers: disturbance,
+            weeders: disturbance,
             guards: BTreeMap::new(),
             suspended: None,
             lag: (Duration::ZERO, clear_from),
@@ -104,18 +104,18 @@ impl Climate {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Changes the seed's weather.
-    pub fn seed(&self, act: impl FnOnce(&mut Weather)) {
+    /// Changes the seed's disturbance.
+    pub fn seed(&self, act: impl FnOnce(&mut Disturbance)) {
         self.with(|inner| act(&mut inner.seed));
     }
 
-    /// Changes the probers' weather.
-    pub fn probers(&self, act: impl FnOnce(&mut Weather)) {
+    /// Changes the probers' disturbance.
+    pub fn probers(&self, act: impl FnOnce(&mut Disturbance)) {
         self.with(|inner| act(&mut inner.probers));
     }
 
-    /// Changes the weeders' weather.
-    pub fn weeders(&self, act: impl FnOnce(&mut Weather)) {
+    /// Changes the weeders' disturbance.
+    pub fn weeders(&self, act: impl FnOnce(&mut Disturbance)) {
         self.with(|inner| act(&mut inner.weeders));
     }
 
@@ -171,43 +171,43 @@ mod tests {
     fn it_is_clear_after_the_last_fault_and_its_consequences() {
         let now = Instant::now();
         let second = Duration::from_secs(1);
-        let mut weather = Weather::clear_from(now);
-        assert_eq!(weather.clear_since(now), Some(now));
-        weather.begin();
-        weather.begin();
-        weather.end(now + 5 * second);
-        assert_eq!(weather.clear_since(now + 9 * second), None, "the other one is still on");
-        weather.end(now + 3 * second);
-        assert_eq!(weather.clear_since(now + 4 * second), None);
-        assert_eq!(weather.clear_since(now + 5 * second), Some(now + 5 * second));
+        let mut disturbance = Disturbance::clear_from(now);
+        assert_eq!(disturbance.clear_since(now), Some(now));
+        disturbance.begin();
+        disturbance.begin();
+        disturbance.end(now + 5 * second);
+        assert_eq!(disturbance.clear_since(now + 9 * second), None, "the other one is still on");
+        disturbance.end(now + 3 * second);
+        assert_eq!(disturbance.clear_since(now + 4 * second), None);
+        assert_eq!(disturbance.clear_since(now + 5 * second), Some(now + 5 * second));
     }
 
     #[test]
     fn one_prober_that_has_watched_for_long_is_enough_of_a_guard() {
         let now = Instant::now();
         let at = |second: u64| now + Duration::from_secs(second);
-        let climate = Climate::new(now);
-        let guarded = |second| climate.read(at(second)).guarded_since;
+        let disturbances = Disturbances::new(now);
+        let guarded = |second| disturbances.read(at(second)).guarded_since;
         assert_eq!(guarded(1), None);
-        climate.guard("a", Some(at(6)));
-        climate.guard("b", Some(at(9)));
+        disturbances.guard("a", Some(at(6)));
+        disturbances.guard("b", Some(at(9)));
         assert_eq!([guarded(5), guarded(6), guarded(20)], [None, Some(at(6)), Some(at(6))]);
-        climate.guard("a", None);
+        disturbances.guard("a", None);
         assert_eq!([guarded(8), guarded(20)], [None, Some(at(9))]);
-        climate.guard("a", Some(at(30)));
-        climate.guard("b", None);
+        disturbances.guard("a", Some(at(30)));
+        disturbances.guard("b", None);
         assert_eq!([guarded(29), guarded(31)], [None, Some(at(30))]);
-        climate.seed(Weather::begin);
+        disturbances.seed(Disturbance::begin);
         assert_eq!(guarded(40), None, "nobody can write");
     }
 
     #[test]
     fn the_worst_lag_is_remembered_for_a_while() {
         let now = Instant::now();
-        let climate = Climate::new(now);
-        climate.lag(Duration::from_secs(2), now);
-        climate.lag(Duration::from_millis(5), now + Duration::from_secs(1));
-        assert_eq!(climate.read(now + Duration::from_secs(1)).lag, Duration::from_secs(2));
-        assert_eq!(climate.read(now + MEMORY + Duration::from_secs(1)).lag, Duration::ZERO);
+        let disturbances = Disturbances::new(now);
+        disturbances.lag(Duration::from_secs(2), now);
+        disturbances.lag(Duration::from_millis(5), now + Duration::from_secs(1));
+        assert_eq!(disturbances.read(now + Duration::from_secs(1)).lag, Duration::from_secs(2));
+        assert_eq!(disturbances.read(now + MEMORY + Duration::from_secs(1)).lag, Duration::ZERO);
     }
 }

@@ -10,9 +10,9 @@ use memory_api::{Seen, Source, Store};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use crate::disturbances::{Disturbances, Reading};
 use crate::ledger::{Kind, Ledger};
 use crate::pace::{HAND_OVER, WINDOW};
-use crate::weather::{Climate, Reading};
 
 /// The Services, each with the role of the pods that need it.
 pub const SERVICES: [(&str, &str); 2] = [("etcd-main-client", "apiserver"), ("kube-apiserver", "controller-manager")];
@@ -47,7 +47,7 @@ struct Pod {
 
 /// All control planes.
 #[derive(Debug)]
-pub struct Weeds {
+pub struct WeederOracle {
     seed: Store,
     planes: HashMap<String, Mutex<Plane>>,
     /// When a weeder last began or took up another config: it opens a window for each ready Service then.
@@ -58,7 +58,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Weeds {
+impl WeederOracle {
     /// Planes with nothing in them yet.
     pub fn new(seed: Store, namespaces: impl Iterator<Item = String>) -> Self {
         let now = Instant::now();
@@ -138,7 +138,7 @@ impl Weeds {
     }
 
     /// Sees a change of a pod. Called from inside of the store.
-    pub fn pod(&self, write: &Seen<'_>, ledger: &Ledger, climate: &Climate) {
+    pub fn pod(&self, write: &Seen<'_>, ledger: &Ledger, disturbances: &Disturbances) {
         let metadata = &write.after["metadata"];
         let text = |key: &str| metadata[key].as_str().unwrap_or_default();
         let (namespace, name) = (text("namespace"), text("name"));
@@ -151,7 +151,7 @@ impl Weeds {
             plane.missing.extend(needs.map(|needs| (now + REMAKE, needs)));
             if write.source == Source::Client {
                 ledger.count("deletions");
-                if let Err(why) = self.may_go(&plane, pod.as_ref(), climate.read(now), now) {
+                if let Err(why) = self.may_go(&plane, pod.as_ref(), disturbances.read(now), now) {
                     ledger.found(Kind::WrongDeletion, namespace, format!("pod {name}: {why}"), Vec::new());
                 }
             }
@@ -170,11 +170,11 @@ impl Weeds {
     }
 
     /// Whether a pod may be deleted.
-    fn may_go(&self, plane: &Plane, pod: Option<&Pod>, climate: Reading, now: Instant) -> Result<(), String> {
+    fn may_go(&self, plane: &Plane, pod: Option<&Pod>, disturbances: Reading, now: Instant) -> Result<(), String> {
         let pod = pod.ok_or("nobody knows it")?;
         let service = pod.needs.ok_or("nobody makes it anew, or no selector asks for it")?;
-        let way = WAY + climate.lag;
-        if pod.crashing_since.is_none() && now > pod.crashed_until + climate.lag {
+        let way = WAY + disturbances.lag;
+        if pod.crashing_since.is_none() && now > pod.crashed_until + disturbances.lag {
             return Err("it does not crash".into());
         }
         let (ready, since) = plane.services[service];
@@ -190,13 +190,13 @@ impl Weeds {
     }
 
     /// Makes deleted pods anew, and looks for those that should have been deleted. To be called about ten times a second.
-    pub fn tick(&self, ledger: &Ledger, climate: Reading, now: Instant) {
+    pub fn tick(&self, ledger: &Ledger, disturbances: Reading, now: Instant) {
         for (namespace, plane) in &self.planes {
             let due: Vec<usize> = {
                 let mut plane = lock(plane);
                 let due = plane.missing.extract_if(.., |(at, _)| *at <= now).map(|(_, service)| service).collect();
-                if let Some(clear) = climate.weeding_since {
-                    look(namespace, &mut plane, ledger, clear, climate.lag, now);
+                if let Some(clear) = disturbances.weeding_since {
+                    look(namespace, &mut plane, ledger, clear, disturbances.lag, now);
                 }
                 due
             };

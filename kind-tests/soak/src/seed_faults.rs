@@ -10,18 +10,18 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::agents::Agents;
 use crate::agents::replica::Replica;
-use crate::dice::Dice;
 use crate::pace::{HAND_OVER, WINDOW};
+use crate::rng::Rng;
 use crate::world::World;
 
 /// After a fault watches begin anew, with waits of up to 2 s (D-27), and a Lease that has lapsed is taken.
 const RECOVERY: Duration = Duration::from_secs(5);
 
 /// The story of the seed, or of the agents.
-pub struct Upheaval {
+pub struct SeedFaults {
     pub world: Arc<World>,
     pub agents: Arc<Agents>,
-    pub dice: Dice,
+    pub rng: Rng,
     pub rest: watch::Receiver<bool>,
 }
 
@@ -62,7 +62,7 @@ const ILLS: [Ill; 15] = [
     Ill::Silent,
 ];
 
-impl Upheaval {
+impl SeedFaults {
     fn resting(&self) -> bool {
         *self.rest.borrow()
     }
@@ -82,7 +82,7 @@ impl Upheaval {
     /// The seed falls ill now and then. `long` illnesses may cost an agent the lead.
     pub async fn seed(&mut self, long: bool) {
         loop {
-            let calm = self.dice.seconds(12.0, 30.0);
+            let calm = self.rng.seconds(12.0, 30.0);
             self.pause(calm).await;
             if self.resting() {
                 return;
@@ -92,13 +92,13 @@ impl Upheaval {
     }
 
     async fn ill(&mut self, long: bool) {
-        let ill = *self.dice.pick(&ILLS);
+        let ill = *self.rng.pick(&ILLS);
         self.world.ledger.count("seed faults");
         self.note_all(&format!("SEED: {ill:?}"));
         let seed = &self.world.seed;
         match ill {
             Ill::Cut | Ill::WatchesBreak | Ill::Compacted => {
-                self.world.climate.seed(|weather| weather.begin());
+                self.world.disturbances.seed(|disturbance| disturbance.begin());
                 match ill {
                     Ill::Cut => seed.cut_connections(),
                     Ill::WatchesBreak => seed.store().break_watches(),
@@ -107,7 +107,7 @@ impl Upheaval {
                         seed.store().break_watches();
                     }
                 }
-                return self.world.climate.seed(|weather| weather.end(Instant::now() + RECOVERY));
+                return self.world.disturbances.seed(|disturbance| disturbance.end(Instant::now() + RECOVERY));
             }
             _ => {}
         }
@@ -131,7 +131,7 @@ impl Upheaval {
             _ => None,
         };
         self.disturb_leaders();
-        self.world.climate.seed(|weather| weather.begin());
+        self.world.disturbances.seed(|disturbance| disturbance.begin());
         let id = fault.map(|(when, fault)| seed.faults().add(when, fault));
         match ill {
             Ill::Refused => seed.set_network(Network::Refused),
@@ -143,9 +143,9 @@ impl Upheaval {
         }
         // Short ones cannot keep a leader from renewing within renewDeadline.
         let time = match (long, ill) {
-            (false, Ill::Refused | Ill::Silent | Ill::ElectionFails) => self.dice.seconds(0.2, 1.2),
-            (false, _) => self.dice.seconds(0.5, 3.0),
-            (true, _) => self.dice.seconds(0.5, 11.0),
+            (false, Ill::Refused | Ill::Silent | Ill::ElectionFails) => self.rng.seconds(0.2, 1.2),
+            (false, _) => self.rng.seconds(0.5, 3.0),
+            (true, _) => self.rng.seconds(0.5, 11.0),
         };
         self.pause(time).await;
         let seed = &self.world.seed;
@@ -156,7 +156,7 @@ impl Upheaval {
         self.disturb_leaders();
         self.note_all("SEED: well again");
         let recovery = if long { HAND_OVER } else { RECOVERY };
-        self.world.climate.seed(|weather| weather.end(Instant::now() + recovery));
+        self.world.disturbances.seed(|disturbance| disturbance.end(Instant::now() + recovery));
     }
 
     fn disturb_leaders(&self) {
@@ -166,22 +166,22 @@ impl Upheaval {
     /// Agents are killed, asked to end, suspended.
     pub async fn processes(&mut self) -> Result<()> {
         loop {
-            let calm = self.dice.seconds(10.0, 24.0);
+            let calm = self.rng.seconds(10.0, 24.0);
             self.pause(calm).await;
             if self.resting() {
                 return Ok(());
             }
             let everyone: Vec<Arc<Replica>> = self.agents.all().cloned().collect();
-            let replica = self.dice.pick(&everyone).clone();
+            let replica = self.rng.pick(&everyone).clone();
             self.world.ledger.count("process faults");
-            let what = self.dice.number(0..=3);
+            let what = self.rng.number(0..=3);
             let word = ["SIGTERM", "SIGKILL", "SIGSTOP for a moment", "SIGSTOP for long"][usize::try_from(what)?];
             self.note_all(&format!("AGENT {}: {word}", replica.name));
             match what {
                 0 => replica.terminate().await?,
                 1 => replica.kill()?,
-                2 => replica.suspend(self.dice.seconds(0.2, 3.0)).await?,
-                _ => replica.suspend(self.dice.seconds(3.0, 12.0)).await?,
+                2 => replica.suspend(self.rng.seconds(0.2, 3.0)).await?,
+                _ => replica.suspend(self.rng.seconds(3.0, 12.0)).await?,
             }
             self.note_all(&format!("AGENT {}: done", replica.name));
         }
@@ -190,14 +190,14 @@ impl Upheaval {
     /// Configs change, some of them into something that must be refused.
     pub async fn configs(&mut self) -> Result<()> {
         loop {
-            let calm = self.dice.seconds(15.0, 35.0);
+            let calm = self.rng.seconds(15.0, 35.0);
             self.pause(calm).await;
             if self.resting() {
                 return Ok(());
             }
             self.world.ledger.count("config changes");
             let agents = self.agents.clone();
-            match self.dice.number(0..=3) {
+            match self.rng.number(0..=3) {
                 0 => {
                     self.note_all("CONFIG: probeInterval 3s");
                     agents.write_prober_config("3s")?;
@@ -215,16 +215,16 @@ impl Upheaval {
                 _ => {
                     self.note_all("CONFIG: watchDuration");
                     agents.write_weeder_config(WINDOW - Duration::from_secs(1))?;
-                    self.world.weeds.begin_anew();
+                    self.world.weeder_oracle.begin_anew();
                 }
             }
-            let time = self.dice.seconds(3.0, 10.0);
+            let time = self.rng.seconds(3.0, 10.0);
             self.pause(time).await;
             self.note_all("CONFIG: as before");
             agents.write_prober_config("2s")?;
             agents.write_weeder_config(WINDOW)?;
             self.world.configs_good.send_replace(true);
-            self.world.weeds.begin_anew();
+            self.world.weeder_oracle.begin_anew();
         }
     }
 }
