@@ -114,7 +114,7 @@ pub async fn run(bed: &'static Bed, options: Options) -> Result<()> {
     report.measured_against("cpu_ratio", "the first by the second", cpu / bare_cpu, "", Goal::AtMost(1.5));
     report.measured_against("cpu_reference", "the reference's CPU by ours", REFERENCE_CPU / cpu, "", Goal::AtLeast(20.0));
     report.figure("resident", "resident memory", usage.resident, "MiB");
-    report.measured_against("most", "high-water mark of memory", usage.most, "MiB", Goal::AtMost(64.0));
+    report.measured_against("most", "high-water mark of memory", usage.most, "MiB", Goal::AtMost(50.0));
     report.figure("memory_reference", "the reference's resident memory by ours", REFERENCE_MEMORY / usage.resident, "");
     report.spread("late", "a probe later than its schedule", &mut late, "s", None);
     report.print();
