@@ -26,12 +26,21 @@ control-plane: ## Build the test control plane (etcd, kube-apiserver, kube-contr
 .PHONY: test
 test: ## Run every test, also those on a real control plane; needs Rust and Go
 	@$(MAKE) --no-print-directory --jobs=2 control-plane test-binaries
-	cargo test --workspace --exclude deploy-tests
+	@$(MAKE) --no-print-directory --jobs=2 scenarios other-tests
 
 # Always the whole workspace: a single package would be built with other features of its dependencies, and so all of these again.
 .PHONY: test-binaries
 test-binaries:
-	cargo test --workspace --no-run
+	cargo test --workspace --all-targets --no-run
+
+# Both wait more than they compute, and take about as long: they run side by side.
+.PHONY: scenarios
+scenarios:
+	cargo test --workspace --test scenarios
+
+.PHONY: other-tests
+other-tests:
+	cargo test --workspace
 
 .PHONY: kind-tests
 kind-tests: ## Run the scenarios on two kind clusters, which it makes and removes; needs Rust, kind and Docker or podman
