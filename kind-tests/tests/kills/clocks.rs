@@ -148,7 +148,7 @@ async fn replicas_whose_clocks_differ_agree_who_leads() -> Result<()> {
         ensure!(holder(&world) == leads, "{} has taken the lead from {leads}", holder(&world));
     }
     outage(&world, async || Ok(())).await?;
-    fenced(&world, Instant::now())?;
+    fenced(&world)?;
     let wrote = world.seed.requests().count(|record| scales(record) && record.user == USERS[1]);
     ensure!(wrote == 0, "the other one wrote");
     other.terminate().await?;
@@ -269,7 +269,7 @@ async fn a_leader_that_was_suspended_finds_another_one_and_ends() -> Result<()> 
     world.free().await?;
     let wrote = world.seed.requests().count(|record| scales(record) && record.user == USERS[0]);
     ensure!(wrote == 0, "the suspended one wrote");
-    fenced(&world, Instant::now())?;
+    fenced(&world)?;
     second.terminate().await?;
     ensure!(holder(&world).is_empty(), "the Lease is still held");
     world.ledger.balance(&world.intended())

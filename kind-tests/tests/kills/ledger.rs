@@ -8,6 +8,7 @@ use anyhow::{Result, ensure};
 use kind_tests::seed::Dependent;
 use memory_api::{Seen, Source, Store};
 use serde_json::Value;
+use tokio::time::Instant;
 
 /// What became of the dependents, and which rule was broken.
 #[derive(Clone, Default)]
@@ -17,6 +18,8 @@ pub struct Ledger(Arc<Mutex<Pages>>);
 struct Pages {
     /// Name of the dependent to the changes that the prober made.
     changes: BTreeMap<String, usize>,
+    /// When a dependent was last changed on its way down.
+    lowered: Option<Instant>,
     story: String,
     broken: Vec<String>,
 }
@@ -48,6 +51,11 @@ impl Ledger {
         Ok(())
     }
 
+    /// When a dependent was last changed on its way down.
+    pub fn lowered(&self) -> Option<Instant> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).lowered
+    }
+
     /// All changes so far.
     pub fn story(&self) -> String {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).story.clone()
@@ -58,6 +66,9 @@ impl Pages {
     fn enter(&mut self, name: &str, usual: i64, before: &Value, seen: &Seen<'_>) {
         let (before, after) = (Dependent::of(before), Dependent::of(seen.after));
         *self.changes.entry(name.into()).or_default() += 1;
+        if after.replicas < before.replicas || before.marker.is_none() && after.marker.is_some() {
+            self.lowered = Some(Instant::now());
+        }
         // Writing to a String cannot fail.
         let _ = writeln!(self.story, "  {name}: {before} -> {after}");
         let mut check = |so: bool, rule: &str| {

@@ -191,9 +191,10 @@ async fn led(world: &World) -> Result<()> {
     timeout(PATIENCE, renewed).await.context("nobody leads")
 }
 
-/// No write that took effect was sent later than renewDeadline after its sender's last renewal. Whoever never led may protect, which is
-/// over when the nodes are `healed`, and restores nothing within the minute that a story takes (D-50).
-pub fn fenced(world: &World, healed: Instant) -> Result<()> {
+/// No write that restored was sent later than renewDeadline after its sender's last renewal. Whoever doesn't lead may protect, which is
+/// over when the last dependent was lowered, and restores nothing within the minute that a story takes (D-50).
+pub fn fenced(world: &World) -> Result<()> {
+    let lowered = world.ledger.lowered().context("nothing was ever held down")?;
     let all = world.seed.requests().all();
     let renewed = |write: &Record| -> Option<Instant> {
         let renewals = all.iter().filter(|record| record.number < write.number && record.user == write.user);
@@ -201,12 +202,13 @@ pub fn fenced(world: &World, healed: Instant) -> Result<()> {
     };
     for write in all.iter().filter(|record| took_effect(record)) {
         let at = write.at.context("no time")?;
-        let Some(renewed) = renewed(write) else {
-            ensure!(at <= healed + ON_ITS_WAY, "{write:?} was sent by one that never led");
+        if at <= lowered + ON_ITS_WAY {
             continue;
-        };
+        }
+        let story = || world.ledger.story();
+        let renewed = renewed(write).with_context(|| format!("{write:?} was sent by one that never led\n{}", story()))?;
         let since = at - renewed;
-        ensure!(since <= RENEW_DEADLINE + ON_ITS_WAY, "{write:?} was sent {since:?} after the last renewal");
+        ensure!(since <= RENEW_DEADLINE + ON_ITS_WAY, "{write:?} was sent {since:?} after the last renewal\n{}", story());
     }
     Ok(())
 }
@@ -232,7 +234,6 @@ async fn tell(plan: Plan, kill: Option<Kill>) -> Result<Told> {
         world.looks(3).await?;
         world.nodes.cut_all();
         world.held_down().await?;
-        let healed = Instant::now();
         world.nodes.heal_all();
         world.free().await?;
         world.looks(3).await?;
@@ -252,20 +253,20 @@ async fn tell(plan: Plan, kill: Option<Kill>) -> Result<Told> {
             replicas.terminate().await?;
         }
         replicas.ended().await?;
-        anyhow::Ok((ended, healed))
+        anyhow::Ok(ended)
     };
     let told = tokio::select! {
         told = tale => told,
         error = strike => Err(error),
         error = keep => Err(error),
     };
-    let (ended, healed) = match told {
+    let ended = match told {
         Ok(told) => told,
         Err(error) => return Err(error.context(replicas.tail().await)),
     };
     if plan.election {
         ensure!(holder(&world).is_empty(), "the Lease is still held");
-        fenced(&world, healed)?;
+        fenced(&world)?;
     }
     world.ledger.balance(&world.intended())?;
     for api in [&world.seed, &world.shoot] {
