@@ -383,6 +383,25 @@ fn an_outage_is_seen_the_moment_it_can_be_but_for_what_clocks_that_are_off_take(
 }
 
 #[test]
+fn clocks_that_were_put_back_unseen_or_run_slow_make_no_outage_seem_older_for_ever() {
+    let world = || World { until: 4200.0, ..World::default() };
+    let rows = [
+        ("put back by 3", World { skew: |_| 15.0, step: Some((300.0, -3.0)), ..world() }),
+        ("put back by 8", World { skew: |_| 15.0, step: Some((300.0, -8.0)), ..world() }),
+        ("a thousandth too slow", World { skew: |_| 15.0, drift: -0.001, ..world() }),
+    ];
+    for (name, world) in rows {
+        let mut earliest = f64::INFINITY;
+        for seed in 0..runs() {
+            let cut = 3900.0 + StdRng::seed_from_u64(seed).random_range(0.0..60.0);
+            earliest = earliest.min(World { cut: Some(cut), ..world.clone() }.run(seed).late());
+        }
+        println!("{name}: an outage after an hour is seen {earliest:.2} s late at least");
+        assert!(earliest >= -1.0, "{name}: {earliest} s");
+    }
+}
+
+#[test]
 fn a_process_that_starts_in_mid_outage_never_finds_the_nodes_well_and_protects_soon() {
     for age in [0.0, 10.0, 20.0, 29.0, 35.0, 100.0] {
         let world = World { nodes: 5, cut: Some(-age), until: 200.0, initial_delay: 0.0, ..World::default() };
