@@ -16,12 +16,12 @@ pub(crate) fn state(cluster: &ClusterState) -> (&'static str, String) {
         }
         Some(Ok(shoot)) => shoot,
     };
-    let word = lifecycle(shoot).as_str();
+    let word = lifecycle(shoot, cluster.seed.as_deref()).as_str();
     let sentence = match word {
         "probed" => "its control plane is there and meant to be: it is probed",
         "deleting" => "it is being deleted: it is not probed",
         "hibernated" => "it hibernates or is about to: it is not probed",
-        "migrating" => "its control plane moves to another seed, whose watchdog takes over: it is not probed here",
+        "migrating" => "its control plane moves to another seed, or has yet to come from one, whose watchdog looks after it: it is not probed here",
         "workerless" => "it has no worker pools, and so no nodes that could be lost: it is not probed",
         "waking_up" => "it is waking up from hibernation: no probe starts before its control plane is back",
         _ => "no Create, Restore or Reconcile has brought up its control plane yet: no probe starts before",

@@ -24,11 +24,21 @@ pub struct ClusterSpec {
     /// The embedded shoot, absent, or why it cannot be understood.
     #[serde(default, deserialize_with = "embedded_shoot")]
     pub shoot: Option<Result<Shoot, String>>,
+    /// The name of the embedded Seed: the one that this Cluster is on. None where it has none.
+    #[serde(default, rename = "seed", deserialize_with = "name_of_seed")]
+    pub seed_name: Option<String>,
 }
 
 fn embedded_shoot<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Result<Shoot, String>>, D::Error> {
     let raw = Option::<serde_json::Value>::deserialize(deserializer)?;
     Ok(raw.map(|raw| Object::deserialize(raw).map(|Object(shoot)| shoot).map_err(|error| shortened(&error.to_string()))))
+}
+
+/// Nothing else of the Seed is read, and one that cannot be understood harms no shoot.
+fn name_of_seed<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let seed = Option::<serde_json::Value>::deserialize(deserializer)?.unwrap_or_default();
+    let name = seed.pointer("/metadata/name").and_then(serde_json::Value::as_str);
+    Ok(name.filter(|name| !name.is_empty()).map(str::to_owned))
 }
 
 /// An error's first words: serde repeats a value of the wrong type in full, whatever its length.
@@ -53,6 +63,15 @@ pub struct Shoot {
     pub status: ShootStatus,
 }
 
+impl Shoot {
+    /// The name of the seed whose gardenlet, and whose watchdog, looks after it (Gardener's GetResponsibleSeedName): while its control
+    /// plane moves that is the one that it moves from. None where none is named.
+    pub fn responsible_seed(&self) -> Option<&str> {
+        let names = [&self.status.seed_name, &self.spec.seed_name];
+        names.into_iter().flatten().map(String::as_str).find(|name| !name.is_empty())
+    }
+}
+
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ShootMetadata {
@@ -68,6 +87,7 @@ pub struct ShootSpec {
     kubernetes: Kubernetes,
     #[serde(deserialize_with = "object_or_default")]
     pub provider: Provider,
+    pub seed_name: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -132,6 +152,7 @@ pub struct ShootStatus {
     pub is_hibernated: bool,
     #[serde(deserialize_with = "object")]
     pub last_operation: Option<LastOperation>,
+    pub seed_name: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -150,6 +171,8 @@ pub enum OperationType {
     Create,
     Reconcile,
     Migrate,
+    /// The control plane moves and stays at work meanwhile (GEP-39).
+    LiveMigrate,
     Restore,
     #[default]
     #[serde(other)]

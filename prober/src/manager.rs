@@ -75,7 +75,7 @@ impl Manager {
         if self.probes.get(namespace).is_some_and(|running| running.uid != cluster.uid) {
             self.stop(namespace, "cluster_replaced").await;
         }
-        let ClusterState { uid, shoot } = cluster.as_ref();
+        let ClusterState { uid, seed, shoot } = cluster.as_ref();
         let shoot = match shoot {
             Some(Ok(shoot)) => shoot,
             Some(Err(error)) => {
@@ -88,7 +88,7 @@ impl Manager {
                 return tracing::warn!(namespace, "Cluster holds no shoot");
             }
         };
-        let lifecycle = lifecycle(shoot);
+        let lifecycle = lifecycle(shoot, seed.as_deref());
         self.shared.statuses.set_state(namespace, Some(lifecycle.as_str()));
         match (lifecycle, self.probes.get(namespace)) {
             (Lifecycle::Stop(reason), _) => self.stop(namespace, reason.as_str()).await,

@@ -42,13 +42,15 @@ const CLUSTERS_PER_PAGE: u32 = 50;
 #[derive(Debug)]
 pub struct ClusterState {
     pub uid: String,
+    /// The name of the seed that it is on, where it says so.
+    pub seed: Option<String>,
     /// The embedded shoot, absent, or why it cannot be understood.
     pub shoot: Option<Result<Shoot, String>>,
 }
 
 impl From<Cluster> for ClusterState {
     fn from(cluster: Cluster) -> Self {
-        Self { uid: cluster.uid().unwrap_or_default(), shoot: cluster.spec.shoot }
+        Self { uid: cluster.uid().unwrap_or_default(), seed: cluster.spec.seed_name, shoot: cluster.spec.shoot }
     }
 }
 
@@ -61,7 +63,7 @@ impl ClusterState {
 
     /// None if the shoot is absent or cannot be understood.
     pub fn lifecycle(&self) -> Option<Lifecycle> {
-        self.shoot.as_ref()?.as_ref().ok().map(lifecycle)
+        self.shoot.as_ref()?.as_ref().ok().map(|shoot| lifecycle(shoot, self.seed.as_deref()))
     }
 }
 

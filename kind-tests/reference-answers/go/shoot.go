@@ -28,6 +28,7 @@ type gardenerShoot struct {
 				} `json:"machineControllerManager"`
 			} `json:"workers"`
 		} `json:"provider"`
+		SeedName *string `json:"seedName"`
 	} `json:"spec"`
 	Status struct {
 		IsHibernated  bool `json:"hibernated"`
@@ -35,6 +36,7 @@ type gardenerShoot struct {
 			Type  string `json:"type"`
 			State string `json:"state"`
 		} `json:"lastOperation"`
+		SeedName *string `json:"seedName"`
 	} `json:"status"`
 }
 
@@ -59,6 +61,7 @@ func shoot(raw json.RawMessage) (any, error) {
 		"workers":    workers,
 		"grace":      nil,
 		"operation":  nil,
+		"seeds":      []*string{read.Spec.SeedName, read.Status.SeedName},
 	}
 	if manager := read.Spec.Kubernetes.KubeControllerManager; manager != nil && manager.NodeMonitorGracePeriod != nil {
 		value["grace"] = manager.NodeMonitorGracePeriod.Nanoseconds()

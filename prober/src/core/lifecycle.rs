@@ -25,7 +25,7 @@ pub struct ShootSettings {
 pub enum StopReason {
     Deleting,
     Hibernated,
-    /// The control plane moves to another seed, whose watchdog takes over.
+    /// The control plane moves to another seed, or has yet to come from it: the watchdog there looks after the shoot.
     Migrating,
     Workerless,
 }
@@ -68,7 +68,9 @@ impl WaitReason {
     }
 }
 
-pub fn lifecycle(shoot: &Shoot) -> Lifecycle {
+/// `seed` is the name of the seed that the shoot's Cluster is on; where none is known the shoot is taken for ours.
+pub fn lifecycle(shoot: &Shoot, seed: Option<&str>) -> Lifecycle {
+    let elsewhere = seed.zip(shoot.responsible_seed()).is_some_and(|(here, responsible)| here != responsible);
     let operation = shoot.status.last_operation.as_ref();
     let hibernation = shoot.spec.hibernation_enabled();
     if shoot.metadata.deletion_timestamp.is_some() {
@@ -77,7 +79,7 @@ pub fn lifecycle(shoot: &Shoot) -> Lifecycle {
     if hibernation {
         return Lifecycle::Stop(StopReason::Hibernated);
     }
-    if operation.is_some_and(|operation| operation.kind == OperationType::Migrate) {
+    if elsewhere || operation.is_some_and(|operation| operation.kind == OperationType::Migrate) {
         return Lifecycle::Stop(StopReason::Migrating);
     }
     if shoot.spec.provider.workers.is_empty() {
@@ -87,7 +89,7 @@ pub fn lifecycle(shoot: &Shoot) -> Lifecycle {
         return Lifecycle::Wait(WaitReason::WakingUp);
     }
     let ready = operation.is_some_and(|operation| match operation.kind {
-        OperationType::Reconcile => true,
+        OperationType::Reconcile | OperationType::LiveMigrate => true,
         OperationType::Create | OperationType::Restore => operation.state == OperationState::Succeeded,
         OperationType::Migrate | OperationType::Other => false,
     });

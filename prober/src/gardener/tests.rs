@@ -54,6 +54,8 @@ fn a_wrong_type_harms_the_shoot_and_not_its_cluster() {
         json!({"status": [true]}),
         json!({"status": {"lastOperation": ["Reconcile", "Succeeded"]}}),
         json!({"metadata": [null]}),
+        json!({"spec": {"seedName": 1}}),
+        json!({"status": {"seedName": {}}}),
     ];
     for shoot in wrong {
         assert!(!refused(shoot.clone()).is_empty(), "{shoot}");
@@ -82,12 +84,14 @@ fn null_is_absence_everywhere() {
         json!({"spec": {"hibernation": {"enabled": null}, "kubernetes": {"kubeControllerManager": null}, "provider": {"workers": null}}}),
         json!({"spec": {"kubernetes": {"kubeControllerManager": {"nodeMonitorGracePeriod": null}}}}),
         json!({"metadata": {"deletionTimestamp": null}, "status": {"hibernated": null, "lastOperation": null}}),
+        json!({"spec": {"seedName": null}, "status": {"seedName": null}}),
     ];
     for shoot in shoots {
         let understood = understood(shoot.clone());
         assert!(understood.metadata.deletion_timestamp.is_none() && !understood.status.is_hibernated, "{shoot}");
         assert!(!understood.spec.hibernation_enabled() && understood.spec.provider.workers.is_empty(), "{shoot}");
         assert!(understood.status.last_operation.is_none() && understood.spec.node_monitor_grace().is_none(), "{shoot}");
+        assert_eq!(understood.responsible_seed(), None, "{shoot}");
     }
 }
 
@@ -113,6 +117,33 @@ fn what_is_not_read_here_may_be_anything() {
     }));
     assert!(!shoot.status.is_hibernated, "the field is called hibernated");
     assert_eq!(shoot.spec.provider.workers[0].name, "w1");
+}
+
+#[test]
+fn the_seed_that_the_status_names_is_responsible_and_without_one_that_of_the_spec() {
+    let responsible = |spec: Value, status: Value| {
+        let shoot = understood(json!({"spec": {"seedName": spec}, "status": {"seedName": status}}));
+        shoot.responsible_seed().map(str::to_owned)
+    };
+    assert_eq!(responsible(json!("to"), json!("from")).as_deref(), Some("from"));
+    for absent in [json!(""), json!(null)] {
+        assert_eq!(responsible(json!("to"), absent.clone()).as_deref(), Some("to"), "{absent}");
+        assert_eq!(responsible(absent.clone(), absent.clone()), None, "{absent}");
+    }
+}
+
+#[test]
+fn the_seed_of_a_cluster_is_known_by_its_name_and_harms_no_shoot_whatever_it_is() {
+    let with = |seed: Value| -> Cluster {
+        serde_json::from_value(json!({"metadata": {}, "spec": {"seed": seed, "shoot": {}}})).expect("a Cluster")
+    };
+    assert_eq!(with(json!({"metadata": {"name": "a"}, "spec": 5})).spec.seed_name.as_deref(), Some("a"));
+    let nameless =
+        [json!(null), json!({}), json!([]), json!("a"), json!(7), json!({"metadata": {"name": ["a"]}}), json!({"metadata": {"name": ""}})];
+    for seed in nameless {
+        let spec = with(seed.clone()).spec;
+        assert!(spec.seed_name.is_none() && matches!(spec.shoot, Some(Ok(_))), "{seed}");
+    }
 }
 
 #[test]

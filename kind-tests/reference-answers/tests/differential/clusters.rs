@@ -49,9 +49,10 @@ fn shoots() -> impl Strategy<Value = Value> {
         ("hibernation", object(vec![("enabled", boolean())])),
         ("kubernetes", object(vec![("kubeControllerManager", manager), ("version", text("1\\.3[0-6]\\.[0-9]"))])),
         ("provider", object(vec![("workers", array(worker)), ("type", text("local"))])),
+        ("seedName", text("[a-c]?")),
     ]);
     let operation = object(vec![
-        ("type", text("(Create|Reconcile|Migrate|Restore|Delete|Unheard|create)")),
+        ("type", text("(Create|Reconcile|Migrate|LiveMigrate|Restore|Delete|Unheard|create)")),
         ("state", text("(Succeeded|Processing|Failed|Error|Aborted|Pending|succeeded)")),
         ("progress", any::<u8>().prop_map(Value::from).boxed()),
     ]);
@@ -64,7 +65,7 @@ fn shoots() -> impl Strategy<Value = Value> {
         ("kind", text("Shoot")),
         ("metadata", object(vec![("deletionTimestamp", stamp.prop_map(Value::from).boxed())])),
         ("spec", spec),
-        ("status", object(vec![("hibernated", boolean()), ("lastOperation", operation)])),
+        ("status", object(vec![("hibernated", boolean()), ("lastOperation", operation), ("seedName", text("[a-c]?"))])),
     ])
 }
 
@@ -109,8 +110,9 @@ fn shown(shoot: &Shoot, go: &Value) -> Value {
             OperationType::Create => "Create".to_owned(),
             OperationType::Reconcile => "Reconcile".to_owned(),
             OperationType::Migrate => "Migrate".to_owned(),
+            OperationType::LiveMigrate => "LiveMigrate".to_owned(),
             OperationType::Restore => "Restore".to_owned(),
-            OperationType::Other => told(0, &["Create", "Reconcile", "Migrate", "Restore"]),
+            OperationType::Other => told(0, &["Create", "Reconcile", "Migrate", "LiveMigrate", "Restore"]),
         };
         let state = match operation.state {
             OperationState::Succeeded => "Succeeded".to_owned(),
@@ -127,5 +129,6 @@ fn shown(shoot: &Shoot, go: &Value) -> Value {
         "workers": workers,
         "grace": shoot.spec.node_monitor_grace().and_then(|grace| grace.num_nanoseconds()),
         "operation": operation,
+        "seeds": [shoot.spec.seed_name, shoot.status.seed_name],
     })
 }

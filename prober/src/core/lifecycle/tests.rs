@@ -13,7 +13,17 @@ fn after(kind: &str, state: &str) -> Value {
 }
 
 fn of(shoot: &Value) -> Lifecycle {
-    lifecycle(&serde_json::from_value(shoot.clone()).expect("a shoot"))
+    on("here", shoot)
+}
+
+/// What follows from a Cluster on this seed.
+fn on(seed: &str, shoot: &Value) -> Lifecycle {
+    lifecycle(&serde_json::from_value(shoot.clone()).expect("a shoot"), Some(seed))
+}
+
+/// A shoot that moves from a seed to another, if these differ.
+fn moving(shoot: Value, from: &str, to: &str) -> Value {
+    changed(changed(shoot, "/spec/seedName", json!(to)), "/status/seedName", json!(from))
 }
 
 fn changed(mut shoot: Value, pointer: &str, value: Value) -> Value {
@@ -77,10 +87,42 @@ fn a_migration_stops_in_every_state() {
 }
 
 #[test]
-fn a_reconcile_is_probed_in_every_state() {
-    for state in ["", "Processing", "Succeeded", "Error", "Failed", "Pending", "New"] {
-        assert!(probes(&after("Reconcile", state)), "{state:?}");
+fn a_reconcile_and_a_live_migration_are_probed_in_every_state() {
+    for kind in ["Reconcile", "LiveMigrate"] {
+        for state in ["", "Processing", "Succeeded", "Error", "Failed", "Pending", "New"] {
+            assert!(probes(&after(kind, state)), "{kind} {state:?}");
+        }
     }
+}
+
+#[test]
+fn in_a_live_migration_one_seed_probes_at_any_time_the_source_first() {
+    let stop = Lifecycle::Stop(StopReason::Migrating);
+    for state in ["Processing", "Error", "Succeeded"] {
+        let begun = moving(after("LiveMigrate", state), "source", "target");
+        assert!(matches!(on("source", &begun), Lifecycle::Probe(_)), "{state}");
+        assert_eq!(on("target", &begun), stop, "{state}");
+        let handed_over = moving(after("LiveMigrate", state), "target", "target");
+        assert_eq!(on("source", &handed_over), stop, "{state}");
+        assert!(matches!(on("target", &handed_over), Lifecycle::Probe(_)), "{state}");
+    }
+}
+
+#[test]
+fn a_shoot_of_another_seed_is_left_alone_whatever_its_last_operation_is() {
+    for kind in ["Create", "Reconcile", "Restore", "Delete", ""] {
+        let elsewhere = moving(after(kind, "Succeeded"), "elsewhere", "elsewhere");
+        assert_eq!(of(&elsewhere), Lifecycle::Stop(StopReason::Migrating), "{kind:?}");
+    }
+    let scheduled = changed(after("Reconcile", "Succeeded"), "/spec/seedName", json!("elsewhere"));
+    assert_eq!(of(&scheduled), Lifecycle::Stop(StopReason::Migrating), "only the spec names a seed");
+}
+
+#[test]
+fn a_shoot_is_taken_for_ours_while_one_of_the_seeds_is_not_known() {
+    let shoot: Shoot = serde_json::from_value(moving(after("Reconcile", "Succeeded"), "a", "b")).expect("a shoot");
+    assert!(matches!(lifecycle(&shoot, None), Lifecycle::Probe(_)));
+    assert!(probes(&after("Reconcile", "Succeeded")), "the shoot names none");
 }
 
 #[test]
@@ -137,6 +179,6 @@ fn a_shoot_that_waits_has_settings_all_the_same() {
         json!({"kubeControllerManager": {"nodeMonitorGracePeriod": "50s"}}),
     );
     let shoot: Shoot = serde_json::from_value(shoot).expect("a shoot");
-    assert_eq!(lifecycle(&shoot), Lifecycle::Wait(WaitReason::NotYetReconciled));
+    assert_eq!(lifecycle(&shoot, None), Lifecycle::Wait(WaitReason::NotYetReconciled));
     assert_eq!(settings(&shoot).node_monitor_grace, Some(TimeDelta::seconds(50)));
 }
