@@ -52,6 +52,11 @@ impl Shoot {
         self.set_machine_phase(name, "Running").await
     }
 
+    /// Deletes all Machines.
+    pub async fn delete_machines(&self) -> Result<()> {
+        self.seed.api().delete(&self.path(MACHINES, "machines")).await
+    }
+
     /// Sets a Machine's phase.
     pub async fn set_machine_phase(&self, machine: &str, phase: &str) -> Result<()> {
         let path = format!("{}/{machine}/status", self.path(MACHINES, "machines"));
@@ -122,7 +127,7 @@ impl Shoot {
         let cluster = json!({
             "apiVersion": "extensions.gardener.cloud/v1alpha1", "kind": "Cluster",
             "metadata": {"name": self.namespace},
-            "spec": {"cloudProfile": {}, "seed": {}, "shoot": shoot},
+            "spec": {"cloudProfile": {}, "seed": {"metadata": {"name": self.body.cluster_seed}}, "shoot": shoot},
         });
         self.seed.api().create(CLUSTERS, &cluster).await
     }

@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+/// The seed of shoots that do not move.
+const SEED: &str = "bed";
+
 /// A Shoot. The default has one worker pool, and its creation has succeeded.
 #[derive(Clone, Debug)]
 pub struct Body {
@@ -19,6 +22,10 @@ pub struct Body {
     pub workers: Vec<(&'static str, Vec<&'static str>)>,
     /// nodeMonitorGracePeriod.
     pub grace: Option<Duration>,
+    /// spec.seedName and status.seedName.
+    pub seeds: (&'static str, &'static str),
+    /// The name of the Seed that the Cluster embeds beside the Shoot: the one that it is on.
+    pub cluster_seed: &'static str,
 }
 
 impl Default for Body {
@@ -30,6 +37,8 @@ impl Default for Body {
             deleting: false,
             workers: vec![("pool", Vec::new())],
             grace: None,
+            seeds: (SEED, SEED),
+            cluster_seed: SEED,
         }
     }
 }
@@ -59,8 +68,9 @@ impl Body {
                 "hibernation": {"enabled": self.hibernation},
                 "kubernetes": {"version": "1.36.3"},
                 "provider": {"type": "local", "workers": workers},
+                "seedName": self.seeds.0,
             },
-            "status": {"hibernated": self.hibernated, "technicalID": namespace},
+            "status": {"hibernated": self.hibernated, "technicalID": namespace, "seedName": self.seeds.1},
         });
         if let Some(grace) = self.grace {
             shoot["spec"]["kubernetes"]["kubeControllerManager"] =

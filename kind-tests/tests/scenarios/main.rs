@@ -19,6 +19,7 @@ mod given;
 mod instruments;
 mod kinds;
 mod lifecycle;
+mod live_migration;
 mod outage;
 mod rbac;
 mod reachability;

@@ -26,6 +26,7 @@ async fn a_shoot_that_leaves_is_left_alone_and_what_it_held_down_stays() {
         json!({"spec": {"hibernation": {"enabled": true}}}),
         json!({"metadata": {"deletionTimestamp": "2022-05-05T08:34:05Z"}}),
         json!({"status": {"lastOperation": {"type": "Migrate", "state": ""}}}),
+        json!({"spec": {"seedName": "target"}, "status": {"seedName": "target"}}),
         json!({"spec": {"provider": {"workers": []}}}),
         json!(null),
     ];
@@ -36,7 +37,7 @@ async fn a_shoot_that_leaves_is_left_alone_and_what_it_held_down_stays() {
         if change.is_null() {
             world.delete_cluster();
         } else {
-            let cluster = json!({"spec": {"shoot": change}});
+            let cluster = json!({"spec": {"seed": {"metadata": {"name": "source"}}, "shoot": change}});
             world.seed.store().patch("clusters.extensions.gardener.cloud", "", NAMESPACE, &cluster).expect("changed");
         }
         world.nodes.heal_all();
@@ -161,5 +162,72 @@ async fn a_shoot_is_probed_once_its_control_plane_is_made() {
     assert!(is_left_alone(&world).await);
     world.change_shoot(|shoot| shoot["status"]["lastOperation"]["state"] = json!("Succeeded"));
     world.probes(2).await;
+    world.end().await;
+}
+
+/// Gardener begins to move the control plane from one seed to another, which stays at work meanwhile; this Cluster is on `seed`.
+fn migrate_live(world: &World, seed: &str) {
+    let shoot = json!({
+        "spec": {"seedName": "target"},
+        "status": {"seedName": "source", "lastOperation": {"type": "LiveMigrate", "state": "Processing", "progress": 10}},
+    });
+    change_cluster(world, json!({"spec": {"seed": {"metadata": {"name": seed}}, "shoot": shoot}}));
+}
+
+/// From now on the target is responsible.
+fn hand_over(world: &World) {
+    change_cluster(world, json!({"spec": {"shoot": {"status": {"seedName": "target"}}}}));
+}
+
+fn change_cluster(world: &World, patch: serde_json::Value) {
+    world.seed.store().patch("clusters.extensions.gardener.cloud", "", NAMESPACE, &patch).expect("changed");
+}
+
+#[tokio::test]
+async fn the_source_of_a_live_migration_protects_until_it_hands_over() {
+    let mut world = World::running().await;
+    migrate_live(&world, "source");
+    world.nodes.cut_all();
+    world.until([held("1"), held("1"), held("1")]).await;
+    world.stop().await;
+    world.start(CONFIG);
+    world.nodes.heal_all();
+    world.until([at(1), at(1), at(1)]).await;
+    hand_over(&world);
+    world.nodes.cut_all();
+    assert!(is_left_alone(&world).await);
+    assert_eq!([KCM, MCM, CA].map(|name| world.dependent(name)), [at(1), at(1), at(1)]);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn the_target_of_a_live_migration_waits_until_it_is_handed_over() {
+    let mut world = World::new().await;
+    migrate_live(&world, "target");
+    world.hold_down(KCM, "2");
+    world.start(CONFIG);
+    assert!(is_left_alone(&world).await);
+    assert_eq!(world.written(), Vec::<String>::new());
+    hand_over(&world);
+    world.until([at(2), at(1), at(1)]).await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn machines_that_have_left_with_their_control_plane_bring_nothing_up() {
+    // D-55
+    let mut world = World::running().await;
+    migrate_live(&world, "source");
+    world.nodes.cut_all();
+    world.until([held("1"), held("1"), held("1")]).await;
+    for node in world.nodes.names() {
+        world.seed.store().delete("machines.machine.sapcloud.io", NAMESPACE, node).expect("deleted");
+    }
+    world.nodes.heal_all();
+    world.probes(6).await;
+    world.stop().await;
+    world.start(CONFIG);
+    world.probes(6).await;
+    assert_eq!([KCM, MCM, CA].map(|name| world.dependent(name)), [held("1"), held("1"), held("1")]);
     world.end().await;
 }
