@@ -132,6 +132,47 @@ async fn explain_says_why_a_controller_is_at_0_and_what_the_leases_say() {
 }
 
 #[tokio::test]
+async fn status_and_explain_say_which_setting_comes_from_where() {
+    let world = World::new().await;
+    let set = |namespace: &str, settings: &[(&str, &str)]| {
+        let mut object = gardener::namespace(namespace);
+        for (setting, value) in settings {
+            object["metadata"]["annotations"][format!("dependency-watchdog.gardener.cloud/{setting}")] = json!(value);
+        }
+        world.seed.store().apply(object).expect("a namespace");
+    };
+    set("garden", &[("pause", "true"), ("scale-up-stabilization", "5m"), ("standby-protects", "no")]);
+    set(NAMESPACE, &[("pause", "false"), ("restore-only-held-down", "true")]);
+    world.seed.store().apply(gardener::cluster("shoot--dev--two", None)).expect("a Cluster");
+    world.seed.store().update(DEPLOYMENTS, NAMESPACE, KCM, |object| object["spec"]["replicas"] = 0.into()).expect("changed");
+
+    let shown = text(&world.run(&["status"]).await);
+    let refused =
+        "namespace garden: dependency-watchdog.gardener.cloud/standby-protects: \"no\" is refused, expected true or false";
+    for expected in [
+        "Settings: pause true (garden), scaleUpStabilization 5m0s (garden)\n",
+        refused,
+        "pause false (namespace); restoreOnlyHeldDown true (namespace); at 0, not by the watchdog: kube-controller-manager\n",
+    ] {
+        assert!(shown.contains(expected), "no {expected:?} in {shown}");
+    }
+    let other = shown.lines().find(|line| line.starts_with("shoot--dev--two"));
+    assert!(other.is_some_and(|line| line.ends_with("paused (garden)")), "{shown}");
+
+    let shown = text(&world.run(&["explain", NAMESPACE]).await);
+    for expected in [
+        "pause false (namespace), restoreOnlyHeldDown true (namespace), scaleUpStabilization 5m0s (garden), standbyProtects true (config)",
+        refused,
+        "with restoreOnlyHeldDown it stays so",
+    ] {
+        assert!(shown.contains(expected), "no {expected:?} in {shown}");
+    }
+    let json = world.json(&["explain", "shoot--dev--two"]).await;
+    assert_eq!(json["settings"][0], json!({ "setting": "pause", "value": "true", "from": "garden" }));
+    assert_eq!(world.writes(), 0);
+}
+
+#[tokio::test]
 async fn explain_works_when_the_shoot_is_out_of_reach_and_when_there_is_none() {
     let world = World::new().await;
     world.shoot.set_network(Network::Refused);

@@ -135,8 +135,17 @@ fn pages() -> Vec<PathBuf> {
 
 #[test]
 fn every_annotation_that_a_page_names_is_one_that_the_program_knows() {
+    use prober::core::options::{PAUSE, RESTORE_ONLY_HELD_DOWN, SCALE_UP_STABILIZATION, STANDBY_PROTECTS};
     use prober::core::replicas::{IGNORE_SCALING, MELTDOWN_PROTECTION_ACTIVE, REPLICAS};
-    let known = [IGNORE_SCALING, MELTDOWN_PROTECTION_ACTIVE, REPLICAS, prober::seed::PAUSE];
+    let known = [
+        IGNORE_SCALING,
+        MELTDOWN_PROTECTION_ACTIVE,
+        REPLICAS,
+        PAUSE,
+        RESTORE_ONLY_HELD_DOWN,
+        SCALE_UP_STABILIZATION,
+        STANDBY_PROTECTS,
+    ];
     let (prefix, mut seen) = ("dependency-watchdog.gardener.cloud/", BTreeSet::new());
     for page in pages() {
         let text = fs::read_to_string(&page).expect("a page");

@@ -7,7 +7,9 @@ use chrono::{DateTime, Utc};
 use kube::Api;
 use kube::api::DynamicObject;
 use prober::config::ResourceRef;
+use prober::core::options::{GARDEN, ShownOption};
 use prober::core::replicas::MELTDOWN_PROTECTION_ACTIVE;
+use prober::read_only::ReadOnlyProber;
 use prober::seed::reach::Reach;
 use prober::status::ProbeStatus;
 use serde::Serialize;
@@ -30,6 +32,12 @@ struct Answer {
     paused: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     machines: Option<usize>,
+    /// What holds for it besides the config file, and from where; none when the namespaces cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    settings: Option<[ShownOption; 4]>,
+    /// Annotations of its namespace, or of `garden`, that cannot be read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    refused: Vec<String>,
     dependents: Vec<Dependent>,
     /// What one look at the shoot shows; none when it is not probed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,9 +68,11 @@ pub(crate) async fn run(args: commands::Explain) -> anyhow::Result<()> {
     let prober = &seed.prober;
     let cluster = seed.cluster(&args.namespace)?;
     let (state, because) = why::state(&cluster);
+    let options = prober.options(&args.namespace);
+    let only_held_down = options.map_or(seed.config.restore_only_held_down, |options| options.restore_only_held_down.value);
     let mut dependents = Vec::new();
     for (dependent, observed) in prober.dependents(&args.namespace) {
-        let because = why::dependent(dependent, &observed, seed.config.restore_only_held_down);
+        let because = why::dependent(dependent, &observed, only_held_down);
         let observed = observed.ok().flatten();
         let held_down = observed.as_ref().is_some_and(|observed| observed.marks.held_down);
         let since = if held_down { marked_since(&seed.client, &args.namespace, &dependent.resource).await } else { None };
@@ -78,13 +88,22 @@ pub(crate) async fn run(args: commands::Explain) -> anyhow::Result<()> {
         });
     }
     let (machines, paused) = (prober.machines(&args.namespace), prober.paused(&args.namespace));
+    let settings = options.map(|options| options.shown());
+    let refused = refused(prober, |namespace| namespace == args.namespace || namespace == GARDEN);
     let progress = Progress::saying("looking at the shoot ...");
     let looked = |probe: &ProbeStatus| probe.found.is_some() || probe.failure.is_some();
     let probe = seed.prober.probe(&args.namespace, LOOK, looked, |_| {}).await;
     drop(progress);
     let config_from = seed.config_from;
-    let answer = Answer { namespace: args.namespace, state, because, paused, machines, dependents, probe, config_from };
+    let namespace = args.namespace;
+    let answer = Answer { namespace, state, because, paused, machines, settings, refused, dependents, probe, config_from };
     output::write(&answer, args.output, || text(&answer))
+}
+
+/// The annotations of some namespaces that cannot be read, as they are said to people.
+pub(crate) fn refused(prober: &ReadOnlyProber, of: impl Fn(&str) -> bool) -> Vec<String> {
+    let refused = prober.refused().into_iter().filter(|(namespace, _)| of(namespace));
+    refused.map(|(namespace, refused)| format!("namespace {namespace}: {refused}")).collect()
 }
 
 /// When the marker was set, if the API server's record of who manages which field says so.
@@ -115,6 +134,13 @@ fn text(answer: &Answer) -> String {
     }
     line("Machines", &answer.machines.map_or("could not be read".to_owned(), |count| format!("{count} that back nodes")));
     line("Config", &answer.config_from);
+    if let Some(settings) = &answer.settings {
+        let shown: Vec<_> = settings.iter().map(ToString::to_string).collect();
+        line("Settings", &shown.join(", "));
+    }
+    for refused in &answer.refused {
+        line("Refused", &warn(refused));
+    }
     text.push('\n');
     let count = |count: Option<i32>| count.map_or_else(|| "-".to_owned(), |count| count.to_string());
     let rows: Vec<_> = answer

@@ -5,11 +5,13 @@ use std::fmt::Write;
 use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client};
+use prober::core::options::{ResolvedOptions, ShownOption, Source};
 use prober::read_only::ReadOnlyProber;
 use prober::seed::ClusterState;
 use prober::seed::reach::Reach;
 use serde::Serialize;
 
+use crate::explain::refused;
 use crate::output::{bad, good, plain, table, warn, with_causes};
 use crate::{commands, output, seed, why};
 
@@ -22,6 +24,12 @@ struct Answer {
     leaders: Vec<Leader>,
     shoots: Vec<Row>,
     config_from: String,
+    /// What annotations on `garden` set for all shoots.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    seed_settings: Vec<ShownOption>,
+    /// Annotations on namespaces that cannot be read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    refused: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -50,6 +58,9 @@ struct Row {
     /// None when the namespaces cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     paused: Option<bool>,
+    /// What annotations set, on the shoot's namespace or on `garden`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    settings: Vec<ShownOption>,
     held_down: Vec<String>,
     /// At 0 replicas without the watchdog's marker.
     at_zero: Vec<String>,
@@ -66,7 +77,9 @@ pub(crate) async fn run(args: commands::Status) -> anyhow::Result<()> {
     for lease in LEASES {
         leaders.push(leader(&seed.client, &args.access.garden_namespace, lease).await);
     }
-    let answer = Answer { leaders, shoots, config_from: seed.config_from };
+    let seed_settings = seed.prober.seed_options().iter().flat_map(ResolvedOptions::overruled).collect();
+    let refused = refused(&seed.prober, |_| true);
+    let answer = Answer { leaders, shoots, config_from: seed.config_from, seed_settings, refused };
     seed.prober.end().await;
     output::write(&answer, args.output, || text(&answer))
 }
@@ -87,7 +100,8 @@ impl Row {
         }
         let (state, _) = why::state(cluster);
         let (machines, paused) = (prober.machines(&namespace), prober.paused(&namespace));
-        Self { namespace, state, machines, paused, held_down, at_zero, ignored, unknown }
+        let settings = prober.options(&namespace).iter().flat_map(ResolvedOptions::overruled).collect();
+        Self { namespace, state, machines, paused, settings, held_down, at_zero, ignored, unknown }
     }
 }
 
@@ -130,7 +144,15 @@ fn text(answer: &Answer) -> String {
         let agent = if leader.lease.contains("prober") { "Prober" } else { "Weeder" };
         let _ = writeln!(text, "{agent} leads: {}", leader.text());
     }
-    let _ = writeln!(text, "Config: {}\n", answer.config_from);
+    let _ = writeln!(text, "Config: {}", answer.config_from);
+    if !answer.seed_settings.is_empty() {
+        let shown: Vec<_> = answer.seed_settings.iter().map(ToString::to_string).collect();
+        let _ = writeln!(text, "Settings: {}", warn(&shown.join(", ")));
+    }
+    for refused in &answer.refused {
+        let _ = writeln!(text, "Refused: {}", warn(refused));
+    }
+    text.push('\n');
     if answer.shoots.is_empty() {
         text.push_str("No shoots found.\n");
         return text;
@@ -142,10 +164,16 @@ fn text(answer: &Answer) -> String {
 
 fn row(row: &Row) -> Vec<String> {
     let mut notes = Vec::new();
-    match row.paused {
-        Some(true) => notes.push("paused".to_owned()),
-        Some(false) => {}
-        None => notes.push("paused or not: could not be read".to_owned()),
+    if row.paused.is_none() {
+        notes.push("paused or not: could not be read".to_owned());
+    }
+    for ShownOption { setting, value, from } in &row.settings {
+        match (*setting, value.as_str(), from) {
+            ("pause", "true", from) => notes.push(format!("paused ({})", from.as_str())),
+            // What `garden` sets for all stands above.
+            (setting, value, Source::Namespace) => notes.push(format!("{setting} {value} (namespace)")),
+            _ => {}
+        }
     }
     if !row.at_zero.is_empty() {
         notes.push(format!("at 0, not by the watchdog: {}", row.at_zero.join(", ")));
@@ -173,13 +201,15 @@ fn warn_all(notes: &[String]) -> String {
 mod tests {
     use super::*;
 
-    fn note(paused: Option<bool>) -> String {
+    fn note(paused: Option<bool>, settings: &[(&'static str, &str, Source)]) -> String {
+        let shown = |&(setting, value, from): &(&'static str, &str, Source)| ShownOption { setting, value: value.into(), from };
         let none = Vec::new;
         let shown = Row {
             namespace: "shoot--a--b".into(),
             state: "probed",
             machines: Some(3),
             paused,
+            settings: settings.iter().map(shown).collect(),
             held_down: none(),
             at_zero: none(),
             ignored: none(),
@@ -190,8 +220,14 @@ mod tests {
 
     #[test]
     fn a_pause_that_is_not_known_is_not_shown_as_none() {
-        assert_eq!(note(Some(false)), "shoot--a--bprobed3-");
-        assert_eq!(note(Some(true)), "shoot--a--bprobed3-paused");
-        assert_eq!(note(None), "shoot--a--bprobed3-paused or not: could not be read");
+        assert_eq!(note(Some(false), &[]), "shoot--a--bprobed3-");
+        assert_eq!(note(Some(true), &[("pause", "true", Source::Garden)]), "shoot--a--bprobed3-paused (garden)");
+        assert_eq!(note(None, &[]), "shoot--a--bprobed3-paused or not: could not be read");
+    }
+
+    #[test]
+    fn a_shoot_is_shown_with_what_its_own_namespace_sets() {
+        let own = [("pause", "false", Source::Namespace), ("standbyProtects", "true", Source::Garden)];
+        assert_eq!(note(Some(false), &own), "shoot--a--bprobed3-pause false (namespace)");
     }
 }

@@ -21,7 +21,9 @@ pub(crate) fn state(cluster: &ClusterState) -> (&'static str, String) {
         "probed" => "its control plane is there and meant to be: it is probed",
         "deleting" => "it is being deleted: it is not probed",
         "hibernated" => "it hibernates or is about to: it is not probed",
-        "migrating" => "its control plane moves to another seed, or has yet to come from one, whose watchdog looks after it: it is not probed here",
+        "migrating" => {
+            "its control plane moves to another seed, or has yet to come from one, whose watchdog looks after it: it is not probed here"
+        }
         "workerless" => "it has no worker pools, and so no nodes that could be lost: it is not probed",
         "waking_up" => "it is waking up from hibernation: no probe starts before its control plane is back",
         _ => "no Create, Restore or Reconcile has brought up its control plane yet: no probe starts before",

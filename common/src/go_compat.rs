@@ -9,6 +9,6 @@
 //! | [`zap`] | zap's flags, its lines, its sampling |
 
 pub mod duration;
-pub(crate) mod flag;
+pub mod flag;
 pub(crate) mod yaml;
 pub mod zap;

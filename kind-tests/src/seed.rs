@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 pub use journal::{Dependent, Entry, IGNORE, Journal, MARKER, MEMORY};
@@ -95,6 +95,12 @@ impl Seed {
     /// Grants more.
     pub async fn apply(&self, manifests: Vec<Manifest>) -> Result<()> {
         apply(self.api(), manifests).await
+    }
+
+    /// Sets or removes an annotation of a namespace.
+    pub async fn annotate(&self, namespace: &str, key: &str, value: Option<&str>) -> Result<()> {
+        let patch = json!({"metadata": {"annotations": {key: value}}});
+        self.api().merge(&format!("/api/v1/namespaces/{namespace}"), &patch).await.map(drop)
     }
 
     /// A kubeconfig with the prober's rights, and no more.

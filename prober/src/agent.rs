@@ -16,8 +16,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::core::options::Refused;
 use crate::manager::Manager;
 use crate::metrics::Metrics;
+use crate::refused_settings::{self, RefusedSettings};
 use crate::seed::dependent::DependentView;
 use crate::seed::reach::Reach;
 use crate::seed::{Seed, propagate_panic};
@@ -49,6 +51,7 @@ pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result
     let seed = Arc::new(Seed::new(frame.client.clone(), &configs.borrow(), Reach::Seed));
     let known = Arc::clone(&seed);
     frame.registry.register_collector(Box::new(SeedKnown::new(move || known.is_known())));
+    frame.registry.register_collector(Box::new(RefusedSettings(Arc::clone(&seed))));
     let write_fence = if frame.dry_run { Fence::always_closed() } else { frame.fence.clone() };
     let suspend_detector = SuspendDetector::new(clock);
     let shared = Shared {
@@ -97,9 +100,10 @@ fn shown(shared: Shared, refused: impl Fn() -> bool + Send + Sync) -> Endpoints<
 
 /// Follows the seed and probes, leading or not, until `shutdown`.
 async fn work(shared: Shared, mut file: ConfigFile<Config>, configs: watch::Sender<Arc<Config>>, shutdown: CancellationToken) {
-    let Shared { seed, lead, suspend_detector, metrics, .. } = shared.clone();
+    let Shared { seed, lead, suspend_detector, metrics, events, .. } = shared.clone();
     let (changes, receiver) = mpsc::channel(CHANGES);
-    let mut views = seed.watch(changes);
+    let report = move |namespace: &str, refused: &Refused| refused_settings::report(&events, namespace, refused);
+    let mut views = seed.watch(changes, report);
     let manager = async {
         // First probes that could not know what is held down would be spread, and would find that out of date.
         let filled = tokio::time::timeout(FILL_WAIT, seed.filled());

@@ -5,6 +5,7 @@ pub mod known;
 pub mod lease;
 pub mod lifecycle;
 pub mod moment;
+pub mod options;
 pub mod plan;
 pub mod replicas;
 pub mod retry;

@@ -30,6 +30,7 @@ pub mod manager;
 pub mod metrics;
 pub mod probe;
 pub mod read_only;
+pub mod refused_settings;
 pub mod seed;
 pub mod shoot;
 pub mod shoot_client;

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::clock::Clock;
 use crate::config::{Config, Dependent};
 use crate::core::lifecycle::Lifecycle;
+use crate::core::options::{Refused, ResolvedOptions};
 use crate::core::replicas::Observed;
 use crate::manager::Manager;
 use crate::metrics::Metrics;
@@ -49,7 +50,7 @@ impl ReadOnlyProber {
         let seed = Arc::new(Seed::new(client.clone(), &config, reach));
         // Room for every Cluster of a large seed: nobody takes them out before a probe begins.
         let (sender, changes) = mpsc::channel(10_000);
-        let views = seed.watch(sender);
+        let views = seed.watch(sender, |_, _| {});
         let _ = timeout(patience, seed.filled()).await;
         Self { client, config, seed, views, changes }
     }
@@ -77,7 +78,22 @@ impl ReadOnlyProber {
 
     /// Whether the shoot's operators want nothing written; none if the namespaces could not be read.
     pub fn paused(&self, namespace: &str) -> Option<bool> {
-        self.seed.paused(namespace)
+        self.options(namespace).map(|options| options.pause.value)
+    }
+
+    /// What holds for a shoot, and from where; none if the namespaces could not be read.
+    pub fn options(&self, namespace: &str) -> Option<ResolvedOptions> {
+        self.seed.options(&self.config, namespace)
+    }
+
+    /// The same for a shoot whose namespace sets nothing.
+    pub fn seed_options(&self) -> Option<ResolvedOptions> {
+        self.seed.seed_options(&self.config)
+    }
+
+    /// The annotations whose values are refused, each with its namespace.
+    pub fn refused(&self) -> Vec<(String, Refused)> {
+        self.seed.refused()
     }
 
     /// Probes the shoot in this namespace until `enough`, for at most `limit`; none when it may not be probed. `progress` gets the status

@@ -24,18 +24,14 @@ use self::secret::SecretView;
 use self::wakers::Wakers;
 use crate::config::{Config, Dependent, ResourceRef};
 use crate::core::lifecycle::{Lifecycle, lifecycle};
+pub use crate::core::options::PAUSE;
+use crate::core::options::{GARDEN, Overrides, Refused, ResolvedOptions};
 use crate::gardener::{Cluster, Machine, Shoot};
 
 /// Changed objects that may wait for the shoots' tasks; more of them hold up the watches.
 const CHANGES: usize = 256;
 /// So many shoots are read again at once before a replica that does not lead protects them (D-50).
 const VERIFICATIONS: usize = 32;
-/// Gardener's own namespace: what is set there holds for the whole seed.
-const GARDEN: &str = "garden";
-
-/// The annotation on a shoot's namespace, or on `garden` for all, with which operators say: probe, but write nothing in either direction.
-pub const PAUSE: &str = "dependency-watchdog.gardener.cloud/pause";
-
 /// A Cluster carries the CloudProfile and the Seed of its shoot, some 100 kB: 500 to a page, the size for all else, would come to 50 MB.
 const CLUSTERS_PER_PAGE: u32 = 50;
 
@@ -72,8 +68,8 @@ pub struct Seed {
     pub clusters: Arc<View<ClusterState>>,
     /// Per Machine the node that it backs; none if it backs none, or is Failed or Terminating.
     machines: Arc<View<Option<String>>>,
-    /// The namespaces whose shoots are paused.
-    paused: Arc<View<()>>,
+    /// What annotations on namespaces set; only those that set anything.
+    namespaces: Arc<View<Overrides>>,
     named: watch::Sender<Named>,
     /// The shoots' tasks, which are woken by what concerns them.
     pub wakers: Arc<Wakers>,
@@ -100,7 +96,7 @@ impl Seed {
             client,
             clusters: View::new("clusters"),
             machines: View::new("machines"),
-            paused: View::new("namespaces"),
+            namespaces: View::new("namespaces"),
             named: watch::Sender::new(Named {
                 secrets: SecretView::new(&config.kubeconfig_secret_name, ended.child_token()),
                 dependents: config.dependents.iter().map(dependent).collect(),
@@ -114,8 +110,9 @@ impl Seed {
         }
     }
 
-    /// Starts the watches, which go on until [`Seed::end`]. Clusters that may have changed go to `changes`.
-    pub fn watch(&self, changes: mpsc::Sender<Key>) -> JoinSet<()> {
+    /// Starts the watches, which go on until [`Seed::end`]. Clusters that may have changed go to `changes`; `report` is called for each
+    /// annotation on a namespace that is newly refused.
+    pub fn watch(&self, changes: mpsc::Sender<Key>, report: impl Fn(&str, &Refused) + Send + 'static) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
         let (client, ended) = (|| self.client.clone(), || self.ended.clone());
         let named = self.reach.named().page_size(CLUSTERS_PER_PAGE);
@@ -128,8 +125,18 @@ impl Seed {
 
         // All of them also for a single shoot: what `garden` says holds for each.
         let named = watcher::Config::default();
-        let prune = |namespace: Namespace| is_paused(&namespace).then_some(());
-        tasks.spawn(Arc::clone(&self.paused).run(Api::all(client()), named, prune, Some(self.changes.clone()), ended()));
+        let known = Arc::clone(&self.namespaces);
+        let prune = move |namespace: Namespace| {
+            let (name, overrides) = (namespace.name_any(), Overrides::of(namespace.annotations()));
+            let before = known.get("", &name).unwrap_or_default();
+            overrides
+                .refused
+                .iter()
+                .filter(|refused| !before.refused.contains(refused))
+                .for_each(|refused| report(&name, refused));
+            (!overrides.is_empty()).then_some(overrides)
+        };
+        tasks.spawn(Arc::clone(&self.namespaces).run(Api::all(client()), named, prune, Some(self.changes.clone()), ended()));
         if let Some(changed) = self.changed.lock().unwrap_or_else(PoisonError::into_inner).take() {
             tasks.spawn(Arc::clone(&self.wakers).forward(changed, ended()));
         }
@@ -173,7 +180,7 @@ impl Seed {
     /// Waits until every view was filled once.
     pub async fn filled(&self) {
         let Named { secrets, dependents } = self.named.borrow().clone();
-        futures::join!(self.clusters.live(), self.machines.live(), self.paused.live(), secrets.view.live());
+        futures::join!(self.clusters.live(), self.machines.live(), self.namespaces.live(), secrets.view.live());
         futures::future::join_all(dependents.iter().map(|dependent| dependent.filled())).await;
     }
 
@@ -196,10 +203,30 @@ impl Seed {
         Arc::clone(&self.named.borrow().secrets)
     }
 
-    /// Whether the operators of a shoot, or of the whole seed, want nothing written; none when the namespaces are not known (D-27).
-    pub fn paused(&self, namespace: &str) -> Option<bool> {
-        let paused = |namespace: &str| self.paused.get("", namespace).is_some();
-        self.paused.is_known().then(|| paused(namespace) || paused(GARDEN))
+    /// What holds for a shoot; none when the namespaces are not known (D-27).
+    pub fn options(&self, config: &Config, namespace: &str) -> Option<ResolvedOptions> {
+        let own = self.namespaces.get("", namespace);
+        self.seed_overrides().map(|garden| ResolvedOptions::resolve(config, garden.as_deref(), own.as_deref()))
+    }
+
+    /// What holds for a shoot whose namespace sets nothing.
+    pub fn seed_options(&self, config: &Config) -> Option<ResolvedOptions> {
+        self.seed_overrides().map(|garden| ResolvedOptions::resolve(config, garden.as_deref(), None))
+    }
+
+    fn seed_overrides(&self) -> Option<Option<Arc<Overrides>>> {
+        self.namespaces.is_known().then(|| self.namespaces.get("", GARDEN))
+    }
+
+    /// The annotations that are refused as they are now, each with its namespace.
+    pub fn refused(&self) -> Vec<(String, Refused)> {
+        let mut all = self.namespaces.all();
+        all.sort_by(|a, b| a.0.name.cmp(&b.0.name));
+        let refused = |(key, overrides): (Key, Arc<Overrides>)| {
+            let refused = overrides.refused.clone();
+            refused.into_iter().map(move |refused| (key.name.clone(), refused))
+        };
+        all.into_iter().flat_map(refused).collect()
     }
 
     /// The Machines of a shoot, each with the node that it backs, if any; none when the Machines are not known (D-27). The very same while
@@ -211,10 +238,6 @@ impl Seed {
     pub fn dependent(&self, resource: &ResourceRef) -> Option<Arc<DependentView>> {
         self.named.borrow().dependents.iter().find(|dependent| dependent.resource == *resource).cloned()
     }
-}
-
-fn is_paused(namespace: &Namespace) -> bool {
-    namespace.annotations().get(PAUSE).is_some_and(|value| value == "true")
 }
 
 /// Bounds a request in time; what went wrong is for people.

@@ -23,8 +23,9 @@ use crate::clock::Clock;
 use crate::config::{Config, Dependent, ResourceRef};
 use crate::core::lifecycle::ShootSettings;
 use crate::core::moment::Moment;
+use crate::core::options::ResolvedOptions;
 use crate::core::replicas::DependentState;
-use crate::core::shoot::{Action, Input, Options, ProbeFailure, Shoot, Start, Surroundings, Verified};
+use crate::core::shoot::{Action, Input, ProbeFailure, Shoot, Start, Surroundings, Verified};
 use crate::core::span;
 use crate::core::verdict::{BackedNodes, Verdict};
 use crate::executor::{Done, Executor};
@@ -86,7 +87,8 @@ struct Driver {
     errors: Vec<Option<WriteError>>,
     last_category: Option<&'static str>,
     last_verdict: Option<Verdict>,
-    paused: bool,
+    /// As they were last known.
+    options: Option<ResolvedOptions>,
 }
 
 /// Probes a shoot until cancelled; then what it holds down. `settings` are what the shoot itself says; they are applied while it runs.
@@ -153,7 +155,8 @@ impl Driver {
         let Identity { namespace, uid, eligible, in_operation } = identity;
         let config = Arc::clone(&configs.borrow_and_update());
         let now = shared.clock.now();
-        let around = surroundings(&shared, &config, &settings, &namespace, &uid);
+        let options = shared.seed.options(&config, &namespace);
+        let around = surroundings(&shared, &config, &settings, options, &namespace, &uid);
         let machine = Shoot::new(Start { eligible, in_operation, dry_run: shared.dry_run }, &around, now);
         Self {
             status: shared.statuses.register(namespace.clone(), machine.due()),
@@ -166,7 +169,7 @@ impl Driver {
             machines: Default::default(),
             last_category: None,
             last_verdict: None,
-            paused: false,
+            options: None,
             namespace,
             uid,
             shared,
@@ -177,11 +180,9 @@ impl Driver {
     }
 
     fn feed(&mut self, input: Input<'_>) {
-        let around = surroundings(&self.shared, &self.config, &self.settings, &self.namespace, &self.uid);
-        if around.paused.is_some_and(|paused| paused != self.paused) {
-            self.paused = !self.paused;
-            tracing::info!(paused = self.paused, "pause annotation on the shoot's namespace, or on garden");
-        }
+        let options = self.shared.seed.options(&self.config, &self.namespace);
+        self.note_options(options);
+        let around = surroundings(&self.shared, &self.config, &self.settings, options, &self.namespace, &self.uid);
         let actions = self.machine.input(input, &around, self.shared.clock.now());
         for action in actions {
             self.carry_out(action);
@@ -203,8 +204,9 @@ impl Driver {
                 (probe, listed)
             }),
             Action::Verify => {
-                let (seed, namespace, uid) = (Arc::clone(&self.shared.seed), self.namespace.clone(), self.uid.clone());
-                self.verifying = Some(Box::pin(async move { seed.verify(&namespace, &uid).await }));
+                let (seed, config) = (Arc::clone(&self.shared.seed), Arc::clone(&self.config));
+                let (namespace, uid) = (self.namespace.clone(), self.uid.clone());
+                self.verifying = Some(Box::pin(async move { seed.verify(&config, &namespace, &uid).await }));
             }
             Action::AcquirePermit(at, direction) => self.executor.acquire_permit(at, direction),
             Action::Read(at, limit) => self.executor.read(at, &self.config.dependents[at].resource, limit),
@@ -280,7 +282,14 @@ impl Driver {
     }
 }
 
-fn surroundings(shared: &Shared, config: &Arc<Config>, settings: &ShootSettings, namespace: &str, uid: &str) -> Surroundings {
+fn surroundings(
+    shared: &Shared,
+    config: &Arc<Config>,
+    settings: &ShootSettings,
+    options: Option<ResolvedOptions>,
+    namespace: &str,
+    uid: &str,
+) -> Surroundings {
     let Shared { clock, seed, suspend_detector, lead, .. } = shared;
     let state = |dependent: &Dependent| match seed.dependent(&dependent.resource) {
         Some(view) => view.state(namespace),
@@ -289,12 +298,12 @@ fn surroundings(shared: &Shared, config: &Arc<Config>, settings: &ShootSettings,
     Surroundings {
         config: Arc::clone(config),
         settings: settings.clone(),
-        options: Options::from(config.as_ref()),
+        options: options.unwrap_or_else(|| ResolvedOptions::resolve(config, None, None)).options(),
         leads: lead.is_open(),
         seed_since: seed.clusters.live_since().map(|since| clock.moment(since)),
         clusters_read: seed.clusters.read_at().map(|at| clock.moment(at)),
         is_ours: seed.clusters.get("", namespace).is_some_and(|cluster| cluster.wants_probe(uid)),
-        paused: seed.paused(namespace),
+        paused: options.map(|options| options.pause.value),
         resumed: suspend_detector.resumed(),
         dependents: config.dependents.iter().map(state).collect(),
         spread: SPREAD * i32::try_from(seed.wakers.count()).unwrap_or(i32::MAX),

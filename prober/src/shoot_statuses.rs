@@ -12,6 +12,7 @@ use crate::clock::Clock;
 use crate::config::ResourceRef;
 use crate::core::judgement::Finding;
 use crate::core::moment::Moment;
+use crate::core::options::ResolvedOptions;
 use crate::core::plan::Direction;
 use crate::core::verdict::{Tally, Verdict};
 
@@ -37,6 +38,8 @@ pub struct ShootStatus {
     /// When the last probe was complete, or the first probe was due.
     pub complete: Moment,
     pub paused: bool,
+    /// What holds for it, and from where; none while that is not known.
+    pub options: Option<ResolvedOptions>,
     /// What carries the meltdown marker, and since when this process has seen it.
     pub held_down: BTreeMap<ResourceRef, Moment>,
     /// What the last complete probe found; none before the first.
@@ -92,6 +95,7 @@ impl ShootStatuses {
             due: first_probe,
             complete: first_probe,
             paused: false,
+            options: None,
             held_down: BTreeMap::new(),
             finding: None,
             failure: None,

@@ -14,6 +14,7 @@ use crate::clock::Clock;
 use crate::core::judgement::{Finding, SeenLease};
 use crate::core::lease::LeaseState;
 use crate::core::moment::Moment;
+use crate::core::options::{ResolvedOptions, ShownOption, Source};
 use crate::core::plan::Direction;
 pub use crate::shoot_statuses::Failure;
 use crate::shoot_statuses::{Intended, ShootStatus, ShootStatuses};
@@ -44,6 +45,9 @@ pub struct ShootEntry {
 #[serde(rename_all = "camelCase")]
 pub struct ProbeStatus {
     pub paused: bool,
+    /// What annotations set, on the shoot's namespace or on `garden`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<ShownOption>,
     pub held_down: Vec<HeldDown>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scaling: Option<&'static str>,
@@ -155,15 +159,29 @@ impl ProberStatus {
     }
 }
 
+impl ProberStatus {
+    /// Whether a replica that does not lead protects the shoots whose own namespaces say nothing of it.
+    fn standby_protects(&self) -> bool {
+        let settings = self.shoots.iter().filter_map(|shoot| shoot.probe.as_ref()).flat_map(|probe| &probe.settings);
+        let mut by_garden = settings.filter(|shown| shown.setting == "standbyProtects" && shown.from == Source::Garden);
+        match by_garden.next() {
+            Some(shown) => shown.value == "true",
+            None => self.config["standbyProtects"].as_bool().unwrap_or(true),
+        }
+    }
+}
+
 impl Status for ProberStatus {
     fn body(&self) -> Markup {
         page::body(self)
     }
 
     fn without_lead(&self) -> &'static str {
-        match self.config["standbyProtects"].as_bool() {
-            Some(false) => "This one probes all shoots, too, and writes nothing, since standbyProtects is false.",
-            _ => "The leader acts first; this one probes all shoots, too, and protects those for which the leader does not act.",
+        match self.standby_protects() {
+            false => "This one probes all shoots, too, and writes nothing, since standbyProtects is false.",
+            true => {
+                "The leader acts first; this one probes all shoots, too, and protects those for which the leader does not act."
+            }
         }
     }
 }
@@ -176,6 +194,7 @@ fn probe(status: ShootStatus, now: Moment, wall: DateTime<Utc>) -> ProbeStatus {
     });
     ProbeStatus {
         paused: status.paused,
+        settings: status.options.iter().flat_map(ResolvedOptions::overruled).collect(),
         held_down: held_down.collect(),
         scaling: status.scaling.map(Direction::as_str),
         would_write: status.intended,

@@ -57,7 +57,10 @@ pub(crate) fn split(word: &str) -> Option<(&str, Option<&str>)> {
 }
 
 /// One of the words Go's `strconv.ParseBool` takes.
-fn boolean(text: &str) -> Result<bool, String> {
+///
+/// # Errors
+/// What was expected.
+pub fn boolean(text: &str) -> Result<bool, String> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
         "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
@@ -98,8 +101,11 @@ fn number(text: &str) -> Result<f64, String> {
     number.filter(is_gos).ok_or_else(|| "expected a number".into())
 }
 
-/// A Go duration. Negative ones are refused: no flag here could mean one.
-fn duration(text: &str) -> Result<Duration, String> {
+/// A Go duration. Negative ones are refused: nothing that is set here could mean one.
+///
+/// # Errors
+/// What was expected.
+pub fn duration(text: &str) -> Result<Duration, String> {
     let duration: GoDuration = text.parse().map_err(|error| format!("expected a duration like 15s or 1m30s ({error})"))?;
     duration.to_std().ok_or_else(|| "expected a duration that is not negative".into())
 }

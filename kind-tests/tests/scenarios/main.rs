@@ -23,6 +23,7 @@ mod live_migration;
 mod outage;
 mod rbac;
 mod reachability;
+mod settings;
 mod weeder;
 
 use anyhow::Result;

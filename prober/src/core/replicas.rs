@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use common::go_compat::flag::boolean;
+
 use super::verdict::Scope;
 
 /// Holds the number of replicas to return to.
@@ -75,8 +77,7 @@ impl Marks {
         Self {
             replicas: value(REPLICAS).cloned(),
             held_down: value(MELTDOWN_PROTECTION_ACTIVE).is_some(),
-            ignored: value(IGNORE_SCALING)
-                .is_some_and(|word| matches!(word.as_str(), "1" | "t" | "T" | "true" | "TRUE" | "True")),
+            ignored: value(IGNORE_SCALING).is_some_and(|word| boolean(word) == Ok(true)),
         }
     }
 

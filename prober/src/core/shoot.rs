@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 
-pub use self::interface::{Action, Input, Intended, Options, Order, ProbeFailure, Reason, Report, Start, Surroundings, Verified};
+pub use self::interface::{Action, Input, Intended, Order, ProbeFailure, Reason, Report, Start, Surroundings, Verified};
 use self::schedule::{ReprobeRequests, StartupJitter};
 use self::standby::{StandbyWrite, Verification};
 use super::judgement::{Finding, Judge, Rules};

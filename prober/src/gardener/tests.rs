@@ -138,8 +138,15 @@ fn the_seed_of_a_cluster_is_known_by_its_name_and_harms_no_shoot_whatever_it_is(
         serde_json::from_value(json!({"metadata": {}, "spec": {"seed": seed, "shoot": {}}})).expect("a Cluster")
     };
     assert_eq!(with(json!({"metadata": {"name": "a"}, "spec": 5})).spec.seed_name.as_deref(), Some("a"));
-    let nameless =
-        [json!(null), json!({}), json!([]), json!("a"), json!(7), json!({"metadata": {"name": ["a"]}}), json!({"metadata": {"name": ""}})];
+    let nameless = [
+        json!(null),
+        json!({}),
+        json!([]),
+        json!("a"),
+        json!(7),
+        json!({"metadata": {"name": ["a"]}}),
+        json!({"metadata": {"name": ""}}),
+    ];
     for seed in nameless {
         let spec = with(seed.clone()).spec;
         assert!(spec.seed_name.is_none() && matches!(spec.shoot, Some(Ok(_))), "{seed}");

@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Namespace;
-use kube::Api;
 use kube::api::ListParams;
 use kube::core::DeserializeGuard;
+use kube::{Api, ResourceExt};
 
-use super::{ClusterState, GARDEN, Seed, is_paused, within};
+use super::{ClusterState, GARDEN, Seed, within};
+use crate::config::Config;
+use crate::core::options::{Overrides, ResolvedOptions};
 use crate::core::shoot::Verified;
 use crate::gardener::{Cluster, Machine};
 
@@ -16,9 +18,9 @@ use crate::gardener::{Cluster, Machine};
 const LIMIT: Duration = Duration::from_secs(1);
 
 impl Seed {
-    /// Reads the Cluster, the namespaces that can pause it, and the Machines of a shoot from the API server; none if one of them cannot be
+    /// Reads the Cluster, the namespaces that can forbid it, and the Machines of a shoot from the API server; none if one of them cannot be
     /// read. Passes no limiter, since it precedes protection.
-    pub async fn verify(&self, namespace: &str, uid: &str) -> Option<Verified> {
+    pub async fn verify(&self, config: &Config, namespace: &str, uid: &str) -> Option<Verified> {
         let _permit = self.verifications.acquire().await.ok()?;
         let (clusters, namespaces) = (Api::<Cluster>::all(self.client.clone()), Api::<Namespace>::all(self.client.clone()));
         let machines = Api::<DeserializeGuard<Machine>>::namespaced(self.client.clone(), namespace);
@@ -32,9 +34,12 @@ impl Seed {
         .inspect_err(|why| tracing::warn!(namespace, why, "cannot be read again before the shoot is protected"))
         .ok()?;
         let machines = machines.items.iter().map(|machine| machine.0.as_ref().ok().and_then(Machine::usable_node));
+        let [own, garden] = [own, garden].map(|namespace| Some(Overrides::of(namespace?.annotations())));
+        let options = ResolvedOptions::resolve(config, garden.as_ref(), own.as_ref());
         Some(Verified {
             is_ours: ClusterState::from(cluster).wants_probe(uid),
-            is_paused: [own, garden].iter().flatten().any(is_paused),
+            is_paused: options.pause.value,
+            standby_protects: options.standby_protects.value,
             machines: Arc::new(machines.collect()),
         })
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::Driver;
 use crate::config::ResourceRef;
+use crate::core::options::ResolvedOptions;
 use crate::core::plan::Direction;
 use crate::core::replicas::{Mark, Observed, Write};
 use crate::core::shoot::{Reason, Report};
@@ -22,11 +23,34 @@ impl Driver {
         });
         self.status.update(|status| {
             status.due = machine.due();
-            status.paused = self.paused;
+            (status.paused, status.options) = (self.is_paused(), self.options);
             status.intended = intended.collect();
             status.scaling = machine.scaling();
             status.set_held_down(machine.held_down(), now);
         });
+    }
+
+    fn is_paused(&self) -> bool {
+        self.options.is_some_and(|options| options.pause.value)
+    }
+
+    /// Says what annotations have changed. While they are not known what they said last is shown.
+    pub(super) fn note_options(&mut self, options: Option<ResolvedOptions>) {
+        let Some(options) = options.filter(|options| self.options != Some(*options)) else { return };
+        let was_paused = self.is_paused();
+        let before = self.options.replace(options);
+        if options.pause.value != was_paused {
+            let from = options.pause.from.as_str();
+            tracing::info!(paused = !was_paused, from, "pause annotation on the shoot's namespace, or on garden");
+        }
+        let others = |options: &ResolvedOptions| {
+            let shown = options.overruled().filter(|shown| shown.setting != "pause").map(|shown| shown.to_string());
+            shown.collect::<Vec<_>>().join(", ")
+        };
+        let (before, settings) = (before.as_ref().map(others).unwrap_or_default(), others(&options));
+        if settings != before {
+            tracing::info!(settings, "settings by annotations on the shoot's namespace, or on garden");
+        }
     }
 
     pub(super) fn report(&mut self, report: Report) {
@@ -38,7 +62,7 @@ impl Driver {
             Report::Abandoned(direction) => {
                 metrics.flow_abandoned(direction);
                 let verdict = self.last_verdict.map_or("unknown", |verdict| verdict.as_str());
-                tracing::info!(direction = direction.as_str(), verdict, paused = self.paused, "flow abandoned");
+                tracing::info!(direction = direction.as_str(), verdict, paused = self.is_paused(), "flow abandoned");
             }
             Report::Ended(direction, written, failed) => {
                 tracing::info!(direction = direction.as_str(), written, failed, "flow ended");

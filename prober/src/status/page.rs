@@ -60,6 +60,9 @@ fn card(shoot: &ShootEntry) -> Markup {
 fn details(probe: &ProbeStatus) -> Markup {
     html! {
         @if probe.paused { p.warn { "Paused by its operators: it is probed, and nothing is written." } }
+        @if !probe.settings.is_empty() {
+            p.soft { "Set by annotations:" @for shown in &probe.settings { " " code { (shown.setting) " " (shown.value) } " (" (shown.from.as_str()) ")" } }
+        }
         @for held in &probe.held_down {
             p.bad { "Held down: " code { (held.kind) "/" (held.name) } " since " time datetime=(held.since.to_rfc3339()) { (held.since.format("%Y-%m-%d %H:%M:%S UTC")) } " or longer" }
         }

@@ -3,7 +3,8 @@ use common::status::Status as _;
 use super::*;
 use std::sync::Arc;
 
-use crate::config::ResourceRef;
+use crate::config::{Config, ResourceRef};
+use crate::core::options::{Overrides, STANDBY_PROTECTS};
 use crate::core::verdict::{HoldReason, Scope, Tally, Verdict};
 
 fn finding(verdict: Verdict) -> Option<Arc<Finding>> {
@@ -94,6 +95,21 @@ async fn a_replica_that_does_not_lead_says_whether_it_protects() {
     };
     assert!(says(true).contains("protects those for which the leader does not act"));
     assert!(says(false).contains("writes nothing"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_annotations_set_is_shown_and_decides_what_a_replica_says_that_does_not_lead() {
+    let clock = Clock::start();
+    let (statuses, handles) = statuses(clock);
+    let dependent = "{ref: {kind: Deployment, name: d, apiVersion: apps/v1}, scaleUp: {}, scaleDown: {}}";
+    let config = Config::parse(&format!("kubeConfigSecretName: s\ndependentResourceInfos: [{dependent}]")).unwrap().config;
+    let garden = Overrides::of(&BTreeMap::from([(STANDBY_PROTECTS.to_owned(), "false".to_owned())]));
+    let options = ResolvedOptions::resolve(&config, Some(&garden), None);
+    handles.iter().for_each(|handle| handle.update(|status| status.options = Some(options)));
+    let status = status(&statuses, clock);
+    assert!(status.without_lead().contains("writes nothing"));
+    let page = status.body().into_string();
+    assert!(page.contains("Set by annotations: <code>standbyProtects false</code> (garden)"), "{page}");
 }
 
 #[tokio::test(start_paused = true)]

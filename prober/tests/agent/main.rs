@@ -11,6 +11,7 @@ mod operations;
 mod order;
 mod replaced;
 mod scales;
+mod settings;
 mod standby;
 mod status;
 mod storms;

@@ -57,7 +57,7 @@ impl Served {
         (status, text)
     }
 
-    async fn metric(&self, line: &str) -> f64 {
+    pub async fn metric(&self, line: &str) -> f64 {
         let (_, text) = self.get(&self.metrics, "text/plain").await;
         let value = text.lines().find_map(|found| found.strip_prefix(line)?.strip_prefix(' '));
         assert!(value.is_some(), "no {line} in\n{text}");

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use memory_api::{Fault, Record, User, When, gardener};
+use prober::core::options::{GARDEN, STANDBY_PROTECTS};
+use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::log::STANDBY_TOKEN;
@@ -76,10 +78,14 @@ impl Pair {
 
     /// How often the standby says that it wrote in the leader's place: down, up.
     async fn without_lead(&self) -> [f64; 2] {
+        self.values(["down", "up"].map(|way| format!("dwd_protected_without_lead_total{{direction=\"{way}\"}}"))).await
+    }
+
+    /// What the standby's metrics say.
+    async fn values<const N: usize>(&self, names: [String; N]) -> [f64; N] {
         let text = reqwest::get(&self.metrics).await.expect("an answer").text().await.expect("text");
-        ["down", "up"].map(|direction| {
-            let name = format!("dwd_protected_without_lead_total{{direction=\"{direction}\"}} ");
-            let value = text.lines().find_map(|line| line.strip_prefix(&name));
+        names.map(|name| {
+            let value = text.lines().find_map(|line| line.strip_prefix(&name)?.strip_prefix(' '));
             assert!(value.is_some(), "no {name} in\n{text}");
             value.and_then(|value| value.parse().ok()).expect("a number")
         })
@@ -151,5 +157,24 @@ async fn beside_a_leader_that_acts_a_standby_writes_nothing_in_a_whole_outage_an
     pair.world.probes(6).await;
     assert_eq!(pair.writers(), [gardener::seed_prober().name].into());
     assert_eq!(pair.without_lead().await, [0.0, 0.0]);
+    pair.world.end().await;
+}
+
+#[tokio::test]
+async fn a_standby_of_a_seed_that_wants_none_to_protect_leaves_an_outage_to_the_leader() {
+    let world = World::new().await;
+    world.annotate(GARDEN, STANDBY_PROTECTS, json!("false"));
+    let mut pair = Pair::of(world).await;
+    pair.world.kill().await;
+    pair.world.nodes.cut_all();
+    while pair.values(["dwd_leases{state=\"expired\"}".to_owned()]).await != [3.0] {
+        pair.world.probes(1).await;
+    }
+    // Longer than its patience.
+    pair.world.probes(4).await;
+    assert_eq!(pair.writers(), BTreeSet::new());
+    pair.world.annotate(GARDEN, STANDBY_PROTECTS, Value::Null);
+    pair.world.until([held("1"), held("1"), held("1")]).await;
+    assert_eq!(pair.writers(), [STANDBY.to_owned()].into());
     pair.world.end().await;
 }

@@ -145,6 +145,15 @@ impl World {
         self.seed.store().update(CLUSTERS, "", NAMESPACE, |cluster| change(&mut cluster["spec"]["shoot"])).expect("changed");
     }
 
+    /// Sets an annotation of a namespace; a null removes it.
+    pub fn annotate(&self, namespace: &str, key: &str, value: Value) {
+        if self.seed.store().get("namespaces", "", namespace).is_none() {
+            self.apply(gardener::namespace(namespace));
+        }
+        let patch = json!({"metadata": {"annotations": {key: value}}});
+        self.seed.store().patch("namespaces", "", namespace, &patch).expect("annotated");
+    }
+
     pub fn delete_cluster(&self) {
         self.seed.store().delete(CLUSTERS, "", NAMESPACE).expect("deleted");
     }

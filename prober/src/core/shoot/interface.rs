@@ -9,6 +9,7 @@ use crate::config::Config;
 use crate::core::lease::LeaseList;
 use crate::core::lifecycle::ShootSettings;
 use crate::core::moment::{Moment, RequestTimes};
+use crate::core::options::Options;
 use crate::core::plan::Direction;
 use crate::core::replicas::{DependentState, Observed, Write};
 use crate::core::retry::Refusal;
@@ -48,24 +49,6 @@ pub struct Surroundings {
     pub chance: f64,
 }
 
-/// What the config says, unless an annotation overrules it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
-    pub restore_only_held_down: bool,
-    pub scale_up_stabilization: Duration,
-    pub standby_protects: bool,
-}
-
-impl From<&Config> for Options {
-    fn from(config: &Config) -> Self {
-        Self {
-            restore_only_held_down: config.restore_only_held_down,
-            scale_up_stabilization: config.scale_up_stabilization,
-            standby_protects: config.standby_protects,
-        }
-    }
-}
-
 #[derive(Debug)]
 pub enum Input<'a> {
     /// Time has passed, or the surroundings have changed.
@@ -100,6 +83,7 @@ pub enum ProbeFailure {
 pub struct Verified {
     pub is_ours: bool,
     pub is_paused: bool,
+    pub standby_protects: bool,
     pub machines: Arc<BackedNodes>,
 }
 

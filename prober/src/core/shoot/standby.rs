@@ -123,14 +123,14 @@ impl Shoot {
         }
         // The next probe may have listed the leases and not yet the nodes.
         let comparable = self.verdict() == Some(Verdict::ScaleDown) && self.probing != Probing::Nodes;
-        let confirmed =
-            verified.filter(|verified| comparable && verified.is_ours && !verified.is_paused).is_some_and(|verified| {
-                self.judge.set_machines(verified.machines);
-                let finding = self.judged_again(cx);
-                let down = finding.verdict == Verdict::ScaleDown;
-                self.adopt(finding, cx);
-                down
-            });
+        let allowed = |verified: &Verified| verified.is_ours && !verified.is_paused && verified.standby_protects;
+        let confirmed = verified.filter(|verified| comparable && allowed(verified)).is_some_and(|verified| {
+            self.judge.set_machines(verified.machines);
+            let finding = self.judged_again(cx);
+            let down = finding.verdict == Verdict::ScaleDown;
+            self.adopt(finding, cx);
+            down
+        });
         self.verification =
             if confirmed { Verification::Confirmed } else { Verification::Refused(cx.now + VERIFIED_AGAIN_AFTER) };
     }

@@ -215,7 +215,12 @@ impl Rig {
                 self.take(Input::Nodes((0..self.nodes).map(record).collect()))
             }
             Action::Verify => {
-                let as_seen = Verified { is_ours: true, is_paused: false, machines: Arc::clone(&self.machines) };
+                let as_seen = Verified {
+                    is_ours: true,
+                    is_paused: false,
+                    standby_protects: self.around.options.standby_protects,
+                    machines: Arc::clone(&self.machines),
+                };
                 let verified = self.verified.clone().unwrap_or(Some(as_seen));
                 self.take(Input::Verified(verified))
             }

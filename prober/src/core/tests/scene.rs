@@ -9,8 +9,9 @@ use crate::config::{Config, Dependent, ResourceRef, ScaleInfo};
 use crate::core::lease::{Grace, LeaseClocks, LeaseRecord, LeaseState, LeaseUid};
 use crate::core::lifecycle::ShootSettings;
 use crate::core::moment::{Moment, RequestTimes};
+use crate::core::options::ResolvedOptions;
 use crate::core::replicas::{DependentState, Observed};
-use crate::core::shoot::{Options, Surroundings};
+use crate::core::shoot::Surroundings;
 
 /// Kubernetes' default before 1.32, with which a lease expires after 30 s.
 pub const GRACE: Grace = Grace::new(TimeDelta::seconds(40));
@@ -89,7 +90,7 @@ pub fn around(dependents: impl IntoIterator<Item = Dependent>) -> Surroundings {
         dependents: dependents.into_iter().collect(),
     };
     Surroundings {
-        options: Options::from(&config),
+        options: ResolvedOptions::resolve(&config, None, None).options(),
         dependents: config.dependents.iter().map(|_| DependentState::Present(Arc::new(running(1)))).collect(),
         config: Arc::new(config),
         settings: ShootSettings::default(),

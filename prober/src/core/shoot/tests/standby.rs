@@ -85,11 +85,14 @@ fn a_standby_has_less_patience_where_nodes_are_given_up_sooner() {
 
 #[test]
 fn a_standby_writes_nothing_that_the_seed_itself_does_not_confirm() {
-    let verified = |is_ours, is_paused, nodes| Some(Verified { is_ours, is_paused, machines: machines(nodes) });
+    let verified =
+        |is_ours, is_paused, nodes| Some(Verified { is_ours, is_paused, standby_protects: true, machines: machines(nodes) });
+    let not_wanted = Verified { is_ours: true, is_paused: false, standby_protects: false, machines: machines(3) };
     for (read, why) in [
         (None, "it cannot be read"),
         (verified(false, false, 3), "the Cluster does not want this probe"),
         (verified(true, true, 3), "operators want nothing written"),
+        (Some(not_wanted), "operators want nothing written without the lead"),
     ] {
         let mut rig = Rig::standby().in_outage();
         rig.verified = Some(read);

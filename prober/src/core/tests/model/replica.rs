@@ -232,7 +232,7 @@ impl World {
         let replica = self.replica(by);
         replica.verifying = false;
         replica.memo.verified |= answered && !paused;
-        let verified = Verified { is_ours: true, is_paused: paused, machines: Arc::default() };
+        let verified = Verified { is_ours: true, is_paused: paused, standby_protects: true, machines: Arc::default() };
         self.feed(by, Input::Verified(answered.then_some(verified)))
     }
 

@@ -1,0 +1,209 @@
+//! What can be set without a config file: annotations on namespaces overrule the config.
+//!
+//! ```text
+//! config --> annotations on `garden`, for the whole seed --> annotations on the shoot's namespace --> what holds for the shoot
+//! ```
+//!
+//! A value that cannot be read is refused, and the next outer one holds.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use common::go_compat::duration::GoDuration;
+use common::go_compat::flag;
+use serde::Serialize;
+
+use crate::config::Config;
+
+/// Gardener's own namespace: what is set there holds for the whole seed.
+pub const GARDEN: &str = "garden";
+
+/// Operators want the shoot probed, and nothing written in either direction.
+pub const PAUSE: &str = "dependency-watchdog.gardener.cloud/pause";
+pub const RESTORE_ONLY_HELD_DOWN: &str = "dependency-watchdog.gardener.cloud/restore-only-held-down";
+pub const SCALE_UP_STABILIZATION: &str = "dependency-watchdog.gardener.cloud/scale-up-stabilization";
+pub const STANDBY_PROTECTS: &str = "dependency-watchdog.gardener.cloud/standby-protects";
+
+/// As much of a value as is repeated when it is refused.
+const SHOWN: usize = 50;
+
+/// The values that hold, for those who decide; see [`Config`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    pub restore_only_held_down: bool,
+    pub scale_up_stabilization: Duration,
+    pub standby_protects: bool,
+}
+
+/// What the annotations of one namespace set.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Overrides {
+    pause: Option<bool>,
+    restore_only_held_down: Option<bool>,
+    scale_up_stabilization: Option<Duration>,
+    standby_protects: Option<bool>,
+    pub refused: Vec<Refused>,
+}
+
+/// An annotation whose value cannot be read: it is as if it were not there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Refused {
+    pub annotation: &'static str,
+    pub reason: String,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.annotation, self.reason)
+    }
+}
+
+impl Overrides {
+    pub fn of(annotations: &BTreeMap<String, String>) -> Self {
+        let mut refused = Vec::new();
+        let pause = read(annotations, PAUSE, flag::boolean, &mut refused);
+        let restore_only_held_down = read(annotations, RESTORE_ONLY_HELD_DOWN, flag::boolean, &mut refused);
+        let scale_up_stabilization = read(annotations, SCALE_UP_STABILIZATION, flag::duration, &mut refused);
+        let standby_protects = read(annotations, STANDBY_PROTECTS, flag::boolean, &mut refused);
+        Self { pause, restore_only_held_down, scale_up_stabilization, standby_protects, refused }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+fn read<T>(
+    annotations: &BTreeMap<String, String>,
+    annotation: &'static str,
+    parse: fn(&str) -> Result<T, String>,
+    refused: &mut Vec<Refused>,
+) -> Option<T> {
+    let value = annotations.get(annotation)?;
+    let refuse = |expected: String| {
+        let shown: String = value.chars().take(SHOWN).collect();
+        refused.push(Refused { annotation, reason: format!("{shown:?} is refused, {expected}") });
+    };
+    parse(value).map_err(refuse).ok()
+}
+
+/// From where a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// Nobody has set it, and the config has no key for it.
+    Default,
+    Config,
+    Garden,
+    Namespace,
+}
+
+impl Source {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::Config => "config",
+            Self::Garden => "garden",
+            Self::Namespace => "namespace",
+        }
+    }
+
+    pub const fn is_annotation(self) -> bool {
+        matches!(self, Self::Garden | Self::Namespace)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sourced<T> {
+    pub value: T,
+    pub from: Source,
+}
+
+impl<T> Sourced<T> {
+    const fn of_config(value: T) -> Self {
+        Self { value, from: Source::Config }
+    }
+}
+
+/// What holds for one shoot, and from where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResolvedOptions {
+    pub pause: Sourced<bool>,
+    pub restore_only_held_down: Sourced<bool>,
+    pub scale_up_stabilization: Sourced<Duration>,
+    pub standby_protects: Sourced<bool>,
+}
+
+impl ResolvedOptions {
+    /// What `garden` and the shoot's own namespace set, if they set anything.
+    pub fn resolve(config: &Config, garden: Option<&Overrides>, own: Option<&Overrides>) -> Self {
+        let namespaces = [(own, Source::Namespace), (garden, Source::Garden)];
+        let unpaused = Sourced { value: false, from: Source::Default };
+        let restore_only_held_down = Sourced::of_config(config.restore_only_held_down);
+        let scale_up_stabilization = Sourced::of_config(config.scale_up_stabilization);
+        let standby_protects = Sourced::of_config(config.standby_protects);
+        Self {
+            pause: innermost(namespaces, |set| set.pause, unpaused),
+            restore_only_held_down: innermost(namespaces, |set| set.restore_only_held_down, restore_only_held_down),
+            scale_up_stabilization: innermost(namespaces, |set| set.scale_up_stabilization, scale_up_stabilization),
+            standby_protects: innermost(namespaces, |set| set.standby_protects, standby_protects),
+        }
+    }
+
+    pub fn options(&self) -> Options {
+        Options {
+            restore_only_held_down: self.restore_only_held_down.value,
+            scale_up_stabilization: self.scale_up_stabilization.value,
+            standby_protects: self.standby_protects.value,
+        }
+    }
+
+    /// All of them, by the names of the config's keys.
+    pub fn shown(&self) -> [ShownOption; 4] {
+        let boolean = |setting, Sourced { value, from }: Sourced<bool>| ShownOption { setting, value: value.to_string(), from };
+        let Sourced { value, from } = self.scale_up_stabilization;
+        let value = GoDuration::from_std(value).to_string();
+        [
+            boolean("pause", self.pause),
+            boolean("restoreOnlyHeldDown", self.restore_only_held_down),
+            ShownOption { setting: "scaleUpStabilization", value, from },
+            boolean("standbyProtects", self.standby_protects),
+        ]
+    }
+
+    /// Those that annotations set.
+    pub fn overruled(&self) -> impl Iterator<Item = ShownOption> + use<> {
+        self.shown().into_iter().filter(|shown| shown.from.is_annotation())
+    }
+}
+
+/// The value of the first namespace that sets it, else the one outside of both.
+fn innermost<T>(
+    namespaces: [(Option<&Overrides>, Source); 2],
+    value_of: fn(&Overrides) -> Option<T>,
+    outside: Sourced<T>,
+) -> Sourced<T> {
+    let set = |(overrides, from): (Option<&Overrides>, Source)| {
+        let value = value_of(overrides?)?;
+        Some(Sourced { value, from })
+    };
+    namespaces.into_iter().find_map(set).unwrap_or(outside)
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ShownOption {
+    pub setting: &'static str,
+    pub value: String,
+    pub from: Source,
+}
+
+impl fmt::Display for ShownOption {
+    /// `restoreOnlyHeldDown true (garden)`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} ({})", self.setting, self.value, self.from.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests;
