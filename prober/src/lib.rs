@@ -31,6 +31,7 @@ pub mod metrics;
 pub mod probe;
 pub mod read_only;
 pub mod refused_settings;
+pub mod restore;
 pub mod seed;
 pub mod shoot;
 pub mod shoot_client;

@@ -1,5 +1,6 @@
 //! The prober of the command line: the same views, the same probe and the same verdict, and no way to write.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,13 +15,13 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
-use crate::config::{Config, Dependent};
+use crate::config::{Config, Dependent, ResourceRef};
 use crate::core::lifecycle::Lifecycle;
 use crate::core::options::{Refused, ResolvedOptions};
 use crate::core::replicas::Observed;
 use crate::manager::Manager;
 use crate::metrics::Metrics;
-use crate::seed::dependent::Unavailable;
+use crate::seed::dependent::{DependentView, Unavailable};
 use crate::seed::reach::Reach;
 use crate::seed::{ClusterState, Seed};
 use crate::shoot::Shared;
@@ -31,6 +32,10 @@ use crate::write::Writer;
 
 /// How often the status, which is in memory, is read.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// How fast a restore writes: what --kube-api-qps and --kube-api-burst are by default.
+const QPS: f64 = 5.0;
+const BURST: NonZeroU32 = NonZeroU32::new(10).expect("above 0");
 
 /// How a dependent is, none if it does not exist, or why that cannot be said.
 pub type ObservedDependent = Result<Option<Arc<Observed>>, Unavailable>;
@@ -63,6 +68,24 @@ impl ReadOnlyProber {
         let mut clusters: Vec<_> = self.seed.clusters.all().into_iter().map(|(key, state)| (key.name, state)).collect();
         clusters.sort_by(|a, b| a.0.cmp(&b.0));
         clusters
+    }
+
+    pub fn cluster(&self, namespace: &str) -> Option<Arc<ClusterState>> {
+        self.seed.clusters.get("", namespace)
+    }
+
+    /// The namespaces in which a dependent carries the marker.
+    pub fn held_down(&self) -> BTreeSet<String> {
+        self.dependent_views().flat_map(|view| view.held_down()).collect()
+    }
+
+    /// The dependents of which it is not known how they are in any shoot, although their kinds may exist.
+    pub fn unread(&self) -> Vec<ResourceRef> {
+        self.dependent_views().filter(|view| view.is_unknown()).map(|view| view.resource.clone()).collect()
+    }
+
+    fn dependent_views(&self) -> impl Iterator<Item = Arc<DependentView>> {
+        self.config.dependents.iter().filter_map(|dependent| self.seed.dependent(&dependent.resource))
     }
 
     pub fn dependents(&self, namespace: &str) -> Vec<(&Dependent, ObservedDependent)> {
@@ -105,29 +128,9 @@ impl ReadOnlyProber {
         enough: impl Fn(&ProbeStatus) -> bool,
         mut progress: impl FnMut(&ProbeStatus),
     ) -> Option<ProbeStatus> {
-        let Self { client, config, seed, views, changes } = self;
-        let clock = Clock::start();
-        let mut registry = Registry::default();
-        let metrics = Metrics::register(&mut registry);
-        let statuses = ShootStatuses::new(clock, false);
-        // Probes once; what would be written is said at once, too.
-        let config = Config { initial_delay: Duration::ZERO, ..config };
-        let (_keep, configs) = watch::channel(Arc::new(config));
-        let suspend_detector = SuspendDetector::new(clock);
-        let fence = Fence::always_closed();
-        let shared = Shared {
-            clock,
-            config: configs,
-            seed: Arc::clone(&seed),
-            writer: Arc::new(Writer::new(client, 1.0, NonZeroU32::MIN, fence, suspend_detector.clone())),
-            suspend_detector,
-            metrics,
-            statuses: statuses.clone(),
-            events: Events::none(),
-            dry_run: true,
-            lead: Fence::always_open(),
-            role: Role::DryRun,
-        };
+        let shared = self.shared(true);
+        let Self { seed, views, changes, .. } = self;
+        let (clock, statuses) = (shared.clock, shared.statuses.clone());
         let stop = CancellationToken::new();
         let manager = tokio::spawn(Manager::new(shared).run(changes, stop.clone()));
         let deadline = Instant::now() + limit;
@@ -149,6 +152,28 @@ impl ReadOnlyProber {
         let _ = manager.await;
         seed.end(views).await;
         last
+    }
+
+    /// What the tasks of the shoots share. With `dry_run` nothing is written; otherwise with the pace that the prober has by default.
+    pub(crate) fn shared(&self, dry_run: bool) -> Shared {
+        let clock = Clock::start();
+        let suspend_detector = SuspendDetector::new(clock);
+        let fence = if dry_run { Fence::always_closed() } else { Fence::always_open() };
+        // Probes once; what would be written is said at once, too.
+        let config = Config { initial_delay: Duration::ZERO, ..self.config.clone() };
+        Shared {
+            clock,
+            config: watch::channel(Arc::new(config)).1,
+            seed: Arc::clone(&self.seed),
+            writer: Arc::new(Writer::new(self.client.clone(), QPS, BURST, fence, suspend_detector.clone())),
+            suspend_detector,
+            metrics: Metrics::register(&mut Registry::default()),
+            statuses: ShootStatuses::new(clock, false),
+            events: Events::none(),
+            dry_run,
+            lead: Fence::always_open(),
+            role: if dry_run { Role::DryRun } else { Role::Alone },
+        }
     }
 
     pub async fn end(self) {

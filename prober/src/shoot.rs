@@ -25,8 +25,7 @@ use crate::core::lifecycle::ShootSettings;
 use crate::core::moment::Moment;
 use crate::core::options::ResolvedOptions;
 use crate::core::replicas::DependentState;
-use crate::core::shoot::{Action, Input, ProbeFailure, Shoot, Start, Surroundings, Verified};
-use crate::core::span;
+use crate::core::shoot::{Action, Input, Shoot, Start, Surroundings, Verified};
 use crate::core::verdict::{BackedNodes, Verdict};
 use crate::executor::{Done, Executor};
 use crate::metrics::Metrics;
@@ -132,7 +131,7 @@ pub async fn run(
 }
 
 /// Completes with what is under way, never without it.
-async fn poll<T>(work: &mut Option<Pin<Box<dyn Future<Output = T> + Send>>>) -> T {
+pub(crate) async fn poll<T>(work: &mut Option<Pin<Box<dyn Future<Output = T> + Send>>>) -> T {
     match work {
         Some(running) => {
             let result = running.await;
@@ -236,12 +235,7 @@ impl Driver {
 
     fn probe_failed(&mut self, error: &ProbeError) {
         self.shared.metrics.probe_failed(error);
-        let failure = match &error.cause {
-            Cause::Throttled { retry_after } => ProbeFailure::Throttled(retry_after.map(span)),
-            cause if cause.is_no_answer() => ProbeFailure::Unanswered,
-            _ => ProbeFailure::Other,
-        };
-        self.feed(Input::Failed(failure));
+        self.feed(Input::Failed(error.failure()));
         self.report_failure(error);
     }
 
@@ -282,7 +276,7 @@ impl Driver {
     }
 }
 
-fn surroundings(
+pub(crate) fn surroundings(
     shared: &Shared,
     config: &Arc<Config>,
     settings: &ShootSettings,

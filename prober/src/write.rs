@@ -12,10 +12,11 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::config::ResourceRef;
 use crate::core::plan::Direction;
 use crate::core::replicas::{MELTDOWN_PROTECTION_ACTIVE, Mark, Observed, REPLICAS, Write};
 use crate::core::retry::Refusal;
-use crate::core::shoot::Order;
+use crate::core::shoot::{Order, Reason};
 use crate::seed::dependent::{DependentView, Kind, Unavailable};
 use crate::suspend_detector::SuspendDetector;
 
@@ -59,6 +60,19 @@ pub enum WriteError {
 }
 
 impl WriteError {
+    /// Why a dependent was not scaled; `refused` is how the last request for it ended.
+    pub fn not_scaled(reason: Reason, resource: &ResourceRef, refused: Option<Self>) -> Self {
+        match reason {
+            Reason::Missing => Self::Missing,
+            Reason::Unknown => Self::Unavailable(Unavailable::Unknown),
+            Reason::NoSuchKind => {
+                let (kind, api_version) = (resource.kind.clone(), resource.api_version.clone());
+                Self::Unavailable(Unavailable::NoSuchKind { kind, api_version })
+            }
+            Reason::Refused => refused.unwrap_or(Self::Timeout),
+        }
+    }
+
     pub const fn category(&self) -> &'static str {
         self.classes().0
     }

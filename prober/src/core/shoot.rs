@@ -174,6 +174,10 @@ impl Shoot {
                 self.judge.set_nodes(nodes);
                 self.conclude(&mut cx);
             }
+            Input::Vouched => {
+                let found = self.judge.judge(&self.rules(around));
+                self.complete(Finding { verdict: Verdict::ScaleUp(Scope::HeldDown), judged_at: now, ..found }, &mut cx);
+            }
             #[cfg(test)]
             Input::Found(finding) => self.complete(finding, &mut cx),
             Input::Failed(failure) => self.on_failure(failure, &mut cx),

@@ -9,7 +9,6 @@ use crate::core::options::ResolvedOptions;
 use crate::core::plan::Direction;
 use crate::core::replicas::{Mark, Observed, Write};
 use crate::core::shoot::{Reason, Report};
-use crate::seed::dependent::Unavailable;
 use crate::shoot_client::error::ProbeError;
 use crate::shoot_statuses::{Failure, Intended};
 use crate::write::WriteError;
@@ -165,15 +164,7 @@ impl Driver {
 
     fn report_not_scaled(&mut self, at: usize, direction: Direction, reason: Reason) {
         let resource = &self.config.dependents[at].resource;
-        let error = match reason {
-            Reason::Missing => WriteError::Missing,
-            Reason::Unknown => WriteError::Unavailable(Unavailable::Unknown),
-            Reason::NoSuchKind => {
-                let (kind, api_version) = (resource.kind.clone(), resource.api_version.clone());
-                WriteError::Unavailable(Unavailable::NoSuchKind { kind, api_version })
-            }
-            Reason::Refused => self.errors.get_mut(at).and_then(Option::take).unwrap_or(WriteError::Timeout),
-        };
+        let error = WriteError::not_scaled(reason, resource, self.errors.get_mut(at).and_then(Option::take));
         self.shared.metrics.scaled(direction, resource, error.category());
         let uid = self.machine.known().get(at).and_then(|known| known.observed()).map_or("", |observed| &observed.uid);
         let message = format!("Cannot be scaled {}: {error}", direction.as_str());

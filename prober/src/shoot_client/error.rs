@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use super::kubeconfig::KubeconfigError;
 use super::wire::DecodeError;
+use crate::core::shoot::ProbeFailure;
+use crate::core::span;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stage {
@@ -34,6 +36,17 @@ pub struct ProbeError {
     pub stage: Stage,
     #[source]
     pub cause: Cause,
+}
+
+impl ProbeError {
+    /// What of it matters for when to probe again.
+    pub fn failure(&self) -> ProbeFailure {
+        match &self.cause {
+            Cause::Throttled { retry_after } => ProbeFailure::Throttled(retry_after.map(span)),
+            cause if cause.is_no_answer() => ProbeFailure::Unanswered,
+            _ => ProbeFailure::Other,
+        }
+    }
 }
 
 /// The cause of a failed probe. None of them says anything about the shoot's nodes.

@@ -58,6 +58,8 @@ pub enum Input<'a> {
     /// A probe has listed the leases; the Machines are none while they are not known.
     Leases(RequestTimes, &'a LeaseList, Option<Arc<BackedNodes>>),
     Nodes(Vec<NodeRecord>),
+    /// A person vouches for the nodes: nothing is probed, and what is held down may come back whatever the leases say.
+    Vouched,
     /// A probe was complete and came to this: in the model, which has no leases.
     #[cfg(test)]
     Found(crate::core::judgement::Finding),

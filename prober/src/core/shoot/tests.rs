@@ -12,6 +12,7 @@ mod standby;
 mod start;
 mod suspended;
 mod taking_turns;
+mod vouched;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -41,6 +42,8 @@ enum Api {
     Fails(ProbeFailure),
     /// Not until somebody answers for it.
     Hangs,
+    /// It is not asked: a person vouches for the nodes.
+    Vouched,
 }
 
 /// A shoot's machine and its world. Unless a test says otherwise, whatever the machine asks for is done at once.
@@ -209,6 +212,10 @@ impl Rig {
                 }
                 Api::Fails(failure) => self.take(Input::Failed(failure)),
                 Api::Hangs => vec![],
+                Api::Vouched => {
+                    self.now = self.now + TimeDelta::microseconds(1);
+                    self.take(Input::Vouched)
+                }
             },
             Action::ListNodes => {
                 let record = |number| NodeRecord { name: node(number), ..NodeRecord::default() };

@@ -1,0 +1,348 @@
+//! A restore that a person asks for, whether or not a prober runs. It decides nothing itself: it drives the machine that decides for the
+//! prober ([`crate::core::shoot`]) for one shoot, so that order, delays, memories, conflicts and retries are the prober's own.
+//!
+//! ```text
+//! look: leases --> machine, told to write nothing --> verdict
+//! next: leases, or a person's word --> machine, told that it leads --> writes, until nothing is left to restore
+//! ```
+//!
+//! It never scales down: it ends as soon as the machine would.
+
+use std::collections::VecDeque;
+use std::future::ready;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
+
+use crate::config::{Config, Dependent, ResourceRef};
+use crate::core::lifecycle::{ShootSettings, settings};
+use crate::core::options::Options;
+use crate::core::plan::Direction;
+use crate::core::replicas::scale_up;
+use crate::core::shoot::{Action, Input, Report, Shoot, Start, Surroundings};
+use crate::core::verdict::{HoldReason, Scope, Verdict};
+use crate::executor::{Done, Executor};
+use crate::probe::{Listed, Probe};
+use crate::read_only::ReadOnlyProber;
+use crate::seed::ClusterState;
+use crate::seed::wakers::Registration;
+use crate::shoot::{Shared, poll, surroundings};
+use crate::shoot_client::error::ProbeError;
+use crate::write::WriteError;
+
+/// When a look at the leases is given up.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    pub limit: Duration,
+    /// After so many failed probes in a row.
+    pub failures: u32,
+}
+
+/// What happens in a restore.
+#[derive(Debug)]
+pub enum Event {
+    /// Replicas before and after: the same where only annotations were removed.
+    Written {
+        resource: ResourceRef,
+        before: i32,
+        after: i32,
+        fell_back: bool,
+    },
+    NotReady(ResourceRef),
+    KeepsChanging(ResourceRef),
+    Failed(ResourceRef, WriteError),
+}
+
+/// Why a restore ended before its end.
+#[derive(Debug, thiserror::Error)]
+pub enum Stopped {
+    #[error("the leases say that the nodes have lost the way to their API server again")]
+    Outage,
+    #[error("its Cluster says that it is not to be probed any more")]
+    NotProbed,
+    #[error("whether the nodes reach their API server is not known any more: {0}")]
+    Unknown(String),
+    #[error("nothing more could be written within {} s", .0.as_secs())]
+    Stuck(Duration),
+}
+
+/// Begins restores; they share what bounds their writes.
+pub struct Restorer {
+    shared: Shared,
+}
+
+impl Restorer {
+    pub fn new(prober: &ReadOnlyProber) -> Self {
+        Self { shared: prober.shared(false) }
+    }
+
+    /// A restore of one shoot. Where a person has vouched for the nodes its leases are not looked at, and its Cluster is not asked
+    /// whether it may be probed.
+    pub fn shoot(&self, namespace: &str, cluster: &ClusterState, vouched: bool) -> Restore {
+        Restore::new(self.shared.clone(), namespace.to_owned(), cluster, vouched)
+    }
+}
+
+/// None: a person has vouched for the nodes.
+type Probed = Option<(Probe, Result<Listed, ProbeError>)>;
+type Probing = Pin<Box<dyn Future<Output = Probed> + Send>>;
+
+pub struct Restore {
+    namespace: String,
+    uid: String,
+    shared: Shared,
+    config: Arc<Config>,
+    settings: ShootSettings,
+    vouched: bool,
+    /// Whether it may write.
+    begun: bool,
+    machine: Shoot,
+    executor: Executor,
+    wakers: Registration,
+    /// None while a probe is under way.
+    probe: Option<Probe>,
+    probing: Option<Probing>,
+    /// Why the last probe was not complete.
+    failure: Option<String>,
+    /// Per dependent how its last request failed.
+    errors: Vec<Option<WriteError>>,
+    events: VecDeque<Event>,
+    stopped: Option<Stopped>,
+    ended: bool,
+    /// When something happened last.
+    last: Instant,
+}
+
+impl Restore {
+    fn new(shared: Shared, namespace: String, cluster: &ClusterState, vouched: bool) -> Self {
+        let config = Arc::clone(&shared.config.borrow());
+        let uid = cluster.uid.clone();
+        let settings = cluster.shoot.as_ref().and_then(|shoot| shoot.as_ref().ok()).map(settings).unwrap_or_default();
+        let now = shared.clock.now();
+        let options = shared.seed.options(&config, &namespace);
+        let around = Surroundings { paused: Some(true), ..surroundings(&shared, &config, &settings, options, &namespace, &uid) };
+        Self {
+            machine: Shoot::new(Start { eligible: now, in_operation: true, dry_run: false }, &around, now),
+            executor: Executor::new(namespace.clone(), Arc::clone(&shared.seed), Arc::clone(&shared.writer)),
+            wakers: shared.seed.wakers.register(&namespace),
+            probe: Some(Probe::new(namespace.clone(), shared.clock, Arc::clone(&shared.seed))),
+            probing: None,
+            failure: None,
+            errors: config.dependents.iter().map(|_| None).collect(),
+            events: VecDeque::new(),
+            stopped: None,
+            ended: false,
+            last: Instant::now(),
+            begun: false,
+            namespace,
+            uid,
+            shared,
+            config,
+            settings,
+            vouched,
+        }
+    }
+
+    /// Looks at the leases until it is clear what they say, and writes nothing. The error says why that is not known.
+    pub async fn look(&mut self, patience: Patience) -> Result<Verdict, String> {
+        let deadline = Instant::now() + patience.limit;
+        self.feed(Input::Woken);
+        loop {
+            let found = self.leases();
+            let clear = found.as_ref().is_ok_and(|verdict| *verdict != Verdict::Hold(HoldReason::Undecided));
+            if clear || self.machine.failures() >= patience.failures || Instant::now() >= deadline {
+                return found;
+            }
+            self.turn(deadline).await;
+        }
+    }
+
+    /// What the last probe found.
+    fn leases(&self) -> Result<Verdict, String> {
+        match self.machine.finding() {
+            Some(finding) if self.machine.failures() == 0 => Ok(finding.verdict),
+            _ => Err(self.failure.clone().unwrap_or_else(|| "there is no answer yet".to_owned())),
+        }
+    }
+
+    /// What of the dependents may come back: what the verdict says; without one that says "up" only what carries the marker.
+    pub fn scope(&self) -> Scope {
+        match self.leases() {
+            Ok(Verdict::ScaleUp(scope)) => scope,
+            _ => Scope::HeldDown,
+        }
+    }
+
+    /// Writes from now on.
+    pub fn begin(&mut self) {
+        (self.begun, self.last) = (true, Instant::now());
+        self.feed(Input::Woken);
+    }
+
+    /// What happens next in a restore that has begun; none when it is over.
+    pub async fn next(&mut self, patience: Patience) -> Result<Option<Event>, Stopped> {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                self.last = Instant::now();
+                return Ok(Some(event));
+            }
+            if let Some(stopped) = self.stopped.take() {
+                return Err(stopped);
+            }
+            if self.ended || (self.machine.scaling().is_none() && self.remaining().is_empty()) {
+                return Ok(None);
+            }
+            if self.machine.failures() >= patience.failures {
+                return Err(Stopped::Unknown(self.failure.clone().unwrap_or_default()));
+            }
+            let limit = patience.limit + self.longest_turn();
+            if self.last.elapsed() >= limit {
+                return Err(Stopped::Stuck(limit));
+            }
+            self.turn(self.last + limit).await;
+        }
+    }
+
+    /// The longest that the turn of a dependent takes, its tries included.
+    fn longest_turn(&self) -> Duration {
+        let turn = |dependent: &Dependent| dependent.scale_up.initial_delay.saturating_add(4 * dependent.scale_up.timeout);
+        self.config.dependents.iter().map(turn).max().unwrap_or_default()
+    }
+
+    /// What a restore would still write.
+    pub fn remaining(&self) -> Vec<&ResourceRef> {
+        let only_held_down = self.around().options.restore_only_held_down;
+        let scope = self.scope();
+        let known = self.config.dependents.iter().zip(self.machine.known());
+        known
+            .filter(|(_, known)| known.observed().is_some_and(|observed| scale_up(observed, scope, only_held_down).is_some()))
+            .map(|(dependent, _)| &dependent.resource)
+            .collect()
+    }
+
+    /// Waits until something happens, at most until then.
+    async fn turn(&mut self, until: Instant) {
+        let next = self.machine.next().map_or(until, |next| until.min(self.shared.clock.instant(next)));
+        tokio::select! {
+            biased;
+            (at, done) = self.executor.next() => self.done(at, done),
+            probed = poll(&mut self.probing) => self.probed(probed),
+            () = self.wakers.woken() => self.feed(Input::Woken),
+            () = sleep_until(next) => self.feed(Input::Woken),
+            () = self.shared.suspend_detector.run() => {}
+        }
+    }
+
+    /// The prober's, but for what a person has decided: a pause binds the prober, and not whoever asks for a restore.
+    fn around(&self) -> Surroundings {
+        let options = self.shared.seed.options(&self.config, &self.namespace);
+        let around = surroundings(&self.shared, &self.config, &self.settings, options, &self.namespace, &self.uid);
+        let options = Options { scale_up_stabilization: Duration::ZERO, ..around.options };
+        Surroundings { paused: Some(!self.begun), is_ours: around.is_ours || self.vouched, options, ..around }
+    }
+
+    fn feed(&mut self, input: Input<'_>) {
+        let (around, now) = (self.around(), self.shared.clock.now());
+        for action in self.machine.input(input, &around, now) {
+            if !self.ended && self.stopped.is_none() {
+                self.carry_out(action);
+            }
+        }
+    }
+
+    fn carry_out(&mut self, action: Action) {
+        match action {
+            Action::ListLeases if self.vouched => self.probing = Some(Box::pin(ready(None))),
+            Action::ListLeases => {
+                let timeout = self.config.probe_timeout;
+                self.request(|mut probe| async move {
+                    let listed = probe.leases(timeout).await;
+                    (probe, listed)
+                });
+            }
+            Action::ListNodes => self.request(|mut probe| async move {
+                let listed = probe.nodes().await;
+                (probe, listed)
+            }),
+            // Only a replica that does not lead asks for it.
+            Action::Verify => {}
+            Action::AcquirePermit(at, direction) => self.executor.acquire_permit(at, direction),
+            Action::Read(at, limit) => self.executor.read(at, &self.config.dependents[at].resource, limit),
+            Action::Write(order) => self.executor.write(&self.config.dependents[order.dependent].resource, order),
+            Action::Cancel(at) => self.executor.cancel(at),
+            Action::Report(report) => self.report(report),
+        }
+    }
+
+    fn request<F: Future<Output = (Probe, Result<Listed, ProbeError>)> + Send + 'static>(
+        &mut self,
+        request: impl FnOnce(Probe) -> F,
+    ) {
+        self.probing = self.probe.take().map(|probe| -> Probing {
+            let request = request(probe);
+            Box::pin(async move { Some(request.await) })
+        });
+    }
+
+    fn probed(&mut self, probed: Probed) {
+        let Some((probe, result)) = probed else { return self.feed(Input::Vouched) };
+        self.probe = Some(probe);
+        match result {
+            Ok(Listed::Leases(times, leases)) => {
+                let machines = self.shared.seed.machines(&self.namespace);
+                let backed = machines.map(|machines| Arc::new(machines.values().map(|node| node.as_deref()).collect()));
+                self.feed(Input::Leases(times, &leases, backed));
+            }
+            Ok(Listed::Nodes(nodes)) => self.feed(Input::Nodes(nodes)),
+            Err(error) => {
+                self.failure = Some(error.to_string());
+                self.feed(Input::Failed(error.failure()));
+            }
+        }
+    }
+
+    fn done(&mut self, at: usize, done: Done) {
+        let mut failed = |error: WriteError| {
+            let refusal = error.refusal();
+            self.errors[at] = Some(error);
+            refusal
+        };
+        let input = match done {
+            Done::Permitted => Input::Permitted(at),
+            Done::Read(result) => Input::Read(at, result.map_err(&mut failed)),
+            Done::Written(result) => Input::Written(at, result.map_err(&mut failed)),
+        };
+        self.feed(input);
+    }
+
+    fn report(&mut self, report: Report) {
+        let resource = |at: usize| self.config.dependents[at].resource.clone();
+        match report {
+            Report::Written { dependent, base, write, .. } => {
+                let after = write.replicas.unwrap_or(base.replicas);
+                let (resource, before, fell_back) = (resource(dependent), base.replicas, write.fell_back);
+                self.events.push_back(Event::Written { resource, before, after, fell_back });
+            }
+            Report::NotScaled(at, Direction::Up, reason) => {
+                let error = WriteError::not_scaled(reason, &resource(at), self.errors[at].take());
+                self.events.push_back(Event::Failed(resource(at), error));
+            }
+            Report::NotReady(at) => self.events.push_back(Event::NotReady(resource(at))),
+            Report::KeepsChanging(at) => self.events.push_back(Event::KeepsChanging(resource(at))),
+            Report::MachinesUnknown => self.failure = Some("the seed's Machines are not known".to_owned()),
+            Report::Ended(Direction::Up, ..) => self.ended = true,
+            Report::Abandoned(_) | Report::Begun(Direction::Down) => {
+                let outage = self.leases() == Ok(Verdict::ScaleDown);
+                self.stopped = Some(if outage { Stopped::Outage } else { Stopped::NotProbed });
+            }
+            // A dry run's, and those of a scaling down that never begins here.
+            Report::Found
+            | Report::Begun(Direction::Up)
+            | Report::Ended(Direction::Down, ..)
+            | Report::NotScaled(_, Direction::Down, _)
+            | Report::WouldWrite(..) => {}
+        }
+    }
+}
