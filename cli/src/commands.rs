@@ -22,6 +22,8 @@ pub(crate) enum Command {
     Explain(Explain),
     /// Probe one shoot, say the verdict and what would be written, and write nothing
     Probe(Probe),
+    /// Show how what is held down would come back, and with --yes bring it back, in order and as it was
+    Restore(Restore),
     /// Check a config file: every error and warning with line and column
     CheckConfig(CheckConfig),
     /// Print a completion script for a shell
@@ -50,7 +52,7 @@ pub(crate) struct Access {
     pub(crate) garden_namespace: String,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// For people
     Table,
@@ -82,6 +84,30 @@ pub(crate) struct Explain {
 pub(crate) struct Probe {
     /// The shoot's namespace on the seed, as shoot--project--name
     pub(crate) namespace: String,
+    #[command(flatten)]
+    pub(crate) access: Access,
+    /// The format of the answer
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub(crate) output: Format,
+    /// How long to look at most; leases whose stamps cannot be believed must be watched for a quarter of the grace
+    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration)]
+    pub(crate) timeout: Duration,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Restore {
+    /// The shoot's namespace on the seed, as shoot--project--name
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    pub(crate) namespace: Option<String>,
+    /// Every shoot of which a controller carries the watchdog's marker
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Do it, and do not only show it
+    #[arg(long)]
+    pub(crate) yes: bool,
+    /// Do not look at the leases: pause the shoot, so that the prober leaves it, and restore what carries the marker
+    #[arg(long)]
+    pub(crate) force: bool,
     #[command(flatten)]
     pub(crate) access: Access,
     /// The format of the answer

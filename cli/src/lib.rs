@@ -1,14 +1,15 @@
-//! The commands for operators, with their own kubeconfig. They work also where no watchdog runs, and never write anything to a
-//! cluster.
+//! The commands for operators, with their own kubeconfig. They work also where no watchdog runs, and write nothing to a cluster, but for
+//! `restore --yes`.
 //!
 //! ```text
 //! words --commands--> status | explain | probe --seed--> the prober's own views and probe, read only --> report --output--> stdout
+//!                 '-> restore --seed--> the same, and the prober's own machine and writes
 //!                 '-> check-config --> every error with its place
 //!                 '-> completions, man
 //! ```
 //!
-//! Answers go to stdout, everything else to stderr. Exit codes: 0 answered, 1 no answer or a config that is refused, 2 a wrong
-//! command line.
+//! Answers go to stdout, everything else to stderr. Exit codes: 0 answered, 1 no answer, a config that is refused or a shoot that is not
+//! restored, 2 a wrong command line.
 
 #![allow(missing_docs, reason = "only this binary uses the crate: a name that needs no words gets none")]
 
@@ -18,6 +19,7 @@ mod config;
 mod explain;
 mod output;
 mod probe;
+mod restore;
 mod seed;
 mod shell;
 mod status;
@@ -60,6 +62,7 @@ fn execute(command: Command) -> ExitCode {
         Command::Status(args) => wait(status::run(args)),
         Command::Explain(args) => wait(explain::run(args)),
         Command::Probe(args) => wait(probe::run(args)),
+        Command::Restore(args) => wait(restore::run(args)),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

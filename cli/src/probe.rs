@@ -11,7 +11,7 @@ use crate::output::{Progress, bad, good, plain, table, warn};
 use crate::{commands, output, seed, why};
 
 /// A shoot that cannot be asked so often in a row is said to be out of reach.
-const FAILURES: u32 = 3;
+pub(crate) const FAILURES: u32 = 3;
 
 #[derive(Serialize)]
 struct Answer {

@@ -82,6 +82,9 @@ pub(crate) fn verdict(word: &str) -> &'static str {
         "scale_up_held_down" => "the only node that counts reaches its API server: what is held down may come back",
         "scale_down" => "the nodes have lost the way to their API server",
         "hold_single_candidate" => "only one node counts, and its lease is not known to be valid: nothing is concluded",
+        "hold_no_machines" => {
+            "there are leases and not a single Machine: nothing is concluded until none was renewed for ten minutes"
+        }
         _ => "the stamps of some leases cannot be believed yet: nothing is concluded",
     }
 }

@@ -6,10 +6,11 @@ use super::Agent;
 use super::table::FLAGS;
 
 /// The commands for operators, and their purpose. They are defined in the crate `cli`; here they are only listed.
-pub const CLI_COMMANDS: [(&str, &str); 6] = [
+pub const CLI_COMMANDS: [(&str, &str); 7] = [
     ("status", "Show every shoot of the seed: what its Cluster says, what is held down, who leads"),
     ("explain", "Explain one shoot: why it is probed or not, why each controller is as it is, what its leases say"),
     ("probe", "Probe one shoot, say the verdict and what would be written, and write nothing"),
+    ("restore", "Show how what is held down would come back, and with --yes bring it back, in order and as it was"),
     ("check-config", "Check a config file: every error and warning with line and column"),
     ("completions", "Print a completion script for a shell"),
     ("man", "Print the manual page, or write all pages into a folder"),

@@ -23,6 +23,7 @@ mod live_migration;
 mod outage;
 mod rbac;
 mod reachability;
+mod restore;
 mod settings;
 mod weeder;
 

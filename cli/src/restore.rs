@@ -1,0 +1,217 @@
+//! `restore`: what is held down comes back, in order and as it was. Nothing is written before `--yes` says so.
+
+mod answer;
+mod plan;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, ResourceExt};
+use prober::core::verdict::Scope;
+use prober::read_only::ObservedDependent;
+use prober::restore::{Patience, Restore, Restorer};
+use prober::seed::reach::Reach;
+use prober::seed::{ClusterState, PAUSE};
+use serde_json::json;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use self::answer::{Answer, Shoot};
+use self::plan::Step;
+use crate::commands::Format;
+use crate::output::{Progress, print, with_causes};
+use crate::probe::FAILURES;
+use crate::seed::Seed;
+use crate::{commands, output, seed, why};
+
+/// So many shoots are restored side by side: one whose API server does not answer takes all of its time-outs.
+const AT_ONCE: usize = 16;
+/// How long it may take until the watch of the namespaces shows the pause. The prober has the same watch.
+const PAUSE_SEEN: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// What all shoots of one call have in common.
+struct Job {
+    seed: Seed,
+    restorer: Restorer,
+    all: bool,
+    yes: bool,
+    force: bool,
+    patience: Patience,
+    format: Format,
+}
+
+pub(crate) async fn run(args: commands::Restore) -> anyhow::Result<()> {
+    let commands::Restore { namespace, all, yes, force, access, output: format, timeout } = args;
+    let seed = seed::read(&access, namespace.clone().map_or(Reach::Seed, Reach::Shoot)).await?;
+    let namespaces = match &namespace {
+        Some(namespace) => seed.cluster(namespace).map(|_| vec![namespace.clone()])?,
+        None => seed.prober.held_down().into_iter().collect(),
+    };
+    let unread = if all { seed.prober.unread() } else { Vec::new() };
+    for resource in &unread {
+        anstream::eprintln!("warning: {resource} could not be read in any shoot: may it be listed and watched?");
+    }
+    let config_from = seed.config_from.clone();
+    let patience = Patience { limit: timeout, failures: FAILURES };
+    let job = Arc::new(Job { restorer: Restorer::new(&seed.prober), seed, all, yes, force, patience, format });
+    job.say(&format!("Config: {config_from}\n"));
+    if namespaces.is_empty() {
+        job.say("Nothing is held down.\n");
+    }
+    let (shoots, panicked) = shoots(&job, namespaces).await;
+    let broken = panicked + shoots.iter().filter(|shoot| shoot.problem.is_some()).count();
+    let (count, problem) = (shoots.len() + panicked, shoots.first().and_then(|shoot| shoot.problem.clone()));
+    if let Some(job) = Arc::into_inner(job) {
+        job.seed.prober.end().await;
+    }
+    if format != Format::Table {
+        output::write(&Answer { shoots, config_from }, format, String::new)?;
+    }
+    let not = if yes { "not restored" } else { "not to be restored" };
+    match (namespace, problem) {
+        (Some(namespace), Some(problem)) => anyhow::bail!("{namespace} is {not}: {problem}"),
+        _ => anyhow::ensure!(broken == 0, "{broken} of {count} shoots are {not}"),
+    }
+    anyhow::ensure!(unread.is_empty(), "what is held down is not known in full");
+    Ok(())
+}
+
+/// Restores shoots side by side; those that came to an end, by their names, and how many did not. None stops another.
+async fn shoots(job: &Arc<Job>, namespaces: Vec<String>) -> (Vec<Shoot>, usize) {
+    let turns = Arc::new(Semaphore::new(AT_ONCE));
+    let mut tasks = JoinSet::new();
+    for namespace in namespaces {
+        let (job, turns) = (Arc::clone(job), Arc::clone(&turns));
+        tasks.spawn(async move {
+            let _turn = turns.acquire().await;
+            job.shoot(namespace).await
+        });
+    }
+    let (mut shoots, mut panicked) = (Vec::new(), 0);
+    while let Some(ended) = tasks.join_next().await {
+        match ended {
+            Ok(shoot) => shoots.push(shoot),
+            Err(_) => panicked += 1,
+        }
+    }
+    shoots.sort_by(|a: &Shoot, b| a.namespace.cmp(&b.namespace));
+    (shoots, panicked)
+}
+
+impl Job {
+    async fn shoot(&self, namespace: String) -> Shoot {
+        let mut shoot = Shoot::new(namespace);
+        match self.seed.prober.cluster(&shoot.namespace) {
+            Some(cluster) => self.restore(&mut shoot, &cluster).await,
+            None => shoot.problem = Some("there is no Cluster of this name, so that it is not known to be a shoot".to_owned()),
+        }
+        if let (true, Some(problem)) = (self.all, &shoot.problem) {
+            anstream::eprintln!("error: {}: {problem}", shoot.namespace);
+        }
+        shoot
+    }
+
+    async fn restore(&self, shoot: &mut Shoot, cluster: &ClusterState) {
+        let (state, because) = why::state(cluster);
+        shoot.state = state;
+        shoot.paused = self.seed.prober.paused(&shoot.namespace);
+        shoot.steps = self.plan(&shoot.namespace, Scope::All);
+        let mut restore = self.restorer.shoot(&shoot.namespace, cluster, self.force);
+        if shoot.is_pending() {
+            let refused = self.look(shoot, &mut restore, &because).await;
+            shoot.steps = self.plan(&shoot.namespace, restore.scope());
+            shoot.problem = refused.filter(|_| shoot.is_pending());
+        }
+        self.say(&shoot.text(&because, self.yes, self.force));
+        if self.yes
+            && shoot.problem.is_none()
+            && shoot.is_pending()
+            && let Err(error) = self.carry_out(shoot, &mut restore).await
+        {
+            shoot.problem = Some(with_causes(error.as_ref()));
+        }
+        if let (None, Some(step)) = (&shoot.problem, shoot.steps.iter().find(|step| step.unknown)) {
+            shoot.problem = Some(format!("{} could not be read: it may be held down or not", step.resource));
+        }
+    }
+
+    fn plan(&self, namespace: &str, scope: Scope) -> Vec<Step> {
+        let observed = self.seed.prober.dependents(namespace).into_iter().map(|(_, observed)| observed);
+        let observed: Vec<ObservedDependent> = observed.collect();
+        plan::plan(&self.seed.config.dependents, &observed, scope, self.seed.config.restore_only_held_down)
+    }
+
+    /// Why the shoot is not to be restored, if so. Not knowing is no reason to bring anything back.
+    async fn look(&self, shoot: &mut Shoot, restore: &mut Restore, because: &str) -> Option<String> {
+        let probed = shoot.state == "probed";
+        if !probed && (self.all || !self.force) {
+            return Some(format!("{because}; it comes back only when it is named, with --force"));
+        }
+        if self.force {
+            return None;
+        }
+        let progress = if self.all { Progress::new() } else { Progress::saying("looking at the shoot ...") };
+        let found = restore.look(self.patience).await;
+        drop(progress);
+        match found {
+            Ok(verdict) => {
+                let word = verdict.as_str();
+                shoot.verdict = Some(word);
+                (!verdict.is_up()).then(|| format!("{word}: {}; --force restores it all the same", why::verdict(word)))
+            }
+            Err(failure) => Some(format!("its leases could not be looked at ({failure}); --force restores it all the same")),
+        }
+    }
+
+    async fn carry_out(&self, shoot: &mut Shoot, restore: &mut Restore) -> anyhow::Result<()> {
+        if self.force {
+            self.pause(shoot).await?;
+        }
+        restore.begin();
+        let mut failed = Vec::new();
+        while let Some(event) = restore.next(self.patience).await? {
+            let line = shoot.note(event, &mut failed);
+            self.say(&format!("{}: {line}\n", shoot.namespace));
+        }
+        let left = restore.remaining().into_iter().filter(|resource| !failed.iter().any(|(other, _)| other == *resource));
+        let left = left.map(|resource| format!("{resource} was not restored"));
+        let problems: Vec<_> = failed.iter().map(|(resource, why)| format!("{resource} {why}")).chain(left).collect();
+        anyhow::ensure!(problems.is_empty(), "{}", problems.join("; "));
+        shoot.restored = true;
+        self.say(&format!("{}: restored\n", shoot.namespace));
+        Ok(())
+    }
+
+    /// Keeps the prober from writing for this shoot, until its operators take the annotation away.
+    async fn pause(&self, shoot: &mut Shoot) -> anyhow::Result<()> {
+        let (namespaces, name) = (Api::<Namespace>::all(self.seed.client.clone()), shoot.namespace.clone());
+        let own = namespaces.get(&name).await.context("its namespace cannot be read, and so not be paused")?;
+        if own.annotations().get(PAUSE).is_none_or(|value| value != "true") {
+            let patch = json!({ "metadata": { "annotations": { PAUSE: "true" } } });
+            let patched = namespaces.patch(&name, &PatchParams::default(), &Patch::Merge(&patch)).await;
+            patched.context("its namespace cannot be annotated, and so not be paused")?;
+        }
+        let command = format!("kubectl annotate namespace {name} {PAUSE}-");
+        anstream::eprintln!("note: {name} is paused: the prober writes nothing for it until you say\n  {command}");
+        shoot.unpause = Some(command);
+        let seen = async {
+            while self.seed.prober.paused(&name) != Some(true) {
+                sleep(POLL_INTERVAL).await;
+            }
+        };
+        timeout(PAUSE_SEEN, seen).await.context("its pause does not show in the watch of the namespaces")
+    }
+
+    /// Says it at once where people read it.
+    fn say(&self, text: &str) {
+        if self.format == Format::Table {
+            // Whoever does not listen any more keeps no shoot from being restored.
+            let _ = print(text.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! What a restore would write, in its order. Pure: what is written is for the prober's core to say.
+
+use prober::config::{Dependent, ResourceRef};
+use prober::core::plan::{Direction, levels};
+use prober::core::replicas::scale_up;
+use prober::core::verdict::Scope;
+use prober::read_only::ObservedDependent;
+use prober::seed::dependent::Unavailable;
+use serde::Serialize;
+
+use crate::why;
+
+/// The turn of one dependent.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Step {
+    pub(crate) level: i32,
+    #[serde(flatten)]
+    pub(crate) resource: ResourceRef,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) replicas: Option<i32>,
+    /// Whether anything of it is written: its replicas, or only its annotations.
+    pub(crate) writes: bool,
+    /// To how many replicas it comes back; none when they stay as they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) restored_to: Option<i32>,
+    /// The wait before it is scaled, once its level has begun.
+    pub(crate) delay_seconds: f64,
+    pub(crate) because: String,
+    /// Its state could not be read, so that it may be held down or not.
+    pub(crate) unknown: bool,
+    /// What became of it; none when it was not its turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) outcome: Option<String>,
+}
+
+/// The turns of all dependents; `observed` is how they are, in the same order.
+pub(crate) fn plan(dependents: &[Dependent], observed: &[ObservedDependent], scope: Scope, only_held_down: bool) -> Vec<Step> {
+    let places = levels(dependents, Direction::Up).into_iter().flatten();
+    places.map(|at| step(&dependents[at], &observed[at], scope, only_held_down)).collect()
+}
+
+fn step(dependent: &Dependent, observed: &ObservedDependent, scope: Scope, only_held_down: bool) -> Step {
+    let present = observed.as_ref().ok().and_then(Option::as_ref);
+    let write = present.and_then(|observed| scale_up(observed, scope, only_held_down));
+    Step {
+        level: dependent.scale_up.level,
+        resource: dependent.resource.clone(),
+        replicas: present.map(|observed| observed.replicas),
+        writes: write.is_some(),
+        restored_to: write.and_then(|write| write.replicas),
+        delay_seconds: dependent.scale_up.initial_delay.as_secs_f64(),
+        because: why::dependent(dependent, observed, only_held_down),
+        unknown: matches!(observed, Err(Unavailable::Unknown)),
+        outcome: None,
+    }
+}
+
+#[cfg(test)]
+mod tests;
