@@ -48,7 +48,7 @@ kind-tests: ## Run the scenarios on two kind clusters, which it makes and remove
 	@kind-tests/on-kind cargo test --package kind-tests --test scenarios
 
 .PHONY: deploy-test
-deploy-test: ## Test manifests, chart, alerts, dashboard, image and status page; needs Rust, Go and the packages prometheus, chromium, chromium-driver, jq
+deploy-test: ## Test manifests, chart, alerts, dashboard, image and status page; needs Rust, Go and the packages prometheus, chromium, chromium-driver
 	@$(MAKE) --no-print-directory control-plane
 	@kind-tests/deploy-tests/programs/build
 	@$(MAKE) --no-print-directory test-binaries

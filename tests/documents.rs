@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// How many faults there are; docs/reliability.md numbers them from 1.
 const FAULTS: usize = 82;
@@ -158,6 +159,36 @@ fn every_annotation_that_a_page_names_is_one_that_the_program_knows() {
         }
     }
     assert_eq!(seen, known.map(str::to_owned).into(), "each has its page");
+}
+
+/// The commands for operators in the shell blocks of a page, each as its words after the program's name.
+fn commands(page: &str) -> Vec<Vec<String>> {
+    let blocks = page.split("\n```sh\n").skip(1).filter_map(|rest| rest.split("\n```").next());
+    let text: String = blocks.map(|block| format!("{}\n", block.replace("\\\n", " "))).collect();
+    let words = |line: &str| {
+        let (_, command) = line.split('#').next()?.rsplit_once("dependency-watchdog ")?;
+        Some(command.split(['|', '>']).next()?.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    };
+    let ours = ["status", "explain", "probe", "restore", "check-config"];
+    text.lines().filter_map(words).filter(|words| words.first().is_some_and(|word| ours.contains(&word.as_str()))).collect()
+}
+
+#[test]
+fn every_command_that_a_page_tells_people_to_run_is_one_that_the_program_takes() {
+    let mut seen = BTreeSet::new();
+    for page in pages() {
+        for mut words in commands(&fs::read_to_string(&page).expect("a page")) {
+            seen.insert(words[0].clone());
+            // It is understood, and finds no cluster.
+            if words[0] != "check-config" {
+                words.extend(["--kubeconfig", "/no/such/file"].map(str::to_owned));
+            }
+            let output = Command::new(env!("CARGO_BIN_EXE_dependency-watchdog")).env_clear().args(&words).output();
+            let output = output.expect("the binary runs");
+            assert_eq!(output.status.code(), Some(1), "{}: {words:?}: {output:?}", page.display());
+        }
+    }
+    assert_eq!(seen.len(), 5, "{seen:?}");
 }
 
 /// The fragments that links to a page may end in: its headings, as GitHub and mdbook write them.
