@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 
 use memory_api::gardener::{self, KCM};
-use memory_api::{Authority, MemoryApi, Network, Nodes, Options, ShootPlan};
+use memory_api::{Authority, Fault, MemoryApi, Network, Nodes, Options, ShootPlan, When};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::Command;
@@ -169,6 +169,44 @@ async fn status_and_explain_say_which_setting_comes_from_where() {
     }
     let json = world.json(&["explain", "shoot--dev--two"]).await;
     assert_eq!(json["settings"][0], json!({ "setting": "pause", "value": "true", "from": "garden" }));
+    assert_eq!(world.writes(), 0);
+}
+
+#[tokio::test]
+async fn status_shows_what_happened_last_as_the_replica_that_leads_has_seen_it() {
+    let world = World::new().await;
+    let apply = |object: Value| world.seed.store().apply(object).expect("an object");
+    let config = world.files.path().join("config.yaml");
+    let gardeners = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/prober.yaml");
+    std::fs::copy(gardeners, &config).expect("a file");
+    let words = ["status", "--config-file", config.to_str().expect("UTF-8")];
+    let labels = json!({ "app": "dependency-watchdog-prober" });
+    let garden = |name: &str| json!({ "name": name, "namespace": "garden", "labels": labels });
+    let container = json!({ "name": "prober", "image": "i", "args": ["prober", "--health-bind-addr=:9000"] });
+    let pod = json!({ "containers": [container] });
+    apply(json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": garden("dependency-watchdog-prober"),
+                  "spec": { "selector": { "matchLabels": labels }, "template": { "spec": pod } } }));
+    for name in ["first", "second", "third"] {
+        apply(json!({ "apiVersion": "v1", "kind": "Pod", "metadata": garden(name), "spec": pod }));
+    }
+    let spec = json!({ "holderIdentity": "second_0123", "leaseDurationSeconds": 15, "renewTime": "2020-01-01T00:00:00.000000Z" });
+    apply(json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": spec,
+                  "metadata": { "name": "dwd-prober-leader-election", "namespace": "garden" } }));
+
+    let nobody = text(&world.run(&words).await);
+    assert!(nobody.contains("What happened last: unknown, no replica of the prober could be asked"), "{nobody}");
+    let entries = json!({ "history": [{ "at": "2026-01-02T03:04:05Z", "namespace": NAMESPACE, "what": "scaling",
+                                        "text": "scaling down", "ongoing": true }] });
+    let page = |pod: &str| format!("/api/v1/namespaces/garden/pods/{pod}:9000/proxy/statusz.json");
+    for pod in ["second", "third"] {
+        let answer = Fault::Answer { code: 200, headers: Vec::new(), body: entries.to_string().into() };
+        world.seed.faults().add(When::request("GET", &page(pod)), answer);
+    }
+    let shown = text(&world.run(&words).await);
+    assert!(shown.contains("What happened last, as second has seen it"), "{shown}");
+    assert!(shown.contains(&format!("2026-01-02 03:04:05 UTC  {NAMESPACE}  scaling down, not over yet")), "{shown}");
+    let json = world.json(&words).await;
+    assert_eq!((&json["history"]["seenBy"], &json["history"]["entries"][0]["what"]), (&"second".into(), &"scaling".into()));
     assert_eq!(world.writes(), 0);
 }
 

@@ -12,7 +12,7 @@ use crate::commands::Access;
 use crate::output::with_causes;
 
 /// The prober's Deployment, by Gardener's name (rule 85).
-const DEPLOYMENT: &str = "dependency-watchdog-prober";
+pub(crate) const DEPLOYMENT: &str = "dependency-watchdog-prober";
 /// What Gardener renders: what a prober that cannot be asked most likely works by.
 const GARDENERS: &str = include_str!("../../config/prober.yaml");
 

@@ -17,6 +17,7 @@ mod check_config;
 mod commands;
 mod config;
 mod explain;
+mod history;
 mod output;
 mod probe;
 mod restore;

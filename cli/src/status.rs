@@ -12,6 +12,7 @@ use prober::seed::reach::Reach;
 use serde::Serialize;
 
 use crate::explain::refused;
+use crate::history::{self, History};
 use crate::output::{bad, good, plain, table, warn, with_causes};
 use crate::{commands, output, seed, why};
 
@@ -23,6 +24,12 @@ const LEASES: [&str; 2] = ["dwd-prober-leader-election", "dwd-weeder-leader-elec
 struct Answer {
     leaders: Vec<Leader>,
     shoots: Vec<Row>,
+    /// None when no prober is deployed, or none could be asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    history: Option<History>,
+    /// Why none could be asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    history_problem: Option<String>,
     config_from: String,
     /// What annotations on `garden` set for all shoots.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -79,7 +86,12 @@ pub(crate) async fn run(args: commands::Status) -> anyhow::Result<()> {
     }
     let seed_settings = seed.prober.seed_options().iter().flat_map(ResolvedOptions::overruled).collect();
     let refused = refused(&seed.prober, |_| true);
-    let answer = Answer { leaders, shoots, config_from: seed.config_from, seed_settings, refused };
+    let leader = leaders.first().and_then(|leader: &Leader| leader.holder.as_deref());
+    let (history, history_problem) = match history::read(&seed.client, &args.access.garden_namespace, leader).await {
+        Ok(history) => (history, None),
+        Err(error) => (None, Some(with_causes(error.as_ref()))),
+    };
+    let answer = Answer { leaders, shoots, history, history_problem, config_from: seed.config_from, seed_settings, refused };
     seed.prober.end().await;
     output::write(&answer, args.output, || text(&answer))
 }
@@ -155,10 +167,17 @@ fn text(answer: &Answer) -> String {
     text.push('\n');
     if answer.shoots.is_empty() {
         text.push_str("No shoots found.\n");
-        return text;
+    } else {
+        let rows: Vec<_> = answer.shoots.iter().map(row).collect();
+        text.push_str(&table(&["NAMESPACE", "STATE", "MACHINES", "HELD DOWN", "NOTE"], &rows));
     }
-    let rows: Vec<_> = answer.shoots.iter().map(row).collect();
-    text.push_str(&table(&["NAMESPACE", "STATE", "MACHINES", "HELD DOWN", "NOTE"], &rows));
+    if let Some(history) = &answer.history {
+        let _ = write!(text, "\n{}", history.text());
+    }
+    if let Some(problem) = &answer.history_problem {
+        let unknown = warn(&format!("unknown, no replica of the prober could be asked: {problem}"));
+        let _ = writeln!(text, "\nWhat happened last: {unknown}");
+    }
     text
 }
 

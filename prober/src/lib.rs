@@ -26,6 +26,7 @@ pub mod config;
 pub mod core;
 pub mod executor;
 pub mod gardener;
+pub mod history;
 pub mod manager;
 pub mod metrics;
 pub mod probe;

@@ -15,6 +15,7 @@ use crate::core::moment::Moment;
 use crate::core::options::ResolvedOptions;
 use crate::core::plan::Direction;
 use crate::core::verdict::{Tally, Verdict};
+use crate::history::{History, What};
 
 /// The status of each shoot. Cheap to clone; all clones share it.
 #[derive(Clone, Debug)]
@@ -23,6 +24,8 @@ pub struct ShootStatuses {
     /// Whether metrics tell shoots apart.
     per_shoot: bool,
     inner: Arc<Mutex<Inner>>,
+    /// What happened last.
+    pub history: History,
 }
 
 #[derive(Debug, Default)]
@@ -77,7 +80,7 @@ pub struct StatusHandle {
 impl ShootStatuses {
     /// Empty. With `per_shoot` there are metrics that tell shoots apart, so that their number grows with the shoots'.
     pub fn new(clock: Clock, per_shoot: bool) -> Self {
-        Self { clock, per_shoot, inner: Arc::default() }
+        Self { clock, per_shoot, inner: Arc::default(), history: History::default() }
     }
 
     /// Notes what a Cluster says of its shoot, in one word from a fixed set; none when the Cluster is gone.
@@ -131,11 +134,26 @@ impl StatusHandle {
             change(status);
         }
     }
+
+    /// Notes what is over at once.
+    pub fn happened(&self, what: What, text: String) {
+        self.statuses.history.happened(Some(&self.namespace), what, text);
+    }
+
+    /// Notes what goes on until [`Self::ended`].
+    pub fn began(&self, what: What, text: String) {
+        self.statuses.history.began(Some(&self.namespace), what, text);
+    }
+
+    pub fn ended(&self, what: What, outcome: Option<String>) {
+        self.statuses.history.ended(Some(&self.namespace), what, outcome);
+    }
 }
 
 impl Drop for StatusHandle {
     fn drop(&mut self) {
         self.statuses.lock().probed.remove(&self.namespace);
+        self.statuses.history.forgo(&self.namespace);
     }
 }
 

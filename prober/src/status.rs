@@ -1,5 +1,6 @@
 //! What the prober shows of itself at `/statusz`: every shoot, and the numbers behind what is done for it.
 
+mod age_bar;
 mod page;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ use crate::core::lease::LeaseState;
 use crate::core::moment::Moment;
 use crate::core::options::{ResolvedOptions, ShownOption, Source};
 use crate::core::plan::Direction;
+use crate::history::Entry;
 pub use crate::shoot_statuses::Failure;
 use crate::shoot_statuses::{Intended, ShootStatus, ShootStatuses};
 
@@ -27,6 +29,8 @@ pub struct ProberStatus {
     pub shoots_by_state: BTreeMap<&'static str, usize>,
     /// Every shoot; those that need attention first, then by name.
     pub shoots: Vec<ShootEntry>,
+    /// What happened last, the newest first.
+    pub history: Vec<Entry>,
     /// The config in force, defaults included, as a config file would say it.
     pub config: Value,
     pub config_refused: bool,
@@ -74,6 +78,7 @@ pub struct HeldDown {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Found {
+    /// When the probe was sent; all that follows is as of then.
     pub seconds_ago: i64,
     pub verdict: &'static str,
     pub candidates: usize,
@@ -95,9 +100,9 @@ pub struct Found {
 #[serde(rename_all = "camelCase")]
 pub struct LeaseAge {
     pub node: String,
-    /// For how long it has not been renewed, on our clock.
+    /// For how long it had not been renewed then, on our clock. What was renewed since only the next probe will know.
     pub age_seconds: f64,
-    /// `valid`, `expired` or `undecided`, as of the last probe.
+    /// `valid`, `expired` or `undecided`.
     pub state: &'static str,
     /// How far the node's clock is behind ours; negative: ahead.
     #[serde(skip_serializing_if = "is_zero")]
@@ -155,7 +160,7 @@ impl ProberStatus {
             })
             .collect();
         shoots.sort_by(|a, b| (a.concern(), &a.namespace).cmp(&(b.concern(), &b.namespace)));
-        Self { unknown, shoots_by_state, shoots, config, config_refused }
+        Self { unknown, shoots_by_state, shoots, history: statuses.history.entries(), config, config_refused }
     }
 }
 
@@ -199,15 +204,15 @@ fn probe(status: ShootStatus, now: Moment, wall: DateTime<Utc>) -> ProbeStatus {
         scaling: status.scaling.map(Direction::as_str),
         would_write: status.intended,
         next_look_in_seconds: (status.due - now).num_seconds(),
-        found: status.finding.map(|finding| found(&finding, status.complete, now)),
+        found: status.finding.map(|finding| found(&finding, now)),
         failure: status.failure,
     }
 }
 
-fn found(finding: &Finding, complete: Moment, now: Moment) -> Found {
+fn found(finding: &Finding, now: Moment) -> Found {
     let age = |lease: &SeenLease| LeaseAge {
         node: lease.node.clone(),
-        age_seconds: seconds(now - lease.renewed),
+        age_seconds: seconds(finding.judged_at - lease.renewed),
         state: match lease.state {
             LeaseState::Valid => "valid",
             LeaseState::Expired => "expired",
@@ -216,7 +221,7 @@ fn found(finding: &Finding, complete: Moment, now: Moment) -> Found {
         skew_seconds: seconds(lease.skew),
     };
     Found {
-        seconds_ago: (now - complete).num_seconds(),
+        seconds_ago: (now - finding.judged_at).num_seconds(),
         verdict: finding.verdict.as_str(),
         candidates: finding.tally.candidates,
         expired: finding.tally.expired,

@@ -5,10 +5,14 @@ use std::sync::Arc;
 
 use super::Driver;
 use crate::config::ResourceRef;
+use crate::core::judgement::Finding;
 use crate::core::options::ResolvedOptions;
 use crate::core::plan::Direction;
 use crate::core::replicas::{Mark, Observed, Write};
 use crate::core::shoot::{Reason, Report};
+use crate::core::verdict::Tally;
+use crate::history::What;
+use crate::seed::dependent::Unavailable;
 use crate::shoot_client::error::ProbeError;
 use crate::shoot_statuses::{Failure, Intended};
 use crate::write::WriteError;
@@ -57,14 +61,20 @@ impl Driver {
         match report {
             Report::Found => self.report_finding(),
             Report::MachinesUnknown => self.machines_unknown(),
-            Report::Begun(direction) => tracing::info!(direction = direction.as_str(), "flow begins"),
+            Report::Begun(direction) => {
+                tracing::info!(direction = direction.as_str(), "flow begins");
+                self.status.began(What::Scaling, format!("scaling {}", direction.as_str()));
+            }
             Report::Abandoned(direction) => {
                 metrics.flow_abandoned(direction);
                 let verdict = self.last_verdict.map_or("unknown", |verdict| verdict.as_str());
                 tracing::info!(direction = direction.as_str(), verdict, paused = self.is_paused(), "flow abandoned");
+                self.status.ended(What::Scaling, Some("given up".to_owned()));
             }
             Report::Ended(direction, written, failed) => {
                 tracing::info!(direction = direction.as_str(), written, failed, "flow ended");
+                let failed = if failed > 0 { format!(", {failed} could not be") } else { String::new() };
+                self.status.ended(What::Scaling, Some(format!("{written} written{failed}")));
             }
             Report::Written { dependent, direction, base, write, took, turn, without_lead } => {
                 let resource = &self.config.dependents[dependent].resource;
@@ -91,6 +101,8 @@ impl Driver {
                 metrics.dry_run_write(direction, resource);
                 let direction = direction.as_str();
                 tracing::info!(%resource, direction, replicas_before, replicas, "dry run: resource would be written");
+                let would = format!("would write {resource} from {replicas_before} to {replicas} replicas, were this no dry run");
+                self.status.happened(What::Scaling, would);
             }
         }
     }
@@ -105,8 +117,14 @@ impl Driver {
         });
         if self.last_category.take().is_some() {
             tracing::info!("probes are complete again");
+            self.status.ended(What::Failure, None);
         }
-        let changed = self.last_verdict.replace(finding.verdict) != Some(finding.verdict);
+        let before = self.last_verdict.replace(finding.verdict);
+        let changed = before != Some(finding.verdict);
+        // That a shoot is well from the beginning is no event.
+        if changed && (before.is_some() || !finding.verdict.is_up()) {
+            self.status.happened(What::Verdict, sentence(&finding));
+        }
         macro_rules! say {
             ($level:ident) => {
                 tracing::$level!(
@@ -132,6 +150,8 @@ impl Driver {
             tracing::debug!(stage, category, error = %error.cause, failed_probes, "probe not complete");
         } else {
             tracing::warn!(stage, category, error = %error.cause, "probe not complete, nothing is concluded from it");
+            self.status.ended(What::Failure, None);
+            self.status.began(What::Failure, format!("probes fail: {category} at {stage}"));
         }
     }
 
@@ -159,6 +179,7 @@ impl Driver {
         tracing::warn!(%resource, direction = direction.as_str(), leader, "the leader did not act, this replica did in its place");
         let done = if direction == Direction::Down { "taken to 0" } else { "brought back" };
         let message = format!("The leader ({leader}) did not act: {done} by a replica that does not lead");
+        self.status.happened(What::Scaling, format!("{resource}: {message}"));
         self.publish_warning(resource, "", "LeaderDidNotAct", message);
     }
 
@@ -171,6 +192,13 @@ impl Driver {
         self.publish_warning(resource, uid, "ScalingFailed", message);
         tracing::error!(%resource, direction = direction.as_str(), category = error.category(), error = %error, "resource cannot be scaled");
     }
+}
+
+/// As in `scale_down: 4 of 5 leases expired, 1 undecided`.
+fn sentence(finding: &Finding) -> String {
+    let Tally { candidates, expired, undecided } = finding.tally;
+    let undecided = if undecided > 0 { format!(", {undecided} undecided") } else { String::new() };
+    format!("{}: {expired} of {candidates} leases expired{undecided}", finding.verdict.as_str())
 }
 
 /// As in `no_node: 2, not_managed: 1`.

@@ -3,9 +3,10 @@
 use common::status::{ago, span, table};
 use maud::{Markup, html};
 
-use crate::shoot_statuses::Intended;
-
+use super::age_bar::age_bar;
 use super::{Concern, Failure, Found, ProbeStatus, ProberStatus, ShootEntry};
+use crate::history::Entry;
+use crate::shoot_statuses::Intended;
 
 const FOLD: usize = 30;
 
@@ -40,6 +41,11 @@ pub(super) fn body(status: &ProberStatus) -> Markup {
                 details { summary { (quiet.len()) " shoots" } (shoots(&quiet)) }
             } @else { (shoots(&quiet)) }
         }
+        h2 { "What happened last" }
+        @if status.history.is_empty() { p.soft { "Nothing since this process began." } }
+        @let (shown, older) = status.history.split_at(status.history.len().min(FOLD));
+        (history("The newest first, as this process has seen it", shown))
+        @if !older.is_empty() { details { summary { (older.len()) " before that" } (history("Before that", older)) } }
         h2 { "Config in force" }
         details { summary { "defaults included" } pre { (format!("{:#}", status.config)) } }
     }
@@ -83,14 +89,22 @@ fn details(probe: &ProbeStatus) -> Markup {
 
 fn numbers(found: &Found) -> Markup {
     let Found { candidates, expired, undecided, fraction, .. } = *found;
+    let (expired_after, given_up_after) = (found.expired_after_seconds, found.given_up_after_seconds);
     let rows = found.leases.iter().map(|lease| {
         let skew = if lease.skew_seconds == 0.0 { String::new() } else { format!("{:+.0}s", -lease.skew_seconds) };
-        let class = if lease.state == "valid" { "good" } else { "bad" };
-        let age = html! { (format!("{:.1}s", lease.age_seconds)) " of " (found.expired_after_seconds) "s" };
-        let mut cells = vec![html! { code { (lease.node) } }, age, html! { span.(class) { (lease.state) } }];
+        let class = match lease.state {
+            "valid" => "good",
+            "undecided" => "warn",
+            _ => "bad",
+        };
+        let bar = age_bar(lease.age_seconds, expired_after, given_up_after, class);
+        let age = html! { (format!("{:.1}s", lease.age_seconds)) };
+        let mut cells = vec![html! { code { (lease.node) } }, age, bar, html! { span.(class) { (lease.state) } }];
         cells.extend((found.skewed > 0).then(|| html! { (skew) }));
         cells
     });
+    let marks = format!("Marks at {expired_after}s and {given_up_after}s");
+    let columns = ["Node", "Age", marks.as_str(), "State", "Clock"];
     html! {
         p {
             strong { (words(found.verdict)) } ": " (expired) " of " (candidates) " leases expired"
@@ -103,8 +117,8 @@ fn numbers(found: &Found) -> Markup {
             p.soft { "Not counted: " @for (reason, count) in &found.excluded { span { (count) " " (words(reason)) " " } } }
         }
         (table(
-            &format!("Oldest leases; expired after {}s, given up by kube-controller-manager after {}s", found.expired_after_seconds, found.given_up_after_seconds),
-            if found.skewed > 0 { &["Node", "Age now", "At the last look", "Clock"] } else { &["Node", "Age now", "At the last look"] },
+            &format!("Oldest leases as of that look; expired after {expired_after}s, given up by kube-controller-manager after {given_up_after}s"),
+            &columns[..if found.skewed > 0 { 5 } else { 4 }],
             rows,
         ))
     }
@@ -120,6 +134,15 @@ fn shoots(shoots: &[&ShootEntry]) -> Markup {
         vec![html! { code { (shoot.namespace) } }, html! { (words(shoot.state)) }, leases.unwrap_or_default(), next.unwrap_or_default()]
     });
     table("Shoots", &["Namespace", "State", "Leases", "Next look"], rows)
+}
+
+fn history(caption: &str, entries: &[Entry]) -> Markup {
+    let rows = entries.iter().map(|entry| {
+        let when = html! { time datetime=(entry.at.to_rfc3339()) { (entry.at.format("%Y-%m-%d %H:%M:%S UTC")) } };
+        let shoot = html! { @if let Some(namespace) = &entry.namespace { code { (namespace) } } };
+        vec![when, shoot, html! { (entry.sentence()) }]
+    });
+    table(caption, &["When", "Shoot", "What"], rows)
 }
 
 /// As in `scale_up` -> `scale up`.

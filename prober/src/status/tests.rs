@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::config::{Config, ResourceRef};
 use crate::core::options::{Overrides, STANDBY_PROTECTS};
 use crate::core::verdict::{HoldReason, Scope, Tally, Verdict};
+use crate::history::What;
 
 fn finding(verdict: Verdict) -> Option<Arc<Finding>> {
     Some(Arc::new(Finding { verdict, ..Finding::default() }))
@@ -84,6 +85,42 @@ async fn the_page_says_what_each_shoot_suffers_from() {
         assert!(page.contains(expected), "no {expected:?} in {page}");
     }
     assert!(!page.contains("Nothing is held down"), "{page}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn ages_states_and_verdict_are_of_the_same_moment() {
+    let clock = Clock::start();
+    let statuses = ShootStatuses::new(clock, false);
+    statuses.set_state("shoot--a--b", Some("probed"));
+    let handle = statuses.register("shoot--a--b".to_owned(), clock.now());
+    let renewed = clock.now() - TimeDelta::seconds(20);
+    let lease = SeenLease { node: "node-1".to_owned(), renewed, state: LeaseState::Valid, skew: TimeDelta::zero() };
+    let finding = Finding { judged_at: clock.now(), leases: vec![lease], ..Finding::default() };
+    handle.update(|status| status.finding = Some(Arc::new(finding)));
+    tokio::time::advance(std::time::Duration::from_secs(23)).await;
+    let status = status(&statuses, clock);
+    let found = status.shoots[0].probe.as_ref().and_then(|probe| probe.found.as_ref()).expect("a probe");
+    assert_eq!((found.seconds_ago, found.leases[0].age_seconds, found.leases[0].state), (23, 20.0, "valid"));
+    handle.update(|status| status.paused = true);
+    let page = self::status(&statuses, clock).body().into_string();
+    for expected in ["looked at 23s ago", "<td data-label=\"Age\">20.0s</td>", "20.0s; expired after 30s, given up after 40s"] {
+        assert!(page.contains(expected), "no {expected:?} in {page}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_happened_is_shown_with_its_shoot_and_what_goes_on_in_one_that_ends_is_not_left_open() {
+    let clock = Clock::start();
+    let statuses = ShootStatuses::new(clock, false);
+    assert!(status(&statuses, clock).body().into_string().contains("Nothing since this process began"));
+    let handle = statuses.register("shoot--a--b".to_owned(), clock.now());
+    handle.began(What::Failure, "probes fail: <timeout> at leases".to_owned());
+    let page = status(&statuses, clock).body().into_string();
+    for expected in ["<code>shoot--a--b</code>", "probes fail: &lt;timeout&gt; at leases, not over yet"] {
+        assert!(page.contains(expected), "no {expected:?} in {page}");
+    }
+    drop(handle);
+    assert!(status(&statuses, clock).history.iter().all(|entry| !entry.ongoing));
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::log::SEED_TOKEN;
 use super::operations::Served;
-use super::world::{CONFIG, KCM, NAMESPACE, PATIENCE, World, held};
+use super::world::{CONFIG, KCM, NAMESPACE, PATIENCE, World, at, held};
 
 async fn shown(served: &Served) -> Value {
     let (status, body) = served.get(&format!("{}/statusz.json", served.health), "*/*").await;
@@ -67,6 +67,31 @@ async fn an_outage_is_shown_with_what_is_held_down_and_the_leases_behind_it() {
 }
 
 #[tokio::test]
+async fn what_happened_in_an_outage_is_remembered_and_nothing_of_a_shoot_that_is_well() {
+    let served = Served::start().await;
+    assert_eq!(shown(&served).await["history"], json!([]));
+    served.world.nodes.cut_all();
+    served.world.until([held("1"), held("1"), held("1")]).await;
+    served.world.nodes.heal_all();
+    served.world.until([at(1), at(1), at(1)]).await;
+    let scalings = loop {
+        let history = shown(&served).await["history"].take();
+        let entries = history.as_array().cloned().unwrap_or_default();
+        let scalings: Vec<_> = entries.into_iter().filter(|entry| entry["what"] == "scaling").collect();
+        if scalings.len() > 1 && scalings.iter().all(|entry| entry["ongoing"].is_null()) {
+            break scalings;
+        }
+        tokio::task::yield_now().await;
+    };
+    let told = |entry: &Value| json!([entry["namespace"], entry["text"], entry["outcome"]]);
+    let expected = ["scaling up", "scaling down"].map(|text| json!([NAMESPACE, text, "3 written"]));
+    assert_eq!(scalings.iter().map(told).collect::<Vec<_>>(), expected);
+    let page = page(&served, "/").await;
+    assert!(page.contains("scale_down: ") && page.contains("scaling up: 3 written"), "{page}");
+    served.world.end().await;
+}
+
+#[tokio::test]
 async fn a_probe_that_fails_is_shown_with_its_cause() {
     let served = Served::start().await;
     served.world.shoot.set_network(memory_api::Network::Refused);
@@ -78,6 +103,8 @@ async fn a_probe_that_fails_is_shown_with_its_cause() {
         tokio::task::yield_now().await;
     };
     assert_eq!(failure["stage"], "leases", "{failure}");
+    let begun = shown(&served).await["history"][0].take();
+    assert_eq!((&begun["what"], &begun["ongoing"]), (&"failure".into(), &true.into()), "{begun}");
     let page = page(&served, "/").await;
     assert!(page.contains("nothing is concluded"), "{page}");
     served.world.end().await;
@@ -102,6 +129,14 @@ async fn a_replica_that_waits_says_who_leads() {
     };
     assert_eq!((&process["role"], &process["leader"]), (&"waiting".into(), &"another".into()));
     assert!(page(&served, "/").await.contains("Another replica leads"));
+    loop {
+        let history = shown(&served).await["history"].take();
+        if history[0]["what"] == "leader" {
+            assert_eq!((&history[0]["text"], &history[0]["namespace"]), (&"another leads".into(), &Value::Null));
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
     served.world.end().await;
 }
 

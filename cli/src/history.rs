@@ -1,0 +1,105 @@
+//! What happened last, which nobody knows but the running prober: it is asked through the API server.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::ListParams;
+use kube::core::Request;
+use kube::{Api, Client, Resource, ResourceExt};
+use prober::history::Entry;
+use serde::{Deserialize, Serialize};
+
+use crate::config::DEPLOYMENT;
+use crate::output::{plain, table};
+
+/// How long a replica may take to answer, from memory and through the API server.
+const ANSWER: Duration = Duration::from_secs(5);
+/// What is said to people; all of it is in JSON and YAML.
+const SHOWN: usize = 20;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct History {
+    /// The pod that has seen it.
+    seen_by: String,
+    /// The newest first.
+    entries: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+struct StatusPage {
+    history: Vec<Entry>,
+}
+
+/// Asks the replica that leads, then the others; none when no prober is deployed.
+pub(crate) async fn read(client: &Client, namespace: &str, leader: Option<&str>) -> anyhow::Result<Option<History>> {
+    let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
+    let Some(deployment) = deployments.get_opt(DEPLOYMENT).await? else { return Ok(None) };
+    let labels = deployment.spec.selector.match_labels.iter().flatten();
+    let labels: Vec<String> = labels.map(|(key, value)| format!("{key}={value}")).collect();
+    let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    let pods = pods.list(&ListParams::default().labels(&labels.join(","))).await?;
+    let mut pods: Vec<(String, u16)> = pods.iter().map(|pod| (pod.name_any(), health_port(pod))).collect();
+    // A replica's name in the election begins with that of its pod.
+    let leads = |pod: &str| leader.and_then(|leader| leader.strip_prefix(pod)).is_some_and(|rest| rest.starts_with('_'));
+    pods.sort_by_key(|(pod, _)| !leads(pod));
+    let mut result = Err(anyhow::anyhow!("it has no pods"));
+    for (pod, port) in pods {
+        result = ask(client, namespace, &pod, port).await.map(|entries| Some(History { seen_by: pod, entries }));
+        if result.is_ok() {
+            break;
+        }
+    }
+    result
+}
+
+/// Where a replica serves its status page, by its command line.
+fn health_port(pod: &Pod) -> u16 {
+    let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+    let words = containers.flat_map(|container| container.command.iter().chain(&container.args).flatten());
+    let address = words.filter_map(|word| word.trim_start_matches('-').strip_prefix("health-bind-addr")).next_back();
+    let port = address.and_then(|address| address.rsplit_once(':')?.1.parse().ok());
+    port.unwrap_or(9644)
+}
+
+async fn ask(client: &Client, namespace: &str, pod: &str, port: u16) -> anyhow::Result<Vec<Entry>> {
+    let pods = Request::new(Pod::url_path(&(), Some(namespace)));
+    let request = pods.get_subresource("proxy/statusz.json", &format!("{pod}:{port}"))?;
+    let answer = tokio::time::timeout(ANSWER, client.request_text(request)).await.context("no answer in time")??;
+    let page: StatusPage = serde_json::from_str(&answer).context("it tells nothing of what happened")?;
+    Ok(page.history)
+}
+
+impl History {
+    pub(crate) fn text(&self) -> String {
+        if self.entries.is_empty() {
+            return format!("Nothing has happened since {} began.\n", self.seen_by);
+        }
+        let rows: Vec<_> = self.entries.iter().take(SHOWN).map(row).collect();
+        format!("What happened last, as {} has seen it:\n\n{}", self.seen_by, table(&["WHEN", "NAMESPACE", "WHAT"], &rows))
+    }
+}
+
+fn row(entry: &Entry) -> Vec<String> {
+    let namespace = entry.namespace.as_deref().unwrap_or("-");
+    vec![entry.at.format("%Y-%m-%d %H:%M:%S UTC").to_string(), plain(namespace), plain(&entry.sentence())]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replica_is_asked_where_its_command_line_says_that_it_serves() {
+        let port = |field: &str, words: &[&str]| {
+            let container = serde_json::json!({ "name": "prober", field: words });
+            let pod = serde_json::json!({ "spec": { "containers": [container] } });
+            health_port(&serde_json::from_value(pod).expect("a pod"))
+        };
+        assert_eq!(port("command", &["prober", "--config-file=/etc/config"]), 9644);
+        assert_eq!(port("command", &["prober", "--health-bind-addr=:8080"]), 8080);
+        assert_eq!(port("args", &["prober", "-health-bind-address=0.0.0.0:8080", "--health-bind-addr=[::]:8081"]), 8081);
+    }
+}
