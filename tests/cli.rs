@@ -173,6 +173,29 @@ async fn status_and_explain_say_which_setting_comes_from_where() {
 }
 
 #[tokio::test]
+async fn explain_looks_until_the_verdict_is_decided_and_once_where_that_is_asked_for() {
+    let world = World::new().await;
+    world.hold_down(KCM);
+    world.nodes.cut_all();
+    let verdict = |json: &Value| json["probe"]["found"]["verdict"].as_str().map(str::to_owned);
+    // Until the leases are old enough every look finds them valid; then one look cannot believe their stamps.
+    let once = loop {
+        let json = world.json(&["explain", NAMESPACE, "--once"]).await;
+        if verdict(&json).as_deref() != Some("scale_up") {
+            break json;
+        }
+    };
+    assert_eq!(verdict(&once).as_deref(), Some("hold_undecided"), "{once}");
+    let shown = text(&world.run(&["explain", NAMESPACE, "--once"]).await);
+    assert!(shown.contains("Nothing would be written before that is decided"), "{shown}");
+    let output = world.run(&["explain", NAMESPACE]).await;
+    let (shown, told) = (text(&output), String::from_utf8_lossy(&output.stderr).into_owned());
+    assert!(shown.contains("scale_down: the nodes have lost the way to their API server"), "{shown}");
+    assert_eq!(told.matches("watching the leases until their stamps can be believed").count(), 1, "{told}");
+    assert_eq!(world.writes(), 0);
+}
+
+#[tokio::test]
 async fn status_shows_what_happened_last_as_the_replica_that_leads_has_seen_it() {
     let world = World::new().await;
     let apply = |object: Value| world.seed.store().apply(object).expect("an object");

@@ -78,6 +78,9 @@ pub(crate) struct Explain {
     /// The format of the answer
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub(crate) output: Format,
+    /// Look once, though one look may decide nothing: in an outage the stamps must be watched for some ten seconds
+    #[arg(long)]
+    pub(crate) once: bool,
 }
 
 #[derive(Debug, Args)]

@@ -15,10 +15,10 @@ use prober::status::ProbeStatus;
 use serde::Serialize;
 
 use crate::output::{Progress, bad, good, table, warn};
-use crate::probe::report;
+use crate::probe::{is_clear, look, report};
 use crate::{commands, output, seed, why};
 
-/// One look is enough to show the leases' ages; `probe` looks for as long as a verdict needs.
+/// How long one look may take, its connection included.
 const LOOK: Duration = Duration::from_secs(15);
 
 #[derive(Serialize)]
@@ -39,7 +39,7 @@ struct Answer {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     refused: Vec<String>,
     dependents: Vec<Dependent>,
-    /// What one look at the shoot shows; none when it is not probed.
+    /// What looking at the shoot shows; none when it is not probed.
     #[serde(skip_serializing_if = "Option::is_none")]
     probe: Option<ProbeStatus>,
     config_from: String,
@@ -90,10 +90,14 @@ pub(crate) async fn run(args: commands::Explain) -> anyhow::Result<()> {
     let (machines, paused) = (prober.machines(&args.namespace), prober.paused(&args.namespace));
     let settings = options.map(|options| options.shown());
     let refused = refused(prober, |namespace| namespace == args.namespace || namespace == GARDEN);
-    let progress = Progress::saying("looking at the shoot ...");
-    let looked = |probe: &ProbeStatus| probe.found.is_some() || probe.failure.is_some();
-    let probe = seed.prober.probe(&args.namespace, LOOK, looked, |_| {}).await;
-    drop(progress);
+    let probe = if args.once {
+        let _progress = Progress::saying("looking at the shoot ...");
+        let looked = |probe: &ProbeStatus| probe.found.is_some() || probe.failure.is_some();
+        seed.prober.probe(&args.namespace, LOOK, looked, |_| {}).await
+    } else {
+        let longest = LOOK + prober.longest_doubt(&args.namespace);
+        look(seed.prober, &args.namespace, longest, is_enough).await
+    };
     let config_from = seed.config_from;
     let namespace = args.namespace;
     let answer = Answer { namespace, state, because, paused, machines, settings, refused, dependents, probe, config_from };
@@ -104,6 +108,11 @@ pub(crate) async fn run(args: commands::Explain) -> anyhow::Result<()> {
 pub(crate) fn refused(prober: &ReadOnlyProber, of: impl Fn(&str) -> bool) -> Vec<String> {
     let refused = prober.refused().into_iter().filter(|(namespace, _)| of(namespace));
     refused.map(|(namespace, refused)| format!("namespace {namespace}: {refused}")).collect()
+}
+
+/// Whether looking on would tell no more: nothing can be learnt now, or there is a verdict that waiting cannot change.
+fn is_enough(probe: &ProbeStatus) -> bool {
+    probe.failure.is_some() || is_clear(probe)
 }
 
 /// When the marker was set, if the API server's record of who manages which field says so.

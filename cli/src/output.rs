@@ -77,14 +77,16 @@ pub(crate) fn warn(text: &str) -> String {
     format!("\x1b[33m{text}\x1b[0m")
 }
 
-/// A line on stderr that says what is being waited for; only on a terminal, and gone when it is over.
+/// What is being waited for, on stderr: on a terminal one line, which is gone when it is over.
 pub(crate) struct Progress {
     shown: String,
+    /// What was said last where no terminal is.
+    told: String,
 }
 
 impl Progress {
     pub(crate) const fn new() -> Self {
-        Self { shown: String::new() }
+        Self { shown: String::new(), told: String::new() }
     }
 
     /// Says it from the beginning.
@@ -98,6 +100,18 @@ impl Progress {
         if self.shown != text && std::io::stderr().is_terminal() {
             let _ = write!(std::io::stderr(), "\r\x1b[2K{text}");
             self.shown = text;
+        }
+    }
+}
+
+impl Progress {
+    /// Says what a long wait is for, and for how many seconds so far; where no terminal is in a line of its own, without the seconds.
+    pub(crate) fn tell(&mut self, what: &str, seconds: u64) {
+        if std::io::stderr().is_terminal() {
+            self.say(format!("{what}: {seconds} s"));
+        } else if self.told != what {
+            let _ = writeln!(std::io::stderr(), "{what}");
+            what.clone_into(&mut self.told);
         }
     }
 }

@@ -1,7 +1,10 @@
 //! `probe`: one shoot, looked at until the verdict is clear; nothing is written.
 
 use std::fmt::Write;
+use std::time::Duration;
 
+use prober::core::verdict::{HoldReason, Verdict};
+use prober::read_only::ReadOnlyProber;
 use prober::seed::reach::Reach;
 use prober::shoot_statuses::Intended;
 use prober::status::{Failure, Found, ProbeStatus};
@@ -12,6 +15,8 @@ use crate::{commands, output, seed, why};
 
 /// A shoot that cannot be asked so often in a row is said to be out of reach.
 pub(crate) const FAILURES: u32 = 3;
+/// The verdict that time alone can change.
+const UNDECIDED: &str = Verdict::Hold(HoldReason::Undecided).as_str();
 
 #[derive(Serialize)]
 struct Answer {
@@ -25,18 +30,8 @@ pub(crate) async fn run(args: commands::Probe) -> anyhow::Result<()> {
     let seed = seed::read(&args.access, Reach::Shoot(namespace.clone())).await?;
     let cluster = seed.cluster(&namespace)?;
     let (state, because) = why::state(&cluster);
-    let mut progress = Progress::new();
-    let began = tokio::time::Instant::now();
-    let progress_of = |probe: &ProbeStatus| {
-        let what = match (&probe.failure, is_clear(probe)) {
-            (Some(failure), _) => format!("{} at {}", failure.category, failure.stage),
-            (None, true) => "done".to_owned(),
-            (None, false) => "watching the leases until their stamps can be believed".to_owned(),
-        };
-        progress.say(format!("looking at {namespace} for {} s: {what}", began.elapsed().as_secs()));
-    };
-    let probe = seed.prober.probe(&namespace, args.timeout, is_enough, progress_of).await;
-    drop(progress);
+    let failed = |probe: &ProbeStatus| probe.failure.as_ref().is_some_and(|failure| failure.failed_probes >= FAILURES);
+    let probe = look(seed.prober, &namespace, args.timeout, |probe| is_clear(probe) || failed(probe)).await;
     let Some(probe) = probe else { anyhow::bail!("{namespace} is not probed ({state}): {because}") };
     let clear = is_clear(&probe);
     let answer = Answer { namespace, probe };
@@ -46,12 +41,29 @@ pub(crate) async fn run(args: commands::Probe) -> anyhow::Result<()> {
 }
 
 /// Whether there is a verdict that waiting cannot change.
-fn is_clear(probe: &ProbeStatus) -> bool {
-    probe.failure.is_none() && probe.found.as_ref().is_some_and(|found| found.verdict != "hold_undecided")
+pub(crate) fn is_clear(probe: &ProbeStatus) -> bool {
+    probe.failure.is_none() && probe.found.as_ref().is_some_and(|found| found.verdict != UNDECIDED)
 }
 
-fn is_enough(probe: &ProbeStatus) -> bool {
-    is_clear(probe) || probe.failure.as_ref().is_some_and(|failure| failure.failed_probes >= FAILURES)
+/// Looks at a shoot until `enough`, and says on stderr what is waited for; none when it may not be probed.
+pub(crate) async fn look(
+    prober: ReadOnlyProber,
+    namespace: &str,
+    limit: Duration,
+    enough: impl Fn(&ProbeStatus) -> bool,
+) -> Option<ProbeStatus> {
+    let mut progress = Progress::saying(&format!("looking at {namespace} ..."));
+    let began = tokio::time::Instant::now();
+    let tell = |probe: &ProbeStatus| {
+        let what = match (&probe.failure, &probe.found) {
+            _ if enough(probe) => return,
+            (Some(failure), _) => format!("{} at {}, trying again", failure.category, failure.stage),
+            (None, Some(_)) => "watching the leases until their stamps can be believed".to_owned(),
+            (None, None) => return,
+        };
+        progress.tell(&format!("looking at {namespace}, {what}"), began.elapsed().as_secs());
+    };
+    prober.probe(namespace, limit, &enough, tell).await
 }
 
 pub(crate) fn report(probe: &ProbeStatus) -> String {
@@ -66,8 +78,10 @@ pub(crate) fn report(probe: &ProbeStatus) -> String {
     for Intended { kind, name, before, after } in &probe.would_write {
         let _ = writeln!(text, "Would be written: {kind}/{name} from {before} to {after} replicas");
     }
-    if probe.found.is_some() && probe.would_write.is_empty() {
-        text.push_str("Nothing would be written.\n");
+    match &probe.found {
+        Some(found) if found.verdict == UNDECIDED => text.push_str("Nothing would be written before that is decided.\n"),
+        Some(_) if probe.would_write.is_empty() => text.push_str("Nothing would be written.\n"),
+        _ => {}
     }
     text
 }

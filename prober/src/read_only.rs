@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
 use crate::config::{Config, Dependent, ResourceRef};
-use crate::core::lifecycle::Lifecycle;
+use crate::core::lifecycle::{Lifecycle, ShootSettings};
 use crate::core::options::{Refused, ResolvedOptions};
 use crate::core::replicas::Observed;
 use crate::manager::Manager;
@@ -117,6 +117,15 @@ impl ReadOnlyProber {
     /// The annotations whose values are refused, each with its namespace.
     pub fn refused(&self) -> Vec<(String, Refused)> {
         self.seed.refused()
+    }
+
+    /// For how long a shoot may have to be watched until its leases can be judged.
+    pub fn longest_doubt(&self, namespace: &str) -> Duration {
+        let settings = match self.seed.clusters.get("", namespace).and_then(|cluster| cluster.lifecycle()) {
+            Some(Lifecycle::Probe(settings)) => settings,
+            _ => ShootSettings::default(),
+        };
+        settings.grace(&self.config).longest_doubt().to_std().unwrap_or_default()
     }
 
     /// Probes the shoot in this namespace until `enough`, for at most `limit`; none when it may not be probed. `progress` gets the status

@@ -51,10 +51,16 @@ impl Grace {
         TimeDelta::nanoseconds(self.0.num_nanoseconds().unwrap_or(i64::MAX) / 4 * 3)
     }
 
+    /// For how long a stamp can be doubted at most, and silence be the API server's own: a beat, of which a quarter of the period is the
+    /// longest, and the tolerance.
+    pub fn longest_doubt(self) -> TimeDelta {
+        self.0 / 4 + TOLERANCE
+    }
+
     /// How far apart probes may be so that doubt never delays a verdict: a renewal that is seen within this time has been watched for a
     /// beat and the tolerance before it expires.
     pub fn longest_gap(self) -> TimeDelta {
-        self.threshold() - self.0 / 4 - TOLERANCE
+        self.threshold() - self.longest_doubt()
     }
 
     /// How long kubelets may take to renew once they can, by the interval of their renewals and the tolerance.

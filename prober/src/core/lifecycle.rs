@@ -2,7 +2,10 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use super::lease::Grace;
+use super::span;
 use super::verdict::PoolConditions;
+use crate::config::Config;
 use crate::gardener::{OperationState, OperationType, Shoot};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +22,13 @@ pub struct ShootSettings {
     /// `spec.kubernetes.kubeControllerManager.nodeMonitorGracePeriod`, which replaces the configured one.
     pub node_monitor_grace: Option<TimeDelta>,
     pub pool_conditions: PoolConditions,
+}
+
+impl ShootSettings {
+    /// The shoot's own grace, or else the configured one.
+    pub fn grace(&self, config: &Config) -> Grace {
+        Grace::new(self.node_monitor_grace.unwrap_or(span(config.node_monitor_grace)))
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

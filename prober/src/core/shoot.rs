@@ -23,13 +23,12 @@ use self::schedule::{ReprobeRequests, StartupJitter};
 use self::standby::{StandbyWrite, Verification};
 use super::judgement::{Finding, Judge, Rules};
 use super::known::Known;
-use super::lease::{Grace, LeaseList};
+use super::lease::LeaseList;
 use super::moment::{Moment, RequestTimes};
 use super::plan::Direction;
 use super::replicas::{DependentState, scale_up};
 use super::scaling::{Scaling, Stage};
 use super::schedule::Failure;
-use super::span;
 use super::verdict::{BackedNodes, Scope, Verdict};
 use crate::config::ResourceRef;
 
@@ -290,7 +289,7 @@ impl Shoot {
     fn rules(&self, around: &Surroundings) -> Rules {
         let Surroundings { config, settings, .. } = around;
         Rules {
-            grace: Grace::new(settings.node_monitor_grace.unwrap_or(span(config.node_monitor_grace))),
+            grace: settings.grace(config),
             fraction: config.node_lease_failure_fraction,
             pool_conditions: settings.pool_conditions.clone(),
         }
