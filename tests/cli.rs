@@ -15,7 +15,7 @@ const DEPLOYMENTS: &str = "deployments.apps";
 const PROTECTED: &str = "dependency-watchdog.gardener.cloud/meltdown-protection-active";
 const REMEMBERED: &str = "dependency-watchdog.gardener.cloud/replicas";
 
-/// A seed with one healthy shoot of three nodes.
+/// A seed with one healthy shoot.
 struct World {
     seed: MemoryApi,
     shoot: MemoryApi,
@@ -24,11 +24,16 @@ struct World {
 }
 
 impl World {
+    /// With three nodes.
     async fn new() -> Self {
+        Self::with_nodes(3).await
+    }
+
+    async fn with_nodes(nodes: usize) -> Self {
         let authority = Authority::new().expect("an authority");
         let seed = MemoryApi::start(&authority, Options::default()).await.expect("a seed");
         let shoot = MemoryApi::start(&authority, Options::default()).await.expect("a shoot");
-        let plan = ShootPlan { namespace: NAMESPACE, ..ShootPlan::default() };
+        let plan = ShootPlan { namespace: NAMESPACE, nodes, ..ShootPlan::default() };
         let nodes = plan.furnish(seed.store(), &shoot).expect("an empty seed");
         let files = tempfile::tempdir().expect("a folder");
         std::fs::write(files.path().join("kubeconfig"), seed.kubeconfig("admin")).expect("a file");
@@ -193,6 +198,29 @@ async fn explain_looks_until_the_verdict_is_decided_and_once_where_that_is_asked
     assert!(shown.contains("scale_down: the nodes have lost the way to their API server"), "{shown}");
     assert_eq!(told.matches("watching the leases until their stamps can be believed").count(), 1, "{told}");
     assert_eq!(world.writes(), 0);
+}
+
+#[tokio::test]
+async fn explain_names_a_zone_that_is_lost_while_the_shoot_is_not() {
+    let world = World::with_nodes(5).await;
+    for (number, node) in world.nodes.names().iter().enumerate() {
+        let zone = if number < 2 { "eu-1a" } else { "eu-1b" };
+        let labelled = |object: &mut Value| object["metadata"]["labels"]["topology.kubernetes.io/zone"] = zone.into();
+        world.shoot.store().update("nodes", "", node, labelled).expect("a node");
+    }
+    world.nodes.cut([0, 1]);
+    // Until the leases are old enough.
+    let found = loop {
+        let found = world.json(&["explain", NAMESPACE]).await["probe"]["found"].take();
+        if found["lostZones"].is_array() {
+            break found;
+        }
+    };
+    assert_eq!(found["lostZones"], json!([{ "zone": "eu-1a", "candidates": 2, "expired": 2 }]));
+    assert_eq!(found["verdict"], "scale_up");
+    let shown = text(&world.run(&["explain", NAMESPACE]).await);
+    assert!(shown.contains("eu-1a is lost: 2 of its 2 leases expired; nothing is scaled for that"), "{shown}");
+    assert!(shown.contains("Nothing would be written."), "{shown}");
 }
 
 #[tokio::test]

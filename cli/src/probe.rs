@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use prober::core::verdict::{HoldReason, Verdict};
+use prober::core::zones::LostZone;
 use prober::read_only::ReadOnlyProber;
 use prober::seed::reach::Reach;
 use prober::shoot_statuses::Intended;
@@ -107,6 +108,10 @@ fn numbers(found: &Found) -> String {
         let excluded: Vec<_> =
             found.excluded.iter().map(|(reason, count)| format!("{count} {}", reason.replace('_', " "))).collect();
         let _ = writeln!(text, "Excluded:  {}", excluded.join(", "));
+    }
+    for LostZone { zone, candidates, expired } in &found.lost_zones {
+        let lost = format!("{} is lost: {expired} of its {candidates} leases expired; nothing is scaled for that", plain(zone));
+        let _ = writeln!(text, "Zone:      {}", warn(&lost));
     }
     if !found.leases.is_empty() {
         let rows: Vec<_> = found

@@ -14,6 +14,7 @@ pub mod schedule;
 pub mod shoot;
 mod sorted;
 pub mod verdict;
+pub mod zones;
 
 use chrono::TimeDelta;
 

@@ -49,6 +49,8 @@ pub enum What {
     Scaling,
     /// Probes told nothing.
     Failure,
+    /// A zone was lost while the shoot was not.
+    Zone,
     Leader,
     /// What only a later version knows.
     #[serde(other)]

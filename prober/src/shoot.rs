@@ -88,6 +88,8 @@ struct Driver {
     last_verdict: Option<Verdict>,
     /// As they were last known.
     options: Option<ResolvedOptions>,
+    /// The names of the zones that were lost as of the last complete probe.
+    lost_zones: String,
 }
 
 /// Probes a shoot until cancelled; then what it holds down. `settings` are what the shoot itself says; they are applied while it runs.
@@ -169,6 +171,7 @@ impl Driver {
             last_category: None,
             last_verdict: None,
             options: None,
+            lost_zones: String::new(),
             namespace,
             uid,
             shared,

@@ -17,6 +17,7 @@ use crate::core::lease::LeaseState;
 use crate::core::moment::Moment;
 use crate::core::options::{ResolvedOptions, ShownOption, Source};
 use crate::core::plan::Direction;
+use crate::core::zones::LostZone;
 use crate::history::Entry;
 pub use crate::shoot_statuses::Failure;
 use crate::shoot_statuses::{Intended, ShootStatus, ShootStatuses};
@@ -94,6 +95,9 @@ pub struct Found {
     /// The oldest leases that counted, oldest first; only while one is expired or undecided, or something is held down.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub leases: Vec<LeaseAge>,
+    /// Zones, or worker pools where nodes name none, that are lost while the shoot is not; nothing is scaled for them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lost_zones: Vec<LostZone>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -118,6 +122,7 @@ fn is_zero(seconds: &f64) -> bool {
 enum Concern {
     HeldDown,
     Outage,
+    LostZone,
     Failing,
     Paused,
     Unclear,
@@ -133,6 +138,7 @@ impl ShootEntry {
         match probe {
             _ if !probe.held_down.is_empty() => Concern::HeldDown,
             _ if verdict == Some("scale_down") => Concern::Outage,
+            ProbeStatus { found: Some(found), .. } if !found.lost_zones.is_empty() => Concern::LostZone,
             ProbeStatus { failure: Some(_), .. } => Concern::Failing,
             ProbeStatus { paused: true, .. } => Concern::Paused,
             _ if verdict.is_some_and(|verdict| verdict.starts_with("hold")) => Concern::Unclear,
@@ -232,6 +238,7 @@ fn found(finding: &Finding, now: Moment) -> Found {
         given_up_after_seconds: seconds(finding.grace.period()),
         excluded: finding.excluded.clone(),
         leases: finding.leases.iter().map(age).collect(),
+        lost_zones: finding.lost_zones.clone(),
     }
 }
 

@@ -17,6 +17,7 @@ use super::moment::{Moment, RequestTimes};
 use super::plan::ordering_deadline;
 use super::schedule::verdict_possible;
 use super::verdict::{BackedNodes, Candidates, HoldReason, NodeRecord, PoolConditions, Tally, Verdict, nodes_matter};
+use super::zones::{LostZone, lost};
 
 /// So many leases are shown to people: more would be read by nobody, and thousands of shoots may be down at once.
 const SHOWN_LEASES: usize = 20;
@@ -47,6 +48,8 @@ pub struct Finding {
     pub skewed: usize,
     /// The oldest leases that counted, oldest first; none while nodes do not matter.
     pub leases: Vec<SeenLease>,
+    /// Zones that are lost while the shoot is not.
+    pub lost_zones: Vec<LostZone>,
     /// When the verdict could fall if nothing were renewed from now on.
     pub verdict_possible: Option<Moment>,
     /// Until when a scale-down may wait between its levels; see [`ordering_deadline`].
@@ -153,6 +156,7 @@ impl Judge {
             skewed: clocks.clone().filter(|clock| !clock.skew(grace).is_zero()).count(),
             verdict_possible: verdict_possible(clocks.clone(), nodes_known, rules.fraction, answering, grace),
             leases: if nodes_known { self.oldest(&candidates, grace) } else { Vec::new() },
+            lost_zones: if verdict == Verdict::ScaleDown { Vec::new() } else { self.lost_zones(&candidates, tally, grace) },
             ordering_deadline: ordering_deadline(clocks, self.last.map_or(now, |times| times.received), grace),
         }
     }
@@ -182,6 +186,16 @@ impl Judge {
             excluded.insert("no_renew_time", self.leases.without_renew_time());
         }
         excluded
+    }
+
+    fn lost_zones(&self, candidates: &Candidates<'_>, tally: Tally, grace: Grace) -> Vec<LostZone> {
+        let Some((_, nodes)) = self.nodes.as_ref().filter(|_| tally.expired > 0) else { return Vec::new() };
+        // The candidates come in the order of their nodes.
+        let mut nodes = nodes.iter();
+        lost(candidates.leases.iter().filter_map(|&(name, clock)| {
+            let zone = nodes.find(|node| node.name == name)?.failure_zone()?;
+            Some((zone, clock.state(self.judged_at(), self.answering(), grace)))
+        }))
     }
 
     fn oldest(&self, candidates: &Candidates<'_>, grace: Grace) -> Vec<SeenLease> {

@@ -1,6 +1,7 @@
 //! Candidates and verdict (rules 44 to 48, D-19, D-20, D-21): which leases count, and what follows from them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::lease::{Grace, LeaseClock, LeaseClocks, LeaseState};
 use super::moment::Moment;
@@ -9,6 +10,9 @@ use super::sorted::position;
 /// A node with this annotation, whatever its value, is not managed by machine-controller-manager and does not count.
 const NOT_MANAGED_BY_MCM: &str = "node.machine.sapcloud.io/not-managed-by-mcm";
 const POOL_LABEL: &str = "worker.gardener.cloud/pool";
+const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
+/// Kubernetes' limit for the value of a label.
+const MAX_LABEL: usize = 63;
 /// What makes a node unhealthy where its pool does not say (Gardener's default list, rule 45).
 const DEFAULT_UNHEALTHY_CONDITIONS: [&str; 4] = ["KernelDeadlock", "ReadonlyFilesystem", "DiskPressure", "NetworkUnavailable"];
 const TRUE: &str = "True";
@@ -25,6 +29,7 @@ const MAX_CONDITION_TEXT: usize = 1024;
 pub struct NodeRecord {
     pub name: String,
     pub pool: Option<String>,
+    pub zone: Option<Arc<str>>,
     pub not_managed_by_mcm: bool,
     /// Those of `status.conditions` that can matter: the ones that are True, and that of an in-place update. No more than an honest node
     /// has.
@@ -33,9 +38,16 @@ pub struct NodeRecord {
 
 impl NodeRecord {
     pub fn note_label(&mut self, key: &str, value: &str) {
-        if key == POOL_LABEL {
-            self.pool = Some(value.to_owned());
+        match key {
+            POOL_LABEL => self.pool = Some(value.to_owned()),
+            ZONE_LABEL => self.zone = (!value.is_empty()).then(|| value.into()),
+            _ => {}
         }
+    }
+
+    /// Which nodes it is most likely to be lost together with: those of its zone, else of its pool.
+    pub fn failure_zone(&self) -> Option<&str> {
+        self.zone.as_deref().or(self.pool.as_deref()).filter(|name| (1..=MAX_LABEL).contains(&name.len()))
     }
 
     pub fn note_annotation(&mut self, key: &str) {

@@ -125,6 +125,7 @@ impl Driver {
         if changed && (before.is_some() || !finding.verdict.is_up()) {
             self.status.happened(What::Verdict, sentence(&finding));
         }
+        self.remember_zones(&finding);
         macro_rules! say {
             ($level:ident) => {
                 tracing::$level!(
@@ -153,6 +154,20 @@ impl Driver {
             self.status.ended(What::Failure, None);
             self.status.began(What::Failure, format!("probes fail: {category} at {stage}"));
         }
+    }
+
+    fn remember_zones(&mut self, finding: &Finding) {
+        let zones: Vec<&str> = finding.lost_zones.iter().map(|lost| lost.zone.as_str()).collect();
+        let zones = zones.join(", ");
+        if self.lost_zones == zones {
+            return;
+        }
+        self.status.ended(What::Zone, None);
+        if !zones.is_empty() {
+            tracing::warn!(zones, "zones are lost, nothing is scaled for them");
+            self.status.began(What::Zone, format!("lost: {zones}"));
+        }
+        self.lost_zones = zones;
     }
 
     fn report_write(&self, resource: &ResourceRef, direction: Direction, base: &Observed, write: &Write, took_s: Option<f64>) {

@@ -101,18 +101,23 @@ impl<'a> Kept<'a> {
         Self { nodes, room }
     }
 
-    fn push(&mut self, node: NodeRecord) -> Result<(), DecodeError> {
+    fn push(&mut self, mut node: NodeRecord) -> Result<(), DecodeError> {
         self.room = self.room.checked_sub(size(&node)).ok_or(DecodeError::TooMuch)?;
+        // Nodes are listed by name, which mostly begins with pool and zone: neighbours share the name of their zone.
+        if let Some(before) = self.nodes.last().filter(|before| before.zone == node.zone) {
+            node.zone.clone_from(&before.zone);
+        }
         self.nodes.push(node);
         Ok(())
     }
 }
 
 fn size(node: &NodeRecord) -> usize {
-    let NodeRecord { name, pool, not_managed_by_mcm: _, conditions } = node;
+    let NodeRecord { name, pool, zone, not_managed_by_mcm: _, conditions } = node;
     let of = |NodeCondition { kind, status, reason }: &NodeCondition| kind.len() + status.len() + reason.len();
     let conditions: usize = conditions.iter().map(|condition| size_of::<NodeCondition>() + of(condition)).sum();
-    size_of::<NodeRecord>() + name.len() + pool.as_ref().map_or(0, String::len) + conditions
+    let labels = pool.as_ref().map_or(0, String::len) + zone.as_ref().map_or(0, |zone| zone.len());
+    size_of::<NodeRecord>() + name.len() + labels + conditions
 }
 
 /// Says whether a list that has `known` items may have `count` more.

@@ -54,6 +54,9 @@ impl Collector for ShootStatuses {
         let paused = probed().filter(|status| status.paused).count();
         let help = "Shoots for which nothing is written, as their operators want it.";
         gauge(&mut encoder, "dwd_paused_shoots", help, paused as f64)?;
+        let lost = probed().flat_map(|status| &status.finding).filter(|finding| !finding.lost_zones.is_empty()).count();
+        let help = "Shoots with a zone whose nodes are lost, while the shoot as a whole is not.";
+        gauge(&mut encoder, "dwd_lost_zone_shoots", help, lost as f64)?;
         if self.per_shoot { encode_shoots(&mut encoder, &inner.probed, now) } else { Ok(()) }
     }
 }
@@ -65,6 +68,11 @@ fn encode_shoots(encoder: &mut DescriptorEncoder<'_>, probed: &HashMap<String, S
     gauges(encoder, "dwd_shoot_leases", "Leases of the last complete probe.", leases)?;
     let ages = probed.iter().map(|(namespace, status)| ([("namespace", namespace.as_str())], seconds(now - status.complete)));
     gauges(encoder, "dwd_shoot_complete_probe_seconds", "Time since the last complete probe.", ages)?;
+    let lost = probed.iter().flat_map(|(namespace, status)| {
+        let zones = status.finding.iter().flat_map(|finding| &finding.lost_zones);
+        zones.map(move |lost| ([("namespace", namespace.as_str()), ("zone", lost.zone.as_str())], lost.expired as f64))
+    });
+    gauges(encoder, "dwd_shoot_lost_zone_leases", "Expired leases of a zone that is lost while its shoot is not.", lost)?;
     let held = probed.iter().flat_map(|(namespace, status)| {
         status.held_down.iter().map(move |(resource, since)| {
             (([("namespace", namespace.as_str())], resource_labels(resource)), seconds(now - *since))

@@ -4,6 +4,7 @@ use prometheus_client::registry::Registry;
 use super::gauges::UNKNOWN;
 use super::*;
 use crate::core::verdict::{HoldReason, Scope};
+use crate::core::zones::LostZone;
 
 fn shown(statuses: &ShootStatuses) -> String {
     let mut registry = Registry::default();
@@ -11,6 +12,23 @@ fn shown(statuses: &ShootStatuses) -> String {
     let mut text = String::new();
     encode(&mut text, &registry).unwrap();
     text
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_zone_is_counted_and_named_only_where_shoots_are_told_apart() {
+    let clock = Clock::start();
+    for (per_shoot, named) in [(false, false), (true, true)] {
+        let statuses = ShootStatuses::new(clock, per_shoot);
+        assert!(shown(&statuses).contains("dwd_lost_zone_shoots 0.0"));
+        let handle = statuses.register("shoot--a--b".into(), clock.now());
+        let lost = |zone: &str| LostZone { zone: zone.into(), candidates: 5, expired: 4 };
+        let finding = Finding { lost_zones: vec![lost("eu-1a"), lost("eu-1b")], ..Finding::default() };
+        handle.update(|status| status.finding = Some(Arc::new(finding)));
+        let text = shown(&statuses);
+        assert!(text.contains("dwd_lost_zone_shoots 1.0"), "{text}");
+        let series = "dwd_shoot_lost_zone_leases{namespace=\"shoot--a--b\",zone=\"eu-1a\"} 4.0";
+        assert_eq!(text.contains(series), named, "{text}");
+    }
 }
 
 fn kcm() -> ResourceRef {

@@ -5,6 +5,7 @@ use maud::{Markup, html};
 
 use super::age_bar::age_bar;
 use super::{Concern, Failure, Found, ProbeStatus, ProberStatus, ShootEntry};
+use crate::core::zones::LostZone;
 use crate::history::Entry;
 use crate::shoot_statuses::Intended;
 
@@ -21,6 +22,7 @@ pub(super) fn body(status: &ProberStatus) -> Markup {
             @for (concern, label, class) in [
                 (Concern::HeldDown, "held down", "bad"),
                 (Concern::Outage, "in an outage", "bad"),
+                (Concern::LostZone, "with a lost zone", "warn"),
                 (Concern::Failing, "probes failing", "warn"),
                 (Concern::Paused, "paused", "warn"),
                 (Concern::Unclear, "unclear", "warn"),
@@ -115,6 +117,9 @@ fn numbers(found: &Found) -> Markup {
         }
         @if !found.excluded.is_empty() {
             p.soft { "Not counted: " @for (reason, count) in &found.excluded { span { (count) " " (words(reason)) " " } } }
+        }
+        @for LostZone { zone, candidates, expired } in &found.lost_zones {
+            p.warn { "Zone " code { (zone) } " is lost: " (expired) " of its " (candidates) " leases expired. Nothing is scaled for that." }
         }
         (table(
             &format!("Oldest leases as of that look; expired after {expired_after}s, given up by kube-controller-manager after {given_up_after}s"),

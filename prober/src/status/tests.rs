@@ -109,6 +109,25 @@ async fn ages_states_and_verdict_are_of_the_same_moment() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_lost_zone_is_shown_and_said_not_to_be_acted_on() {
+    let clock = Clock::start();
+    let statuses = ShootStatuses::new(clock, false);
+    statuses.set_state("shoot--a--b", Some("probed"));
+    let handle = statuses.register("shoot--a--b".to_owned(), clock.now());
+    let lost = LostZone { zone: "eu-1a".to_owned(), candidates: 5, expired: 4 };
+    let verdict = Verdict::ScaleUp(Scope::All);
+    let finding = Finding { verdict, lost_zones: vec![lost], ..Finding::default() };
+    handle.update(|status| status.finding = Some(Arc::new(finding)));
+    let status = status(&statuses, clock);
+    let page = status.body().into_string();
+    assert!(page.contains("Zone <code>eu-1a</code> is lost: 4 of its 5 leases expired. Nothing is scaled for that."), "{page}");
+    assert!(page.contains("What needs attention"), "{page}");
+    let json = serde_json::to_value(&status).expect("JSON");
+    let zones = &json["shoots"][0]["probe"]["found"]["lostZones"];
+    assert_eq!(*zones, serde_json::json!([{ "zone": "eu-1a", "candidates": 5, "expired": 4 }]));
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_happened_is_shown_with_its_shoot_and_what_goes_on_in_one_that_ends_is_not_left_open() {
     let clock = Clock::start();
     let statuses = ShootStatuses::new(clock, false);

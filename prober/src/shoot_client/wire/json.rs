@@ -54,8 +54,8 @@ pub fn nodes(expected: &'static str, body: &[u8], nodes: &mut Vec<NodeRecord>) -
     let (metadata, items) = list::<Node<'_>>(expected, body)?;
     check_count(nodes.len(), items.len())?;
     let mut kept = Kept::new(nodes);
-    for Node { metadata: NodeMeta { name, pool, not_managed_by_mcm }, status } in items {
-        kept.push(NodeRecord { name: name.into_owned(), pool, not_managed_by_mcm, conditions: status.conditions })?;
+    for Node { metadata: NodeMeta { name, labelled, not_managed_by_mcm }, status } in items {
+        kept.push(NodeRecord { name: name.into_owned(), not_managed_by_mcm, conditions: status.conditions, ..labelled })?;
     }
     Ok(metadata)
 }
@@ -115,8 +115,9 @@ struct Node<'a> {
 struct NodeMeta<'a> {
     #[serde(borrow)]
     name: Cow<'a, str>,
-    #[serde(rename = "labels", deserialize_with = "pool")]
-    pool: Option<String>,
+    /// A node of which only the labels are known.
+    #[serde(rename = "labels", deserialize_with = "labelled")]
+    labelled: NodeRecord,
     #[serde(rename = "annotations", deserialize_with = "not_managed_by_mcm")]
     not_managed_by_mcm: bool,
 }
@@ -160,10 +161,10 @@ fn conditions<'de, D: Deserializer<'de>>(conditions: D) -> Result<Vec<NodeCondit
     Ok(node.conditions)
 }
 
-fn pool<'de, D: Deserializer<'de>>(labels: D) -> Result<Option<String>, D::Error> {
+fn labelled<'de, D: Deserializer<'de>>(labels: D) -> Result<NodeRecord, D::Error> {
     let mut node = NodeRecord::default();
     labels.deserialize_map(Entries(|key: &str, value: &str| node.note_label(key, value)))?;
-    Ok(node.pool)
+    Ok(node)
 }
 
 fn not_managed_by_mcm<'de, D: Deserializer<'de>>(annotations: D) -> Result<bool, D::Error> {

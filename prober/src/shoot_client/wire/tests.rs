@@ -64,7 +64,7 @@ fn proto_lease(name: &str, duration: Option<i64>, renewed: Option<(i64, i64)>) -
 /// A Node with metadata (name 1, labels 11, annotations 12), spec (2) and status (3) whose conditions (4) have type 1, status 2,
 /// lastHeartbeatTime 3, reason 5 and message 6.
 fn proto_node() -> Vec<u8> {
-    let labels = [entry(11, "worker.gardener.cloud/pool", "w1"), entry(11, "zone", "a")].concat();
+    let labels = [entry(11, "worker.gardener.cloud/pool", "w1"), entry(11, "topology.kubernetes.io/zone", "a")].concat();
     let annotations = entry(12, "node.machine.sapcloud.io/not-managed-by-mcm", "");
     let metadata = message(1, &[text(1, "n1"), labels, annotations]);
     let condition = message(
@@ -131,7 +131,7 @@ fn nodes_are_the_same_from_protobuf_and_from_json() {
     let protobuf =
         nodes(PROTOBUF, envelope("NodeList", &[list_meta("7", ""), proto_node(), message(2, &[message(1, &[text(1, "n2")])])]));
     let list = json!({"kind": "NodeList", "apiVersion": "v1", "metadata": {"resourceVersion": "7"}, "items": [
-        {"metadata": {"name": "n1", "labels": {"worker.gardener.cloud/pool": "w1", "zone": "a"},
+        {"metadata": {"name": "n1", "labels": {"worker.gardener.cloud/pool": "w1", "topology.kubernetes.io/zone": "a"},
             "annotations": {"node.machine.sapcloud.io/not-managed-by-mcm": ""}},
          "spec": {"providerID": "local:///n1"},
          "status": {"capacity": {"cpu": "4"},
@@ -143,8 +143,13 @@ fn nodes_are_the_same_from_protobuf_and_from_json() {
     assert_eq!(protobuf.items, json.items);
     let condition =
         NodeCondition { kind: "InPlaceUpdate".to_owned(), status: "True".to_owned(), reason: "UpdateFailed".to_owned() };
-    let first =
-        NodeRecord { name: "n1".to_owned(), pool: Some("w1".to_owned()), not_managed_by_mcm: true, conditions: vec![condition] };
+    let first = NodeRecord {
+        name: "n1".to_owned(),
+        pool: Some("w1".to_owned()),
+        zone: Some("a".into()),
+        not_managed_by_mcm: true,
+        conditions: vec![condition],
+    };
     assert_eq!(protobuf.items.first(), Some(&first));
     assert_eq!((protobuf.items.len(), protobuf.next, json.next), (2, None, None));
 }
