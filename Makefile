@@ -23,9 +23,13 @@ build: ## Build the product in release mode into target/dist, its symbols beside
 control-plane: ## Build the test control plane (etcd, kube-apiserver, kube-controller-manager) unless it is cached; needs Go
 	@kind-tests/control-plane/build
 
+.PHONY: gardenlet
+gardenlet: ## Build what says how Gardener deploys and checks, of its own code, unless it is cached; needs Go
+	@kind-tests/gardenlet/build
+
 .PHONY: test
 test: ## Run every test, also those on a real control plane; needs Rust and Go
-	@$(MAKE) --no-print-directory --jobs=2 control-plane test-binaries
+	@$(MAKE) --no-print-directory --jobs=2 test-binaries control-plane gardenlet
 	@$(MAKE) --no-print-directory --jobs=2 scenarios other-tests
 
 # Always the whole workspace: a single package would be built with other features of its dependencies, and so all of these again.
@@ -49,7 +53,7 @@ kind-tests: ## Run the scenarios on two kind clusters, which it makes and remove
 
 .PHONY: deploy-test
 deploy-test: ## Test manifests, chart, alerts, dashboard, image and status page; needs Rust, Go and the packages prometheus, chromium, chromium-driver
-	@$(MAKE) --no-print-directory control-plane
+	@$(MAKE) --no-print-directory control-plane gardenlet
 	@kind-tests/deploy-tests/programs/build
 	@$(MAKE) --no-print-directory test-binaries
 	cargo test --workspace --test deploy

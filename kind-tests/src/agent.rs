@@ -44,7 +44,7 @@ impl Kind {
     }
 
     /// Gardener's arguments but for the config file.
-    fn args(self) -> &'static [&'static str] {
+    pub fn args(self) -> &'static [&'static str] {
         match self {
             Self::Prober => {
                 &["--kube-api-qps=20.0", "--kube-api-burst=100", "--zap-log-level=INFO", "--enable-leader-election=true"]

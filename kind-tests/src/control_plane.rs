@@ -6,13 +6,15 @@ mod controller_manager;
 mod etcd;
 
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 pub use api_server::{ADMIN_TOKEN, ApiServer};
 pub use controller_manager::ControllerManager;
 pub use etcd::Etcd;
+
+use crate::go_programs;
 
 /// How often a server is started anew on other ports when it ended before it was ready. A port that was free when it was
 /// asked for may be taken by the time it is bound.
@@ -20,17 +22,7 @@ const TRIES: usize = 3;
 
 /// The folder with the programs of the control plane, which are built first if this user's cache has none.
 pub async fn programs() -> Result<PathBuf> {
-    let build = Path::new(env!("CARGO_MANIFEST_DIR")).join("control-plane/build");
-    let output = tokio::process::Command::new(&build)
-        .stdin(std::process::Stdio::null())
-        .stderr(std::process::Stdio::inherit())
-        .output()
-        .await
-        .with_context(|| format!("cannot run {}", build.display()))?;
-    if !output.status.success() {
-        bail!("{} failed", build.display());
-    }
-    Ok(PathBuf::from(String::from_utf8(output.stdout)?.trim()))
+    go_programs::built("control-plane").await
 }
 
 fn free_ports<const N: usize>() -> Result<[u16; N]> {

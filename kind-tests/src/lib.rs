@@ -13,7 +13,8 @@
 //! ```
 //!
 //! [`Bed`] holds what all scenarios of a test process share, [`Seed`] is a control plane with Gardener's
-//! resources and roles, [`Shoot`] is one cluster whose control plane lives in a namespace of a seed. Everything that is
+//! resources and roles, [`Shoot`] is one cluster whose control plane lives in a namespace of a seed. What Gardener itself deploys,
+//! and what it finds, is said by its own code ([`gardenlet`]). Everything that is
 //! started ends with the test process, however that ends ([`leash`]), and whatever the programs under test say is searched for
 //! credentials ([`secrets`]).
 
@@ -21,10 +22,14 @@ pub mod agent;
 pub mod audit;
 pub mod bed;
 pub mod control_plane;
+pub mod gardenlet;
+mod go_programs;
+pub mod installation;
 pub mod kube_api;
 pub mod leash;
 pub mod log;
 pub mod manifests;
+pub mod objects;
 pub mod page;
 pub mod prober;
 pub mod process;

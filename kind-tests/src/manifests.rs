@@ -132,7 +132,7 @@ pub fn more_access() -> Vec<Manifest> {
 /// The prober's account and roles in a shoot (rule 84).
 pub fn shoot_access() -> Vec<Manifest> {
     let mut manifests = vec![namespace("kube-system"), namespace("kube-node-lease"), account("kube-system", PROBE)];
-    let name = "gardener.cloud:target:dependency-watchdog-probe";
+    let name = "gardener.cloud:target:dependency-watchdog";
     manifests.extend(grants(name, ("kube-system", PROBE), gardener::probe_rights()));
     manifests
 }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
+use kind_tests::objects::collection;
 use kind_tests::{KubeApi, eventually};
 use serde_json::{Value, json};
 
@@ -34,26 +35,6 @@ async fn serves(api: &KubeApi, collection: &str) -> Result<()> {
         api.get(&format!("/apis/{collection}")).await.map(drop)
     })
     .await
-}
-
-/// The collection that an object belongs into, found by discovery.
-///
-/// # Errors
-/// When the API server does not serve its kind.
-pub async fn collection(api: &KubeApi, object: &Value) -> Result<String> {
-    let version = object["apiVersion"].as_str().context("no apiVersion")?;
-    let base = if version.contains('/') { format!("/apis/{version}") } else { format!("/api/{version}") };
-    let served = api.get(&base).await?;
-    let resources = served["resources"].as_array().context("no resources")?;
-    let found = resources
-        .iter()
-        .find(|resource| resource["kind"] == object["kind"] && !resource["name"].as_str().unwrap_or_default().contains('/'));
-    let plural = found.and_then(|resource| resource["name"].as_str());
-    let plural = plural.with_context(|| format!("{base} does not serve {}", object["kind"]))?;
-    Ok(match object["metadata"]["namespace"].as_str() {
-        Some(namespace) => format!("{base}/namespaces/{namespace}/{plural}"),
-        None => format!("{base}/{plural}"),
-    })
 }
 
 /// Lets the API server do all that a creation takes but the storing; unknown and doubled fields are errors.

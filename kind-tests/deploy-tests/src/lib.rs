@@ -1,7 +1,7 @@
 //! What the suite for installations stands on. It needs programs that the other tests do not, so it is a suite of its own.
 //!
 //! ```text
-//! deploy/helm ------ helm template ----+--> Objects --> compared with each other and with the test bed's roles
+//! deploy/helm ------ helm template ----+--> Objects --> compared with each other and with what Gardener deploys
 //! deploy/kustomize - kustomize build --+       |------> dry run on a real API server, pods under the restricted standard
 //!                                              |------> real agents, started as their Deployments say
 //!                                              '------> promtool, and a real Prometheus that scrapes those agents
@@ -12,8 +12,8 @@
 
 pub mod browser;
 pub mod cluster;
-pub mod installation;
-pub mod objects;
 pub mod prometheus;
 pub mod repository;
 pub mod tools;
+
+pub use kind_tests::{installation, objects};

@@ -74,6 +74,11 @@ impl ControlPlane {
         self.address
     }
 
+    /// The certificates of the authority that signed its own, as PEM.
+    pub fn authority(&self) -> &str {
+        &self.authority
+    }
+
     /// Its URL.
     pub fn url(&self) -> String {
         match &self.host {

@@ -15,6 +15,7 @@ mod dependents;
 mod election;
 mod faults;
 mod frugality;
+mod gardeners_objects;
 mod given;
 mod instruments;
 mod kinds;

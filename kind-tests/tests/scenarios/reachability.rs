@@ -158,7 +158,7 @@ fn rights_that_were_taken_away_change_nothing() -> Result<()> {
         let shoot = healthy(bed, "no-rights", ShootPlan { forbidden: true, ..ShootPlan::default() }).await?;
         let begin = shoot.history().len();
         let binding = "/apis/rbac.authorization.k8s.io/v1/namespaces/kube-node-lease/rolebindings/\
-                       gardener.cloud:target:dependency-watchdog-probe";
+                       gardener.cloud:target:dependency-watchdog";
         shoot.plane.api().delete(binding).await?;
         shoot.nodes.cut_all();
         shoot.leases_older_than(LONG).await?;

@@ -4,13 +4,12 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use kind_tests::page::SERVED;
-use kind_tests::process::Process;
-use kind_tests::{KubeApi, Seed, agent};
 use serde_json::Value;
 
-use crate::cluster::collection;
-use crate::objects::{Objects, get};
+use crate::objects::{Objects, collection, get};
+use crate::page::SERVED;
+use crate::process::Process;
+use crate::{KubeApi, Seed, agent};
 
 /// Where the Deployments mount the config.
 const CONFIG: &str = "/etc/dependency-watchdog/config";
@@ -79,7 +78,7 @@ impl Agent {
             .as_str()
             .context("no account")?;
         let token = seed.api().token("garden", account).await?;
-        let folder = kind_tests::leash::folder(deployment)?;
+        let folder = crate::leash::folder(deployment)?;
         std::fs::write(folder.join("dep-config.yaml"), change(config(objects, deployment)?))?;
         std::fs::write(folder.join("kubeconfig"), seed.plane().kubeconfig(&seed.plane().url(), &token))?;
         let mut args: Vec<String> = command(objects, deployment)?.into_iter().skip(1).collect();
@@ -106,7 +105,7 @@ impl Agent {
 }
 
 fn serves(log: &Path, what: &str) -> Result<String> {
-    let told = kind_tests::log::lines(log, what);
+    let told = crate::log::lines(log, what);
     let address = told.last().and_then(|line| line["address"].as_str());
-    address.map(Into::into).with_context(|| format!("not yet {what}: {}", kind_tests::log::tail(log, 5, "")))
+    address.map(Into::into).with_context(|| format!("not yet {what}: {}", crate::log::tail(log, 5, "")))
 }

@@ -1,0 +1,104 @@
+//! What Gardener's own code says (the Go program in `gardenlet/`): the objects that gardenlet deploys for the watchdog, and what
+//! its care controller finds in a shoot.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use anyhow::{Context, Result, ensure};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use crate::go_programs;
+use crate::installation::install;
+use crate::leash;
+use crate::manifests::SECRET;
+use crate::objects::{self, Objects, collection};
+use crate::shoot::Shoot;
+
+/// gardenlet, as far as it concerns the watchdog.
+pub struct Gardenlet {
+    program: PathBuf,
+    folder: PathBuf,
+}
+
+/// What the care controller puts into a shoot's conditions.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Findings {
+    /// The controllers that it finds scaled down by the prober: ControlPlaneHealthy is false, reason ControllersScaledDown.
+    pub scaled_down: Vec<String>,
+    /// What it says of expired leases, if it does: EveryNodeReady is false, reason TooManyExpiredNodeLeases.
+    pub expired_leases: Option<String>,
+}
+
+impl Gardenlet {
+    /// Finds the program, or builds it.
+    pub async fn built() -> Result<Self> {
+        Ok(Self { program: go_programs::built("gardenlet").await?.join("gardenlet"), folder: leash::folder("gardenlet")? })
+    }
+
+    /// The objects of both agents in a seed.
+    pub async fn seed(&self) -> Result<Objects> {
+        objects::read(&self.run(&["seed"]).await?)
+    }
+
+    /// The prober's Secret on the seed, which leads to this server, and its roles in the shoot.
+    pub async fn access(&self, namespace: &str, server: &str, authority: &str) -> Result<Objects> {
+        let file = self.file(&format!("{namespace}-ca"), authority)?;
+        objects::read(&self.run(&["shoot", namespace, server, &file]).await?)
+    }
+
+    /// Gives the prober access to a shoot as Gardener does, instead of the test bed's; its roles in the shoot.
+    pub async fn give_access(&self, shoot: &Shoot) -> Result<Objects> {
+        let server = format!("https://{}", shoot.relay.address());
+        let mut objects = self.access(&shoot.namespace, &server, shoot.plane.authority()).await?;
+        let key = format!("Secret {}/{}", shoot.namespace, SECRET);
+        let mut secret = objects.remove(&key).with_context(|| format!("no {key}"))?;
+        install(shoot.plane.api(), &objects).await?;
+        // gardener-resource-manager's part: a token for the account that the annotations name, written into the kubeconfig.
+        let account = |what: &str| {
+            let annotation = format!("serviceaccount.resources.gardener.cloud/{what}");
+            secret["metadata"]["annotations"][&annotation].as_str().with_context(|| format!("no {annotation}"))
+        };
+        let token = shoot.plane.api().token(account("namespace")?, account("name")?).await?;
+        let kubeconfig = STANDARD.decode(secret["data"]["kubeconfig"].as_str().context("no kubeconfig")?)?;
+        let mut kubeconfig: Value = serde_saphyr::from_str(std::str::from_utf8(&kubeconfig)?)?;
+        kubeconfig["users"][0]["user"] = json!({"token": token});
+        // JSON is YAML.
+        secret["data"]["kubeconfig"] = STANDARD.encode(kubeconfig.to_string()).into();
+        let api = shoot.seed.api();
+        api.create(&collection(api, &secret).await?, &secret).await?;
+        Ok(objects)
+    }
+
+    /// What the care controller finds in a shoot.
+    pub async fn findings(&self, shoot: &Shoot) -> Result<Findings> {
+        let seed = self.file("seed-kubeconfig", shoot.seed.plane().admin_kubeconfig())?;
+        let own = self.file(&format!("{}-kubeconfig", shoot.namespace), shoot.plane.admin_kubeconfig())?;
+        let found: Value = serde_json::from_str(&self.run(&["check", &seed, &own, &shoot.namespace]).await?)?;
+        let names = found["scaledDown"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let expired = found["expiredLeases"].as_str().context("no word of leases")?;
+        Ok(Findings {
+            scaled_down: names.map(Into::into).collect(),
+            expired_leases: (!expired.is_empty()).then(|| expired.to_owned()),
+        })
+    }
+
+    fn file(&self, name: &str, text: &str) -> Result<String> {
+        let path = self.folder.join(name);
+        std::fs::write(&path, text)?;
+        path.to_str().map(Into::into).context("a path that is no text")
+    }
+
+    async fn run(&self, args: &[&str]) -> Result<String> {
+        let output = tokio::process::Command::new(&self.program)
+            .args(args)
+            .stdin(Stdio::null())
+            .kill_on_drop(true)
+            .output()
+            .await
+            .with_context(|| self.program.display().to_string())?;
+        ensure!(output.status.success(), "gardenlet {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        Ok(String::from_utf8(output.stdout)?)
+    }
+}
