@@ -28,7 +28,7 @@ pub enum Outcome {
     Later(Option<Duration>),
     /// It may have happened, and can be retried.
     Unknown,
-    /// It would be refused again.
+    /// It is refused until somebody grants it or stops to forbid it.
     Refused,
 }
 
@@ -47,6 +47,12 @@ pub fn wait(failures: u32, retry_after: Option<Duration>) -> Duration {
     }
 }
 
+/// The wait after so many failures in a row, the last of which was a refusal. Nothing ends that but a person: each try is a 403 and an
+/// error in the log, seven for a pod in the usual window of 5 minutes.
+pub fn wait_refused(failures: u32) -> Duration {
+    MAX_WAIT.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(MAX_RETRY_AFTER)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -56,6 +62,13 @@ mod tests {
         let waits: Vec<u128> = (1..=7).map(|failures| wait(failures, None).as_millis()).collect();
         assert_eq!(waits, [500, 1000, 2000, 4000, 8000, 10_000, 10_000]);
         assert_eq!(wait(u32::MAX, None), MAX_WAIT);
+    }
+
+    #[test]
+    fn waits_after_refusals_double_up_to_a_minute() {
+        let waits: Vec<u64> = (1..=5).map(|failures| wait_refused(failures).as_secs()).collect();
+        assert_eq!(waits, [10, 20, 40, 60, 60]);
+        assert_eq!(wait_refused(u32::MAX), MAX_RETRY_AFTER);
     }
 
     #[test]

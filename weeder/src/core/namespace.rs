@@ -6,7 +6,7 @@ use std::time::Duration;
 use common::change::Key;
 use tokio::time::Instant;
 
-use super::deletion::{Deletion, Outcome, wait};
+use super::deletion::{Deletion, Outcome, wait, wait_refused};
 use super::news::{Cause, End, Event};
 use super::readiness::{Readiness, Turn};
 use super::verdict::DeletionCandidate;
@@ -44,10 +44,20 @@ enum Attempt {
     NotBefore(Instant),
     /// Deleted; the watch will show when it is gone.
     Done,
-    /// Refused: retried only after a change of the pod, or in another window.
-    Refused,
+    /// Refused: to be retried then, after a change of the pod, or in another window.
+    Refused(Instant),
     /// It is not as it was when it was judged: the watch will show how it is.
     Outdated,
+}
+
+impl Attempt {
+    /// When time alone makes it due.
+    const fn retry(self) -> Option<Instant> {
+        match self {
+            Self::NotBefore(then) | Self::Refused(then) => Some(then),
+            Self::Due | Self::InFlight | Self::Done | Self::Outdated => None,
+        }
+    }
 }
 
 impl Tracked {
@@ -55,6 +65,11 @@ impl Tracked {
     fn failed(&mut self, retry_after: Option<Duration>, now: Instant) -> Attempt {
         self.failures = self.failures.saturating_add(1);
         Attempt::NotBefore(now + wait(self.failures, retry_after))
+    }
+
+    fn refused(&mut self, now: Instant) -> Attempt {
+        self.failures = self.failures.saturating_add(1);
+        Attempt::Refused(now + wait_refused(self.failures))
     }
 }
 
@@ -97,7 +112,7 @@ impl Namespace {
         self.windows.insert(service, Window::new(*serial, cause, now + delay, duration));
         // Whatever held a pod back has to do with an earlier window.
         for tracked in self.pods.values_mut().filter(|tracked| tracked.candidate.services.contains(&service)) {
-            if matches!(tracked.attempt, Attempt::NotBefore(_) | Attempt::Refused) {
+            if tracked.attempt.retry().is_some() {
                 tracked.attempt = Attempt::Due;
                 tracked.failures = 0;
             }
@@ -126,7 +141,7 @@ impl Namespace {
         match self.pods.get_mut(&name) {
             Some(tracked) if tracked.candidate.uid == candidate.uid => {
                 tracked.candidate = candidate;
-                if matches!(tracked.attempt, Attempt::Refused | Attempt::Outdated) {
+                if matches!(tracked.attempt, Attempt::Refused(_) | Attempt::Outdated) {
                     tracked.attempt = Attempt::Due;
                 }
             }
@@ -171,7 +186,7 @@ impl Namespace {
             if deletions.len() == room {
                 break;
             }
-            if matches!(tracked.attempt, Attempt::NotBefore(then) if then <= now) {
+            if tracked.attempt.retry().is_some_and(|then| then <= now) {
                 tracked.attempt = Attempt::Due;
             }
             let DeletionCandidate { uid, resource_version, owner, services } = &tracked.candidate;
@@ -208,7 +223,7 @@ impl Namespace {
         let Some(tracked) = tracked else { return };
         tracked.attempt = match outcome {
             Outcome::Deleted | Outcome::Gone => Attempt::Done,
-            Outcome::Refused => Attempt::Refused,
+            Outcome::Refused => tracked.refused(now),
             // The watch may have been faster than the answer.
             Outcome::Changed if tracked.candidate.resource_version != deletion.resource_version => Attempt::Due,
             Outcome::Changed => Attempt::Outdated,
@@ -223,12 +238,8 @@ impl Namespace {
 
     /// When time changes something next; asked after [`Namespace::advance`] and [`Namespace::due`].
     pub fn next(&self) -> Option<Instant> {
-        let retries = self.pods.values().filter_map(|tracked| match tracked.attempt {
-            Attempt::NotBefore(then) if tracked.candidate.services.iter().any(|service| self.windows.contains_key(service)) => {
-                Some(then)
-            }
-            _ => None,
-        });
+        let waits = |tracked: &&Tracked| tracked.candidate.services.iter().any(|service| self.windows.contains_key(service));
+        let retries = self.pods.values().filter(waits).filter_map(|tracked| tracked.attempt.retry());
         retries.chain(self.next_phase()).min()
     }
 

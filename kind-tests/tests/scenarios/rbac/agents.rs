@@ -144,7 +144,7 @@ fn a_prober_that_may_not_take_the_lease_waits_and_says_so() -> Result<()> {
 }
 
 #[test]
-fn a_weeder_that_may_not_delete_says_so_and_does_not_insist() -> Result<()> {
+fn a_weeder_that_may_not_delete_says_so_and_deletes_in_the_same_window_once_it_may() -> Result<()> {
     on_ground(async |bed| {
         let ground = Ground::own(bed).await?;
         let rights = Rights { api: ground.seed.api(), granted: weeder_access() };
@@ -168,13 +168,10 @@ fn a_weeder_that_may_not_delete_says_so_and_does_not_insist() -> Result<()> {
         .await?;
         ensure!(plane.pods("apiserver").await? == servers);
         rights.all().await?;
-        // The next recovery is a new reason to try.
-        plane.all("main", State::NotReady).await?;
-        plane.service(ETCD, false).await?;
-        weeder.rests().await?;
-        plane.all("main", State::Ready).await?;
+        // No pod changes and no Service recovers: it tries again by itself, seldom.
         plane.replaced("apiserver", &servers).await?;
-        ensure!(ground.deletes(&plane.namespace).len() == 2, "{:?}", ground.deletes(&plane.namespace));
-        plane.clear(2).await
+        let answers: Vec<u64> = plane.answers().into_iter().map(|(_, code)| code).collect();
+        ensure!(answers.ends_with(&[403, 200]) && answers.len() <= 4, "{answers:?}");
+        plane.clear(answers.len()).await
     })
 }

@@ -67,18 +67,34 @@ fn the_api_server_says_how_long_to_wait_and_a_new_window_does_not() {
 }
 
 #[test]
-fn what_was_refused_waits_for_a_change_of_the_pod_or_another_window() {
+fn what_was_refused_is_retried_seldom_and_at_once_after_a_change_of_the_pod_or_in_another_window() {
     let mut seed = Seed::leading("");
     seed.slice("s", ETCD, &["e"]);
     seed.pod("a", "1", &[ETCD]);
     assert_eq!(seed.deletes(Outcome::Refused), ["1"]);
     assert!(seed.deleted().is_empty());
-    assert_eq!(seed.namespaces.next(), Some(seed.now + WATCH_DURATION));
+    assert_eq!(seed.skip(), 10 * SECOND);
+    assert_eq!(seed.deletes(Outcome::Refused), ["1"]);
+    assert_eq!(seed.skip(), 20 * SECOND);
+    assert_eq!(seed.deletes(Outcome::Refused), ["1"]);
     seed.pod("a", "1", &[ETCD]);
     assert_eq!(seed.deletes(Outcome::Refused), ["1"]);
     seed.slice("s", ETCD, &[]);
     seed.slice("s", ETCD, &["e"]);
     assert_eq!(seed.deleted(), ["1"]);
+}
+
+#[test]
+fn a_right_that_is_given_back_in_mid_window_is_used_in_the_same_window() {
+    let mut seed = Seed::leading("maxDeletionsPerOwner: 1");
+    seed.slice("s", ETCD, &["e"]);
+    seed.pod("a", "1", &[ETCD]);
+    for _ in 0..4 {
+        assert_eq!(seed.deletes(Outcome::Refused), ["1"], "a refusal does not count as a deletion");
+        seed.skip();
+    }
+    assert_eq!(seed.deleted(), ["1"]);
+    assert_eq!(seed.events(), [(ETCD, OPENED)]);
 }
 
 #[test]
