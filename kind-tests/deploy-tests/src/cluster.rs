@@ -106,7 +106,8 @@ fn vertical_pod_autoscalers() -> Value {
     let target = object(json!({"apiVersion": text, "kind": text, "name": text}), json!(["kind", "name"]));
     let mode = json!({"type": "string", "enum": ["Off", "Initial", "Recreate", "InPlaceOrRecreate", "Auto"]});
     let quantities = json!({"type": "object", "additionalProperties": {"type": "string"}});
-    let policy = object(json!({"containerName": text, "minAllowed": quantities}), json!([]));
+    let scaling = json!({"type": "string", "enum": ["Auto", "Off"]});
+    let policy = object(json!({"containerName": text, "minAllowed": quantities, "mode": scaling}), json!([]));
     let spec = json!({
         "targetRef": target,
         "updatePolicy": object(json!({"updateMode": mode}), json!([])),

@@ -4,6 +4,7 @@ mod alerts;
 mod api_server;
 mod at_work;
 mod documents;
+mod gardeners;
 mod image;
 mod on_kind;
 mod rendering;

@@ -5,7 +5,6 @@ use deploy_tests::installation::{command, config, container};
 use deploy_tests::objects::{Objects, get};
 use deploy_tests::repository;
 use deploy_tests::tools::{CHART, EVERYTHING, chart, good, helm, overlay, overlays, template};
-use kind_tests::manifests::{Manifest, seed_access, weeder_access};
 use serde_json::Value;
 
 fn same(chart: &Objects, overlay: &Objects) -> Result<()> {
@@ -67,48 +66,6 @@ fn the_config_maps_hold_the_files_of_the_folder_config() -> Result<()> {
             assert_eq!(held.trim_end(), repository::text(&format!("config/{agent}.yaml"))?.trim_end());
         }
     }
-    Ok(())
-}
-
-#[test]
-fn the_roles_are_those_that_gardener_grants() -> Result<()> {
-    let objects = overlay("plain")?;
-    let granted: Vec<Manifest> = seed_access().into_iter().chain(weeder_access()).collect();
-    let (mut roles, mut bindings) = (0, 0);
-    for (_, granted) in &granted {
-        let kind = granted["kind"].as_str().unwrap_or_default();
-        let name = granted["metadata"]["name"].as_str().unwrap_or_default();
-        let namespace = granted["metadata"]["namespace"].as_str().map(|namespace| format!("{namespace}/")).unwrap_or_default();
-        if kind.ends_with("Role") || kind.ends_with("Binding") {
-            let rendered = get(&objects, &format!("{kind} {namespace}{name}"))?;
-            for field in ["rules", "roleRef", "subjects"] {
-                assert_eq!(rendered[field], granted[field], "{kind} {name}: {field}");
-            }
-            if kind.ends_with("Role") { roles += 1 } else { bindings += 1 }
-        }
-    }
-    assert_eq!((roles, bindings), (4, 4));
-    let ours = objects.keys().filter(|key| key.starts_with("Role") || key.starts_with("ClusterRole")).count();
-    assert_eq!(ours, 8, "there are roles that Gardener does not grant");
-    Ok(())
-}
-
-#[test]
-fn the_commands_are_gardeners() -> Result<()> {
-    let objects = overlay("plain")?;
-    let path = "/usr/local/bin/dependency-watchdog";
-    let file = "--config-file=/etc/dependency-watchdog/config/dep-config.yaml";
-    let prober = [
-        path,
-        "prober",
-        file,
-        "--kube-api-qps=20.0",
-        "--kube-api-burst=100",
-        "--zap-log-level=INFO",
-        "--enable-leader-election=true",
-    ];
-    assert_eq!(command(&objects, "dependency-watchdog-prober")?, prober);
-    assert_eq!(command(&objects, "dependency-watchdog-weeder")?, [path, "weeder", file, "--enable-leader-election=true"]);
     Ok(())
 }
 
