@@ -107,7 +107,9 @@ impl Manager {
     fn start(&mut self, namespace: &str, uid: String, settings: ShootSettings, began: Began) {
         let Began { eligible, in_operation, panics } = began;
         let span = tracing::info_span!("shoot", namespace);
-        span.in_scope(|| tracing::info!("probe starts"));
+        // Every replica probes, so this alone does not say who leads.
+        let role = self.shared.role.standing().role;
+        span.in_scope(|| tracing::info!(role, "shoot is probed from now on"));
         let (settings, receiver) = watch::channel(settings);
         let cancel = CancellationToken::new();
         let identity = Identity { namespace: namespace.to_owned(), uid: uid.clone(), eligible, in_operation };
