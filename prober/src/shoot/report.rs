@@ -12,7 +12,6 @@ use crate::core::replicas::{Mark, Observed, Write};
 use crate::core::shoot::{Reason, Report};
 use crate::core::verdict::Tally;
 use crate::history::What;
-use crate::seed::dependent::Unavailable;
 use crate::shoot_client::error::ProbeError;
 use crate::shoot_statuses::{Failure, Intended};
 use crate::write::WriteError;
