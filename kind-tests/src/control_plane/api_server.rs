@@ -124,6 +124,14 @@ impl ApiServer {
         self.current().clone()
     }
 
+    /// Starts it on the same port after it was killed, as a process of the caller's, and does not wait for it.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn run(&self) -> Result<Process> {
+        Process::start(&self.name, &self.program, &self.args, &self.log)
+    }
+
     /// Starts it on the same port after it was killed, and waits until it is ready. What it knew it reads from etcd.
     ///
     /// # Errors
@@ -131,7 +139,7 @@ impl ApiServer {
     pub async fn start_again(&self) -> Result<()> {
         let mut last = String::new();
         for _ in 0..TRIES {
-            let mut process = Process::start(&self.name, &self.program, &self.args, &self.log)?;
+            let mut process = self.run()?;
             // A connection of somebody else's may happen to begin on its port at this moment.
             let ready = eventually("kube-apiserver is ready again", START, async || {
                 if process.ended()?.is_some() {

@@ -5,6 +5,7 @@
 //! of their own. Each ends by checking that nothing it asked for was forbidden.
 
 mod as_in_production;
+mod back_off;
 mod bed;
 mod candidates;
 mod clocks;

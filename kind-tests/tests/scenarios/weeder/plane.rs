@@ -98,8 +98,13 @@ impl Plane {
 
     /// A pod is so.
     pub async fn set(&self, name: &str, state: State) -> Result<()> {
+        self.report(name, state, 9).await
+    }
+
+    /// A pod is so, and its container has been restarted so often.
+    pub async fn report(&self, name: &str, state: State, restarts: u32) -> Result<()> {
         let path = format!("{}/{name}/status", self.path("/api/v1", "pods"));
-        self.api().merge(&path, &json!({"status": status(state)})).await.map(drop)
+        self.api().merge(&path, &json!({"status": status(state, restarts)})).await.map(drop)
     }
 
     /// Waits until the Service has ready endpoints, or none.
@@ -197,7 +202,7 @@ impl Plane {
 }
 
 /// What a kubelet says of a pod.
-fn status(state: State) -> Value {
+fn status(state: State, restarts: u32) -> Value {
     static ADDRESSES: AtomicU32 = AtomicU32::new(1);
     let number = ADDRESSES.fetch_add(1, Ordering::Relaxed);
     let ip = format!("10.1.{}.{}", number / 250, number % 250 + 1);
@@ -209,6 +214,6 @@ fn status(state: State) -> Value {
     json!({
         "phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}],
         "conditions": [{"type": "Ready", "status": if ready { "True" } else { "False" }}],
-        "containerStatuses": [{"name": "c", "image": "example.org/c", "imageID": "", "restartCount": 9, "ready": ready, "state": container}],
+        "containerStatuses": [{"name": "c", "image": "example.org/c", "imageID": "", "restartCount": restarts, "ready": ready, "state": container}],
     })
 }
