@@ -77,8 +77,7 @@ fn every_fault_has_a_row_and_every_row_names_tests_that_exist() {
 }
 
 #[test]
-fn every_test_that_the_security_document_names_exists() {
-    let document = document("security.md");
+fn every_test_that_a_page_about_what_was_tested_names_exists() {
     let mut exist = BTreeSet::new();
     tests_in(root(), &mut exist);
     let looks_like_a_test = |name: &&str| {
@@ -86,14 +85,14 @@ fn every_test_that_the_security_document_names_exists() {
             && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
             && !name.starts_with("dwd_")
     };
-    let named: Vec<_> = rows(&document)
-        .iter()
-        .flat_map(|row| row.iter().flat_map(|cell| named(cell)).collect::<Vec<_>>())
-        .filter(looks_like_a_test)
-        .collect();
-    assert!(named.len() > 10, "{named:?}");
-    for test in named {
-        assert!(exist.contains(test), "{test} does not exist");
+    for (page, least) in [("security.md", 10), ("try-locally.md", 5)] {
+        let document = document(page);
+        let rows = rows(&document);
+        let tests: Vec<_> = rows.iter().flatten().flat_map(|cell| named(cell)).filter(looks_like_a_test).collect();
+        assert!(tests.len() > least, "{page}: {tests:?}");
+        for test in tests {
+            assert!(exist.contains(test), "{page}: {test} does not exist");
+        }
     }
 }
 
