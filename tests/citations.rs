@@ -10,7 +10,7 @@ const BUILT: [&str; 3] = [".git", "artefacts", "target"];
 /// What a path in the repository begins with.
 const FOLDERS: [&str; 9] = ["common", "config", "deploy", "docs", "fuzz", "kind-tests", "prober", "tests", "weeder"];
 /// What else is two to four capitals, a hyphen and a number.
-const STANDARDS: [&str; 2] = ["BSD", "UTF"];
+const STANDARDS: [&str; 3] = ["BSD", "GEP", "UTF"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
