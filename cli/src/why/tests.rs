@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use prober::config::Config;
 use prober::core::replicas::Marks;
+use prober::core::verdict::Verdict;
 
 use super::*;
 
@@ -57,4 +58,10 @@ fn a_cluster_without_a_shoot_and_one_that_is_broken_say_so() {
     assert_eq!(state(&cluster(None)).0, "no_shoot");
     let (word, sentence) = state(&cluster(Some(Err("spec: a number".into()))));
     assert_eq!((word, sentence.contains("spec: a number")), ("unreadable", true));
+}
+
+#[test]
+fn each_verdict_has_words_of_its_own() {
+    let words: std::collections::BTreeSet<_> = Verdict::ALL.map(|known| verdict(known.as_str())).into();
+    assert_eq!(words.len(), Verdict::ALL.len());
 }
