@@ -1,5 +1,5 @@
 //! What the watchdog wins and what it costs, measured: each subcommand is one benchmark, which ends by itself, prints a table
-//! that a person can read and, as its last line, the same as JSON.
+//! that a person can read and, as its last line, the same as JSON. One more, `results`, writes the page of results of that.
 //!
 //! ```text
 //!  light shoots (a process of their own) <--probes-- dependency-watchdog, the release binary --watches, writes--> seed
@@ -10,6 +10,7 @@
 mod fleet;
 mod race;
 mod report;
+mod results;
 
 use clap::{Parser, Subcommand};
 
@@ -27,6 +28,7 @@ enum Benchmark {
     Race(race::Options),
     Away(race::away::Options),
     RaceMerge(race::Merge),
+    Results(results::Options),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -37,5 +39,6 @@ fn main() -> anyhow::Result<()> {
         Benchmark::Race(options) => race::run(options),
         Benchmark::Away(options) => race::away::run(options),
         Benchmark::RaceMerge(options) => race::merge(&options),
+        Benchmark::Results(options) => results::run(&options),
     }
 }

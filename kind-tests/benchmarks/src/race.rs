@@ -12,14 +12,14 @@
 //! them from the seed's audit log, lost nodes from a watch on the shoot.
 
 pub mod away;
-mod change;
+pub mod change;
 mod kubelets;
 mod lane;
 mod referee;
 mod replicas;
 mod seeded;
-mod summary;
-mod trial;
+pub mod summary;
+pub mod trial;
 mod writes;
 
 use std::path::PathBuf;
@@ -39,6 +39,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::fleet::fill::{Filling, fill};
 use crate::fleet::light::{Counts, LightShoots, Plan};
+use crate::report::kept::Kept;
 use crate::report::progress;
 use change::Change;
 use lane::{Lane, is_lane};
@@ -50,7 +51,7 @@ use writes::writes;
 
 /// Kubernetes' default nodeMonitorGracePeriod, with which Gardener's own configuration is taken.
 const GRACE_S: u64 = 40;
-/// Nodes of each healthy shoot, as many as the reference was measured with.
+/// Nodes of each healthy shoot, as many as the Go original was measured with.
 const NODES_OF_LOAD: usize = 100;
 /// The longest that one trial takes; it ends by itself long before.
 const TRIAL: Duration = Duration::from_secs(480);
@@ -105,10 +106,14 @@ pub struct Merge {
 
 /// Prints what several races found together.
 pub fn merge(options: &Merge) -> Result<()> {
-    let read = |path: &PathBuf| std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()));
-    let texts: Vec<String> = options.files.iter().map(read).collect::<Result<_>>()?;
-    let (name, findings) = Findings::merged(&texts)?;
-    findings.report(&name, format!("{} runs", texts.len())).print();
+    let read = |path: &PathBuf| Kept::of_run(&std::fs::read_to_string(path)?).with_context(|| path.display().to_string());
+    let runs: Vec<Kept> = options.files.iter().map(read).collect::<Result<_>>()?;
+    // Times in UTC, written alike, are in order when their letters are.
+    let last = runs.iter().max_by(|one, other| one.at.cmp(&other.at)).context("no runs")?;
+    let what: Vec<&str> = runs.iter().map(|run| run.what.as_str()).collect();
+    let mut report = Findings::merged(&runs)?.report(&last.benchmark, what.join("; "));
+    report.measured_at(&last.at, &last.machine);
+    report.print();
     Ok(())
 }
 

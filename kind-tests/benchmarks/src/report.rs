@@ -1,5 +1,7 @@
 //! What a benchmark found: a table for people, and one line of JSON for scripts.
 
+pub mod kept;
+
 use std::fmt::Write;
 
 use chrono::{SecondsFormat, Utc};
@@ -54,6 +56,8 @@ struct Figure {
 pub struct Report {
     name: String,
     what: String,
+    at: String,
+    machine: String,
     figures: Vec<Figure>,
     details: Map<String, Value>,
 }
@@ -61,7 +65,13 @@ pub struct Report {
 impl Report {
     /// `name` is the benchmark's, `what` says in a line what was measured on what.
     pub fn new(name: &str, what: impl Into<String>) -> Self {
-        Self { name: name.into(), what: what.into(), figures: Vec::new(), details: Map::new() }
+        let at = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
+        Self { name: name.into(), what: what.into(), at, machine: machine(), figures: Vec::new(), details: Map::new() }
+    }
+
+    /// Says that it was measured then and there, not now and here.
+    pub fn measured_at(&mut self, at: &str, machine: &str) {
+        (self.at, self.machine) = (at.into(), machine.into());
     }
 
     /// Adds a figure. `key` names it in the JSON line, `what` in the table.
@@ -95,15 +105,20 @@ impl Report {
         self.details.insert(key.into(), value.into());
     }
 
+    /// What each figure is, its value, its goal, and whether that was met.
+    fn rows(&self) -> impl Iterator<Item = [String; 4]> {
+        self.figures.iter().map(|figure| {
+            let with_unit = |number: String| format!("{number} {}", figure.unit).trim_end().to_owned();
+            let goal = figure.goal.map(|goal| with_unit(goal.text())).unwrap_or_default();
+            let met = figure.goal.map_or("", |goal| if goal.is_met(figure.value) { "met" } else { "MISSED" });
+            [figure.what.clone(), with_unit(number(figure.value)), goal, met.to_owned()]
+        })
+    }
+
     /// The table.
     pub fn table(&self) -> String {
-        let rows = self.figures.iter().map(|figure| {
-            let goal = figure.goal.map(|goal| format!("{} {}", goal.text(), figure.unit)).unwrap_or_default();
-            let met = figure.goal.map_or("", |goal| if goal.is_met(figure.value) { "met" } else { "MISSED" });
-            [figure.what.clone(), format!("{} {}", number(figure.value), figure.unit), goal, met.to_owned()]
-        });
         let head = ["", "measured", "goal", ""].map(str::to_owned);
-        let rows: Vec<[String; 4]> = std::iter::once(head).chain(rows).collect();
+        let rows: Vec<[String; 4]> = std::iter::once(head).chain(self.rows()).collect();
         let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
         let (what, value, goal) = (width(0), width(1), width(2));
         let mut text = format!("\n{}: {}\n", self.name, self.what);
@@ -121,8 +136,8 @@ impl Report {
         figures.extend(self.details.clone());
         let missed = self.figures.iter().filter(|f| f.goal.is_some_and(|goal| !goal.is_met(f.value))).map(|f| f.key.clone());
         json!({
-            "benchmark": self.name, "what": self.what, "at": Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true),
-            "machine": machine(), "figures": figures, "missed": missed.collect::<Vec<_>>(),
+            "benchmark": self.name, "what": self.what, "at": self.at, "machine": self.machine, "rows": self.rows().collect::<Vec<_>>(),
+            "figures": figures, "missed": missed.collect::<Vec<_>>(),
         })
         .to_string()
     }
@@ -169,7 +184,8 @@ pub fn machine() -> String {
     let processor = value(&read("/proc/cpuinfo"), "model name");
     let memory: f64 = value(&read("/proc/meminfo"), "MemTotal").split(' ').next().and_then(|kib| kib.parse().ok()).unwrap_or(0.0);
     let kernel = read("/proc/sys/kernel/osrelease");
-    format!("{cores} cores of {processor}, {:.0} GiB, Linux {}", memory / 1_048_576.0, kernel.trim())
+    let release = kernel.trim().split('.').take(2).collect::<Vec<_>>().join(".");
+    format!("{cores} cores of {processor}, {:.0} GiB, Linux {release}", memory / 1_048_576.0)
 }
 
 #[cfg(test)]

@@ -15,10 +15,10 @@ use super::light::{Counts, LightShoots, Plan};
 use super::usage::Usage;
 use crate::report::{Goal, Report, progress};
 
-/// The reference's CPU time per 1,000 probes of 100 nodes, in seconds, and its resident memory with 300 shoots, in MiB, measured
+/// The Go original's CPU time per 1,000 probes of 100 nodes, in seconds, and its resident memory with 300 shoots, in MiB, measured
 /// on two cores.
-const REFERENCE_CPU: f64 = 22.3;
-const REFERENCE_MEMORY: f64 = 470.0;
+const ORIGINAL_CPU: f64 = 22.3;
+const ORIGINAL_MEMORY: f64 = 470.0;
 
 /// How the healthy fleet is.
 #[derive(Args, Clone, Debug)]
@@ -112,10 +112,10 @@ pub async fn run(bed: &'static Bed, options: Options) -> Result<()> {
     report.figure("cpu_per_1000", "CPU per 1,000 probes, all of the process", cpu, "s");
     report.figure("bare_cpu_per_1000", "the same of a bare loop beside it", bare_cpu, "s");
     report.measured_against("cpu_ratio", "the first by the second", cpu / bare_cpu, "", Goal::AtMost(1.5));
-    report.measured_against("cpu_reference", "the reference's CPU by ours", REFERENCE_CPU / cpu, "", Goal::AtLeast(20.0));
+    report.measured_against("cpu_reference", "the Go original's CPU by ours", ORIGINAL_CPU / cpu, "", Goal::AtLeast(20.0));
     report.figure("resident", "resident memory", usage.resident, "MiB");
     report.measured_against("most", "high-water mark of memory", usage.most, "MiB", Goal::AtMost(50.0));
-    report.figure("memory_reference", "the reference's resident memory by ours", REFERENCE_MEMORY / usage.resident, "");
+    report.figure("memory_reference", "the Go original's resident memory by ours", ORIGINAL_MEMORY / usage.resident, "");
     report.spread("late", "a probe later than its schedule", &mut late, "s", None);
     report.print();
     ensure!(prober.terminate().await?.success(), "the prober did not end well");

@@ -77,7 +77,6 @@ impl Heart {
     }
 }
 
-/// Now.
 pub fn now() -> Micros {
     chrono::Utc::now().timestamp_micros()
 }

@@ -64,7 +64,7 @@ pub struct Options {
     /// How many of the latter come after one start.
     #[arg(long, default_value_t = 5)]
     rounds_per_start: usize,
-    /// For how many seconds the requests of a start are counted; the reference's were in 20.
+    /// For how many seconds the requests of a start are counted; the Go original's were in 20.
     #[arg(long, default_value_t = 20)]
     seconds: u64,
 }

@@ -33,7 +33,6 @@ pub type Deployments = BTreeMap<String, Dependent>;
 /// The end of a kube-controller-manager's process.
 #[derive(Clone, Copy, Debug)]
 pub struct End {
-    /// When.
     pub at: DateTime<Utc>,
     /// How long after SIGTERM.
     pub took: Duration,

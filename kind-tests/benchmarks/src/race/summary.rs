@@ -1,10 +1,10 @@
 //! What many trials say together.
 
-use anyhow::{Context, Result};
-use serde_json::Value;
+use anyhow::Result;
 
 use super::change::Change;
 use super::trial::{Ending, Fault, Trial};
+use crate::report::kept::Kept;
 use crate::report::{Goal, Report};
 
 /// The goal for the first protective write: within 0.5 s of the verdict.
@@ -29,20 +29,16 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Reads what earlier runs have printed: each text holds a JSON line.
-    pub fn merged(texts: &[String]) -> Result<(String, Self)> {
-        let (mut all, mut name) = (Self::default(), String::new());
-        for text in texts {
-            let line = text.lines().rfind(|line| line.starts_with('{')).context("no JSON line")?;
-            let run: Value = serde_json::from_str(line)?;
-            let figures = &run["figures"];
-            let count = |key: &str| figures[key].as_f64().unwrap_or_default() as usize;
-            all.trials.extend(serde_json::from_value::<Vec<Trial>>(figures["raced"].clone())?);
+    /// What several runs found together.
+    pub fn merged(runs: &[Kept]) -> Result<Self> {
+        let mut all = Self::default();
+        for run in runs {
+            let count = |key: &str| run.figure(key).unwrap_or_default() as usize;
+            all.trials.extend(Trial::all_of(run)?);
             all.wanted += count("wanted");
             all.wrong_writes += count("wrong_writes");
-            name = run["benchmark"].as_str().unwrap_or("race").to_owned();
         }
-        Ok((name, all))
+        Ok(all)
     }
 
     fn count(&self, which: impl Fn(&Trial) -> bool) -> f64 {
@@ -157,6 +153,8 @@ impl Findings {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::super::writes::Writer;
     use super::*;
 
@@ -195,6 +193,10 @@ mod tests {
         }
     }
 
+    fn kept(findings: &Findings) -> Kept {
+        Kept::of_run(&format!("progress\n{}\n", findings.report("race", "").json())).expect("a result")
+    }
+
     fn figures(report: &Report) -> Value {
         serde_json::from_str::<Value>(&report.json()).expect("JSON")["figures"].clone()
     }
@@ -204,10 +206,9 @@ mod tests {
         let run = |trials: Vec<Trial>, wrong_writes| Findings { wanted: trials.len(), trials, wrong_writes };
         let (first, second) = (trial(1, 0, None), trial(2, 3, None));
         let whole = run(vec![first.clone(), second.clone()], 2);
-        let texts =
-            [run(vec![first], 1), run(vec![second], 1)].map(|run| format!("progress\n{}\n", run.report("race", "").json()));
-        let (name, merged) = Findings::merged(&texts).expect("two JSON lines");
-        assert_eq!((name.as_str(), figures(&merged.report("race", ""))), ("race", figures(&whole.report("race", ""))));
+        let runs = [run(vec![first], 1), run(vec![second], 1)].map(|run| kept(&run));
+        let merged = Findings::merged(&runs).expect("two runs");
+        assert_eq!(figures(&merged.report("race", "")), figures(&whole.report("race", "")));
         let figures = figures(&whole.report("race", ""));
         assert_eq!((&figures["won"], &figures["lost"], &figures["unknown"]), (&1.0.into(), &1.0.into(), &3.0.into()));
         assert_eq!(figures["wrong_writes"], 2.0);
@@ -258,6 +259,7 @@ mod tests {
 
     #[test]
     fn what_holds_no_findings_is_not_merged() {
-        assert!(Findings::merged(&["no JSON here".into()]).is_err());
+        let growth = Kept::of_run(&Report::new("growth", "").json()).expect("a result");
+        assert!(Findings::merged(&[growth]).is_err());
     }
 }

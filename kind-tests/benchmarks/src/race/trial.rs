@@ -1,5 +1,6 @@
 //! One outage, as the numbers that it left behind. No input and no output here.
 
+use anyhow::{Context, Result};
 use chrono::{DateTime, TimeDelta, Utc};
 use kind_tests::shoot::KCM;
 use serde::{Deserialize, Serialize};
@@ -7,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::change::Change;
 use super::replicas::Hit;
 use super::writes::{Write, Writer};
+use crate::report::kept::Kept;
 
 /// From this share of expired leases on there is an outage (nodeLeaseFailureFraction's default, which Gardener takes).
 const FRACTION: f64 = 0.6;
@@ -160,6 +162,11 @@ pub struct Trial {
 }
 
 impl Trial {
+    /// The outages of a race.
+    pub fn all_of(race: &Kept) -> Result<Vec<Self>> {
+        Ok(serde_json::from_value(race.figures.get("raced").context("no outages")?.clone())?)
+    }
+
     /// How it ended.
     pub fn ending(&self) -> Ending {
         if self.unknown == 0 {

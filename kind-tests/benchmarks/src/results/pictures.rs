@@ -1,0 +1,214 @@
+//! The pictures of the results: which there is for a result, and what is drawn.
+
+use std::ops::Range;
+
+use anyhow::{Context, Result};
+use plotters::element::{Circle, PathElement, Rectangle, Text};
+use plotters::style::{Color, RGBColor};
+
+use super::chart::{
+    Axis, BAND, BLUE, GREEN, INK, Mark, OCHRE, PURPLE, Picture, RED, Times, chart, draw, in_seconds, percent, plain, text,
+};
+use super::tables::sizes;
+use crate::race::change::Change;
+use crate::race::summary::CONTROL;
+use crate::race::trial::Trial;
+use crate::report::kept::Kept;
+
+/// From when the verdict could fall to the Go original's write, in 16 outages: least, median, most, in seconds.
+const ORIGINAL_RACE: [f64; 3] = [4.0, 29.0, 65.0];
+/// The same in the melt-down of 300 shoots, from its first write to its last.
+const ORIGINAL_MELTDOWN: [f64; 2] = [29.0, 74.0];
+/// What times are counted from.
+const FROM: &str = "time after the verdict could first fall, logarithmic";
+
+pub fn of(result: &Kept) -> Result<Option<Picture>> {
+    match result.benchmark.as_str() {
+        "growth" => growth(result).map(Some),
+        "meltdown" => meltdown(result).map(Some),
+        _ if result.figures.contains_key("raced") && result.benchmark != CONTROL => {
+            let trials = Trial::all_of(result)?;
+            if trials.iter().any(|trial| trial.fault.is_some()) { moments(&trials).map(Some) } else { race(&trials).map(Some) }
+        }
+        _ => Ok(None),
+    }
+}
+
+/// In how large a share of the outages each thing had happened, by the time since the verdict.
+fn race(trials: &[Trial]) -> Result<Picture> {
+    let sorted = |of: fn(&Trial) -> Option<f64>| {
+        let mut values: Vec<f64> = trials.iter().filter_map(of).collect();
+        values.sort_by(f64::total_cmp);
+        values
+    };
+    let curves = [
+        (BLUE, "first write", sorted(|trial| trial.first_write)),
+        (GREEN, "kube-controller-manager's write, the last that counts", sorted(|trial| trial.kcm_write)),
+        (RED, "the first node could be marked Unknown", sorted(|trial| Some(trial.available))),
+    ];
+    let [least, median, most] = ORIGINAL_RACE;
+    let mut legend: Vec<_> = curves.iter().map(|(color, what, _)| (Mark::Line, *color, (*what).to_owned())).collect();
+    let original = format!("write of the Go original, in 16 outages: {least} to {most} s, median {median} s (line)");
+    legend.push((Mark::Band, OCHRE, original));
+    let times = Times::of(curves.iter().flat_map(|(_, _, values)| values.iter().copied()));
+    draw(&format!("From the verdict to the writes that protect: {} outages", trials.len()), &legend, |area| {
+        let y = Axis { what: "share of the outages", span: 0.0..100.0, labels: 6, format: percent };
+        let mut chart = chart(area, &times.axis(FROM), &y)?;
+        let [least, median, most] = ORIGINAL_RACE.map(|seconds| times.at(seconds));
+        chart.draw_series([Rectangle::new([(least, 0.0), (most, 100.0)], OCHRE.mix(BAND).filled())])?;
+        chart.draw_series([line([(median, 0.0), (median, 100.0)], OCHRE)])?;
+        for (color, _, values) in &curves {
+            chart.draw_series([line(steps(values, times), *color)])?;
+        }
+        Ok(())
+    })
+}
+
+/// How large a share of sorted values is not above each, in percent.
+fn steps(values: &[f64], times: Times) -> Vec<(f64, f64)> {
+    let share = |count: usize| count as f64 / values.len() as f64 * 100.0;
+    let step = |(index, value): (usize, &f64)| [(times.at(*value), share(index)), (times.at(*value), share(index + 1))];
+    values.iter().enumerate().flat_map(step).collect()
+}
+
+/// What was left over in each outage, by the moment in it at which something happened to the leader.
+fn moments(trials: &[Trial]) -> Result<Picture> {
+    let (mut legend, mut dots) = (Vec::new(), Vec::new());
+    for (change, color) in Change::FAULTS.into_iter().zip([BLUE, GREEN, PURPLE, OCHRE, INK, BLUE]) {
+        let before = dots.len();
+        dots.extend(trials.iter().filter_map(|trial| {
+            let fault = trial.fault.as_ref().filter(|fault| fault.change == change)?;
+            let style = if fault.written_before { color.stroke_width(1) } else { color.filled() };
+            Some((fault.after_outage, trial.left?, style))
+        }));
+        if dots.len() > before {
+            legend.push((Mark::Dot, color, format!("{}: {} outages", change.words(), dots.len() - before)));
+        }
+    }
+    legend.push((Mark::Ring, INK, "a ring: all was written by then".to_owned()));
+    legend.push((
+        Mark::Line,
+        RED,
+        "below this line kube-controller-manager ended after the first node could be marked Unknown".to_owned(),
+    ));
+    let x = Axis {
+        what: "from the beginning of the outage to what happened to the leader",
+        span: span(dots.iter().map(|dot| dot.0), 5.0),
+        labels: 11,
+        format: in_seconds,
+    };
+    let y = Axis { what: "time left over", span: span(dots.iter().map(|dot| dot.1), 2.0), labels: 11, format: in_seconds };
+    draw("Time left over when kube-controller-manager had ended, by the moment of the fault", &legend, |area| {
+        let mut chart = chart(area, &x, &y)?;
+        chart.draw_series([line([(x.span.start, 0.0), (x.span.end, 0.0)], RED)])?;
+        chart.draw_series(dots.iter().map(|&(x, y, style)| Circle::new((x, y), 4, style)))?;
+        Ok(())
+    })
+}
+
+/// From 0 or below to above 0, so that all values are in it and it ends at multiples of a step.
+fn span(values: impl Iterator<Item = f64>, step: f64) -> Range<f64> {
+    let (low, high) = values.fold((0.0_f64, step), |(low, high), value| (low.min(value), high.max(value)));
+    (low / step).floor() * step..(high / step).ceil() * step
+}
+
+/// Memory and CPU by the number of shoots.
+fn growth(result: &Kept) -> Result<Picture> {
+    let panels = [(BLUE, "resident memory, MiB", "resident"), (GREEN, "CPU, % of a core", "cpu")];
+    let sizes = sizes(result);
+    draw("What the prober takes, by the number of shoots of 100 nodes", &[], |area| {
+        for (area, (color, what, key)) in area.split_evenly((1, 2)).iter().zip(panels) {
+            let point = |size: &usize| Some((*size as f64, result.figure(&format!("{key}_{size}"))?));
+            let points: Vec<(f64, f64)> = sizes.iter().filter_map(point).collect();
+            let (right, top) = points.iter().fold((0.0_f64, 0.0_f64), |(x, y), point| (x.max(point.0), y.max(point.1)));
+            let x = Axis { what: "shoots", span: 0.0..right * 1.05, labels: 5, format: plain };
+            let mut chart = chart(area, &x, &Axis { what, span: 0.0..top * 1.1, labels: 7, format: plain })?;
+            chart.draw_series([line(points.clone(), color)])?;
+            chart.draw_series(points.iter().map(|&point| Circle::new(point, 4, color.filled())))?;
+        }
+        Ok(())
+    })
+}
+
+/// From when to when the writes of a melt-down were made.
+fn meltdown(result: &Kept) -> Result<Picture> {
+    let figure = |key: &str| result.figure(key).with_context(|| format!("no {key}"));
+    let spread = |key: &str| ["min", "p50", "max"].iter().map(|end| figure(&format!("{key}_{end}"))).collect::<Result<Vec<_>>>();
+    let (first_level, last_level) = (spread("first_level")?, spread("kcm")?);
+    let times = Times::of(first_level.iter().chain(&last_level).copied());
+    let [begin, end] = ORIGINAL_MELTDOWN;
+    let bars = [
+        (BLUE, "first level at 0, after the verdict of its shoot".to_owned(), first_level),
+        (GREEN, "kube-controller-manager at 0, after the verdict of its shoot".to_owned(), last_level),
+        (
+            INK,
+            "for comparison: all of these writes by a client that has nothing to wait for".to_owned(),
+            vec![0.0, figure("bare")?],
+        ),
+        (OCHRE, format!("the Go original: its first write after {begin} s, its last after {end} s"), vec![begin, end]),
+    ];
+    draw("All shoots of a seed fail at once: the first write, the median and the last", &[], |area| {
+        let y = Axis { what: "", span: 0.0..bars.len() as f64, labels: 0, format: plain };
+        let mut chart = chart(area, &times.axis(FROM), &y)?;
+        for (row, (color, what, moments)) in bars.iter().rev().enumerate() {
+            let (bottom, top) = (row as f64 + 0.2, row as f64 + 0.5);
+            let places: Vec<f64> = moments.iter().map(|seconds| times.at(*seconds)).collect();
+            let ends = places.first().zip(places.last());
+            chart.draw_series(ends.map(|(from, to)| Rectangle::new([(*from, bottom), (*to, top)], color.mix(BAND).filled())))?;
+            chart.draw_series(places.iter().map(|place| line([(*place, bottom), (*place, top)], *color)))?;
+            chart.draw_series([Text::new(what.clone(), (times.at(0.0) + 0.04, top + 0.25), text(16.0))])?;
+        }
+        Ok(())
+    })
+}
+
+/// A line that is wide enough to be seen beside a band.
+fn line(points: impl Into<Vec<(f64, f64)>>, color: RGBColor) -> PathElement<(f64, f64)> {
+    PathElement::new(points, color.stroke_width(2))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn picture(benchmark: &str, figures: Value) -> Result<Option<String>> {
+        let result = json!({"benchmark": benchmark, "what": "", "at": "", "machine": "", "rows": [], "figures": figures});
+        Ok(of(&serde_json::from_value(result)?)?.map(|picture| picture.svg))
+    }
+
+    fn trial(fault: Value) -> Value {
+        json!({
+            "number": 1, "lane": 1, "nodes": 3, "verdict": 25.0, "available": 4.5, "first_write": 0.02, "first_by": null, "kcm_write": 1.5,
+            "last_write": null, "kcm_exit": null, "left": 2.5, "unknown": 0, "restored": 40.0, "superfluous": 0, "without_lead": 0, "fault": fault,
+        })
+    }
+
+    #[test]
+    fn a_picture_is_drawn_only_of_what_was_measured() {
+        assert!(picture("race", json!({})).is_ok_and(|picture| picture.is_none()));
+        assert!(picture("meltdown", json!({"bare": 1.2})).is_err());
+    }
+
+    #[test]
+    fn a_race_is_drawn_as_a_distribution_and_faults_by_their_moment() {
+        let raced = |fault: Value| picture("race", json!({"raced": [trial(fault)]})).expect("no error").expect("a picture");
+        let race = raced(Value::Null);
+        assert!(race.contains(": 1 outages") && race.contains("4 to 65 s"), "{race}");
+        let killed = raced(json!({
+            "change": "killed", "after_outage": 17.0, "before_end": 12.5, "election": null, "written_before": false, "next_write": 9.5, "promised": null
+        }));
+        assert!(killed.contains("leader killed: 1 outages") && !killed.contains("leader stopped"), "{killed}");
+    }
+
+    #[test]
+    fn a_distribution_ends_at_all_and_begins_on_the_axis() {
+        assert_eq!(steps(&[-1.0, 1.0], Times::of([0.01])), [(-2.0, 0.0), (-2.0, 50.0), (0.0, 50.0), (0.0, 100.0)]);
+    }
+
+    #[test]
+    fn an_axis_holds_all_values_and_zero() {
+        assert_eq!([span([7.9, -2.3].into_iter(), 2.0), span([].into_iter(), 5.0)], [-4.0..8.0, 0.0..5.0]);
+    }
+}
