@@ -1,13 +1,13 @@
 //! Real agents on a real seed, started as their Deployments say: with the rendered ServiceAccounts, roles, ConfigMaps and
 //! commands, and no other.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 
 use crate::objects::{Objects, collection, get};
-use crate::page::SERVED;
+use crate::page::{SERVED, address};
 use crate::process::Process;
 use crate::{KubeApi, Seed, agent};
 
@@ -100,12 +100,6 @@ impl Agent {
     /// # Errors
     /// When it does not serve any yet.
     pub fn metrics_address(&self) -> Result<String> {
-        serves(&self.log, "serving metrics")
+        address(&self.log, "/metrics")
     }
-}
-
-fn serves(log: &Path, what: &str) -> Result<String> {
-    let told = crate::log::lines(log, what);
-    let address = told.last().and_then(|line| line["address"].as_str());
-    address.map(Into::into).with_context(|| format!("not yet {what}: {}", crate::log::tail(log, 5, "")))
 }

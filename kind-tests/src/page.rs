@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::log::lines;
+use crate::log::{lines, tail};
 
 /// Lets a process serve on ports that it chooses and tells in its log. An address that is given twice counts as given last.
 pub const SERVED: [&str; 2] = ["--metrics-bind-addr=127.0.0.1:0", "--health-bind-addr=127.0.0.1:0"];
@@ -48,8 +48,8 @@ pub async fn get(address: &str, path: &str, patience: Duration) -> Result<(u16, 
 pub fn address(log: &Path, path: &str) -> Result<String> {
     let what = if path == "/metrics" { "serving metrics" } else { "serving health" };
     let told = lines(log, what);
-    let address = told.last().and_then(|line| line["address"].as_str()).with_context(|| format!("not yet {what}"))?;
-    Ok(address.into())
+    let address = told.last().and_then(|line| line["address"].as_str());
+    address.map(Into::into).with_context(|| format!("not yet {what}: {}", tail(log, 5, "")))
 }
 
 /// Status and body of an answer.
