@@ -1,4 +1,4 @@
-//! When the reference and we agree about a config file.
+//! When the Go original and we agree about a config file.
 
 use anyhow::{Result, bail, ensure};
 use common::document::{ConfigError, Loaded};

@@ -1,4 +1,4 @@
-//! Go's `flag` package with the flags of the reference and of controller-runtime's zap (rules 5, 6, 8).
+//! Go's `flag` package with the flags of the Go original and of controller-runtime's zap (rules 5, 6, 8).
 
 use std::time::Duration;
 
@@ -140,7 +140,7 @@ fn command_lines_are_read_as_go_reads_them() -> Result<()> {
 
 /// What we refuse on purpose and Go takes.
 fn decided(refusal: &str) -> bool {
-    // No flag could mean a negative duration; the reference would fail later, with another message.
+    // No flag could mean a negative duration; the Go original would fail later, with another message.
     refusal.ends_with("expected a duration that is not negative")
 }
 

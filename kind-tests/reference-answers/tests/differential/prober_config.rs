@@ -1,4 +1,4 @@
-//! The prober's file by `sigs.k8s.io/yaml` and the checks of the reference (rules 15 to 23).
+//! The prober's file by `sigs.k8s.io/yaml` and the checks of the Go original (rules 15 to 23).
 
 use std::collections::HashSet;
 
@@ -79,7 +79,7 @@ fn of_a_name_in_several_cases_the_one_counts_that_counts_for_the_reference() -> 
     )
 }
 
-/// The fields of a config that the reference takes and that are refused here on purpose (D-7, D-9, "Ranges are validated at load").
+/// The fields of a config that the Go original takes and that are refused here on purpose (D-7, D-9, "Ranges are validated at load").
 fn surprises(go: &Value) -> Vec<String> {
     let mut found = Vec::new();
     let mut when = |surprising: bool, field: &str| {

@@ -60,7 +60,7 @@ fn weeder_files_mean_what_they_mean_to_the_reference() -> Result<()> {
     })
 }
 
-/// The fields of a config that the reference takes and that are refused here on purpose (D-41, D-46, and names no Service can have).
+/// The fields of a config that the Go original takes and that are refused here on purpose (D-41, D-46, and names no Service can have).
 fn surprises(go: &Value) -> Vec<String> {
     let mut found = Vec::new();
     if go["watchDuration"].as_i64().is_none_or(|nanos| nanos <= 0) {
