@@ -143,7 +143,7 @@ impl Job {
     fn plan(&self, namespace: &str, scope: Scope) -> Vec<Step> {
         let observed = self.seed.prober.dependents(namespace).into_iter().map(|(_, observed)| observed);
         let observed: Vec<ObservedDependent> = observed.collect();
-        plan::plan(&self.seed.config.dependents, &observed, scope, self.seed.config.restore_only_held_down)
+        plan::plan(&self.seed.config.dependents, &observed, scope, self.seed.prober.restores_only_held_down(namespace))
     }
 
     /// Why the shoot is not to be restored, if so. Not knowing is no reason to bring anything back.
