@@ -31,6 +31,7 @@ pub mod log;
 pub mod manifests;
 pub mod objects;
 pub mod page;
+pub mod pod;
 pub mod prober;
 pub mod process;
 pub mod relay;
@@ -42,6 +43,7 @@ pub mod wait;
 
 pub use bed::{Bed, scenario};
 pub use kube_api::KubeApi;
+pub use pod::Pod;
 pub use prober::{Prober, ProberConfig};
 pub use seed::Seed;
 pub use shoot::{Shoot, ShootPlan};

@@ -8,43 +8,20 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use kind_tests::control_plane::ControllerManager;
 use kind_tests::shoot::{Body, CA, KCM, MCM};
-use kind_tests::{Bed, Prober, ProberConfig, Seed, Shoot, ShootPlan, scenario};
-use tokio::sync::Mutex;
-use tokio::task::JoinSet;
-use tokio::time::sleep;
+use kind_tests::{Bed, Pod, Prober, ProberConfig, Seed, Shoot, ShootPlan, scenario};
 
 const GRACE: Duration = Duration::from_secs(40);
 /// The longest way of all: initial delay, grace, 30 s for machine-controller-manager.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// kube-controller-manager as a process that follows its Deployment, as a kubelet would see to it.
-struct Manager {
-    process: Arc<Mutex<ControllerManager>>,
-    _kubelet: JoinSet<()>,
+/// kube-controller-manager, which gives nodes up.
+async fn manager(bed: &Bed, shoot: &Shoot) -> Result<Pod<ControllerManager>> {
+    let manager = ControllerManager::new(&bed.programs().await?, shoot.plane.admin_kubeconfig(), GRACE)?;
+    Ok(Pod::start(shoot, KCM, manager, ControllerManager::set_running))
 }
 
-impl Manager {
-    async fn of(bed: &Bed, shoot: &Shoot) -> Result<Self> {
-        let manager = ControllerManager::new(&bed.programs().await?, shoot.plane.admin_kubeconfig(), GRACE)?;
-        let process = Arc::new(Mutex::new(manager));
-        let mut kubelet = JoinSet::new();
-        let (held, seed, namespace) = (process.clone(), shoot.seed.clone(), shoot.namespace.clone());
-        kubelet.spawn(async move {
-            loop {
-                let wanted = seed.journal().of(&namespace).into_iter().rfind(|entry| entry.name == KCM);
-                if let Some(state) = wanted.and_then(|entry| entry.state) {
-                    // A process that does not start shows in the scenario: nodes are never given up.
-                    let _ = held.lock().await.set_running(state.replicas > 0);
-                }
-                sleep(Duration::from_millis(50)).await;
-            }
-        });
-        Ok(Self { process, _kubelet: kubelet })
-    }
-
-    async fn is_running(&self) -> bool {
-        self.process.lock().await.is_running()
-    }
+async fn is_running(manager: &Pod<ControllerManager>) -> bool {
+    manager.program().await.is_running()
 }
 
 async fn shoot(bed: &'static Bed, seed: &Arc<Seed>, name: &str, body: Body) -> Result<Shoot> {
@@ -63,7 +40,7 @@ fn with_gardeners_values_no_node_is_given_up_where_without_protection_all_are() 
         let protected = shoot(bed, &seed, "protected", Body::default()).await?;
         // The prober leaves a shoot alone that is being migrated.
         let alone = shoot(bed, &seed, "unprotected", Body::operation("Migrate", "Processing")).await?;
-        let (manager, other) = (Manager::of(bed, &protected).await?, Manager::of(bed, &alone).await?);
+        let (manager, other) = (manager(bed, &protected).await?, manager(bed, &alone).await?);
         let _prober = Prober::start(&seed, ProberConfig::gardener()).await?;
         // The second look is the first one after the initial delay.
         protected.after_probes(1).await?;
@@ -72,7 +49,7 @@ fn with_gardeners_values_no_node_is_given_up_where_without_protection_all_are() 
             ensure!(ready.iter().all(|ready| ready == "True"), "{ready:?}");
             shoot.nodes.cut_all();
         }
-        ensure!(manager.is_running().await && other.is_running().await);
+        ensure!(is_running(&manager).await && is_running(&other).await);
 
         alone
             .eventually("all nodes are given up", PATIENCE, async || {
@@ -84,7 +61,7 @@ fn with_gardeners_values_no_node_is_given_up_where_without_protection_all_are() 
             })
             .await?;
         protected.held_down(&[(KCM, "1"), (MCM, "1"), (CA, "1")]).await?;
-        ensure!(!manager.is_running().await, "{}", protected.story());
+        ensure!(!is_running(&manager).await, "{}", protected.story());
         protected.leases_older_than(GRACE + Duration::from_secs(10)).await?;
         let ready = protected.nodes.readiness().await?;
         ensure!(ready.iter().all(|ready| ready == "True"), "{ready:?}\n{}", protected.story());
@@ -99,7 +76,7 @@ fn with_gardeners_values_no_node_is_given_up_where_without_protection_all_are() 
                 Ok(())
             })
             .await?;
-        ensure!(manager.is_running().await);
+        ensure!(is_running(&manager).await);
         let ready = protected.nodes.readiness().await?;
         ensure!(ready.iter().all(|ready| ready == "True"), "{ready:?}\n{}", protected.story());
         let written = alone.history().into_iter().filter_map(|entry| entry.state);
