@@ -4,6 +4,7 @@
 mod api_server;
 mod controller_manager;
 mod etcd;
+mod machine_controller_manager;
 
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use anyhow::{Context, Result};
 pub use api_server::{ADMIN_TOKEN, ApiServer};
 pub use controller_manager::ControllerManager;
 pub use etcd::Etcd;
+pub use machine_controller_manager::{MachineControllerManager, machine_definitions};
 
 use crate::go_programs;
 

@@ -6,7 +6,7 @@
 //!   seed API server   shoot API servers <---- nodes: leases renewed, cut, skewed, healed
 //!     |   |   ^          ^     ^
 //!     |   |   |        relay   +------------- kube-controller-manager (node-lifecycle-controller)
-//!     |   |   |          ^
+//!     |   |   |          ^     '------------- machine-controller-manager, where a scenario has VMs
 //!     |   |   +--- dependency-watchdog prober: the real binary, with Gardener's RBAC and arguments
 //!     |   +------- kubelets: a stand-in that lets readyReplicas follow replicas
 //!     +----------- journal: every change of a dependent resource, in order
@@ -21,6 +21,7 @@
 pub mod agent;
 pub mod audit;
 pub mod bed;
+pub mod cloud;
 pub mod control_plane;
 pub mod gardenlet;
 mod go_programs;
@@ -42,6 +43,7 @@ pub mod usage;
 pub mod wait;
 
 pub use bed::{Bed, scenario};
+pub use cloud::Cloud;
 pub use kube_api::KubeApi;
 pub use pod::Pod;
 pub use prober::{Prober, ProberConfig};

@@ -14,7 +14,7 @@ use futures::future::try_join_all;
 
 pub use cluster::Body;
 pub use memory_api::gardener::{CA, KCM, MCM};
-pub use nodes::Nodes;
+pub use nodes::{LEASES, Nodes, labelled};
 
 use crate::audit::Mark;
 use crate::bed::Bed;

@@ -13,9 +13,16 @@ use serde_json::{Value, json};
 
 use crate::kube_api::KubeApi;
 
-const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+/// The collection of the nodes' leases.
+pub const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
 /// The label of everything that the test bed makes in a shoot.
 const OURS: &str = "bed=node";
+
+/// An object that goes with the test bed's nodes.
+pub fn labelled(mut object: Value) -> Value {
+    object["metadata"]["labels"]["bed"] = "node".into();
+    object
+}
 
 /// The nodes of one shoot. Dropping them stops the heartbeats.
 pub struct Nodes {
@@ -43,12 +50,8 @@ impl Nodes {
         nodes.delete().await?;
         for index in 0..count {
             let (name, skew) = (format!("node-{}", index + 1), skew.get(index).copied().unwrap_or_default());
-            let ours = |mut object: Value| {
-                object["metadata"]["labels"]["bed"] = "node".into();
-                object
-            };
-            nodes.api.create("/api/v1/nodes", &ours(gardener::node(&name, "pool"))).await?;
-            nodes.api.create(LEASES, &ours(gardener::lease(&name, grace.as_secs(), skew))).await?;
+            nodes.api.create("/api/v1/nodes", &labelled(gardener::node(&name, "pool"))).await?;
+            nodes.api.create(LEASES, &labelled(gardener::lease(&name, grace.as_secs(), skew))).await?;
             nodes.hearts.join(&name, beat.mul_f64(index as f64 / count as f64), skew);
             nodes.report(index, "Ready", "True", "KubeletReady").await?;
         }

@@ -1,0 +1,100 @@
+//! machine-controller-manager, real but for its provider: VMs are files in a folder ([`crate::Cloud`]).
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use super::{built, free_ports};
+use crate::leash;
+use crate::manifests::Manifest;
+use crate::process::Process;
+
+/// The parts of it, which Gardener runs in one pod: one for MachineDeployments and MachineSets, one for Machines.
+const PARTS: [&str; 2] = ["machine-controller-manager", "machine-controller"];
+/// The one whose provider knows the VMs.
+const MACHINE_CONTROLLER: &str = PARTS[1];
+
+async fn programs() -> Result<PathBuf> {
+    built("machine-controller-manager/build").await
+}
+
+/// The resource definitions of this version of machine-controller-manager.
+pub async fn machine_definitions() -> Result<Vec<Manifest>> {
+    let mut definitions = Vec::new();
+    for file in std::fs::read_dir(programs().await?.join("crds"))? {
+        let path = file?.path();
+        let definition = serde_saphyr::from_str(&std::fs::read_to_string(&path)?);
+        let definition = definition.with_context(|| path.display().to_string())?;
+        definitions.push(("/apis/apiextensions.k8s.io/v1/customresourcedefinitions".into(), definition));
+    }
+    Ok(definitions)
+}
+
+/// A machine-controller-manager that can be stopped and started like the Deployment it stands for.
+pub struct MachineControllerManager {
+    programs: PathBuf,
+    folder: PathBuf,
+    args: Vec<String>,
+    /// The machine-controller's alone.
+    machine_args: Vec<String>,
+    processes: Vec<Process>,
+}
+
+impl MachineControllerManager {
+    /// Prepares one for the Machines in `namespace` of the cluster `seed`, whose nodes join the cluster `shoot` (kubeconfigs). A Machine
+    /// whose node has been unhealthy for longer than `health_timeout` is replaced.
+    pub async fn new(seed: &str, shoot: &str, namespace: &str, vms: &Path, health_timeout: Duration) -> Result<Self> {
+        let folder = leash::folder("machine-controller-manager")?;
+        let file = |name: &str, text: &str| -> Result<String> {
+            let path = folder.join(name);
+            std::fs::write(&path, text)?;
+            Ok(path.display().to_string())
+        };
+        let args = vec![
+            format!("--control-kubeconfig={}", file("seed", seed)?),
+            format!("--target-kubeconfig={}", file("shoot", shoot)?),
+            format!("--namespace={namespace}"),
+            "--address=127.0.0.1".into(),
+            "--leader-elect=false".into(),
+            "--v=3".into(),
+        ];
+        let machine_args =
+            vec![format!("--vms={}", vms.display()), format!("--machine-health-timeout={}s", health_timeout.as_secs())];
+        Ok(Self { programs: programs().await?, folder, args, machine_args, processes: Vec::new() })
+    }
+
+    /// Runs it, or ends it. A part that has ended by itself is started again.
+    pub fn set_running(&mut self, running: bool) -> Result<()> {
+        if running == self.is_running() {
+            return Ok(());
+        }
+        self.processes.clear();
+        if running {
+            let ports: [u16; PARTS.len()] = free_ports()?;
+            for (part, port) in PARTS.into_iter().zip(ports) {
+                let mut args = self.args.clone();
+                args.push(format!("--port={port}"));
+                if part == MACHINE_CONTROLLER {
+                    args.extend(self.machine_args.iter().cloned());
+                }
+                self.processes.push(Process::start(part, &self.programs.join(part), &args, &self.log(part))?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether it runs.
+    pub fn is_running(&mut self) -> bool {
+        !self.processes.is_empty() && self.processes.iter_mut().all(|process| matches!(process.ended(), Ok(None)))
+    }
+
+    fn log(&self, part: &str) -> PathBuf {
+        self.folder.join(format!("{part}.log"))
+    }
+
+    /// The last lines that its parts have said.
+    pub fn tail(&self, lines: usize) -> String {
+        PARTS.map(|part| format!("{part}:\n{}", crate::log::tail(&self.log(part), lines, ""))).join("\n")
+    }
+}
