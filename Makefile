@@ -11,6 +11,11 @@ demo: ## Show an outage in which the leader dies, and its rescue, in a minute an
 	cargo build --profile demo --package dependency-watchdog --package demo
 	@target/demo/demo target/demo/dependency-watchdog
 
+.PHONY: demo-real
+demo-real: ## Show an outage with the real API servers, kube-controller-manager and machine-controller-manager, in three minutes; needs Rust and Go
+	@$(MAKE) --no-print-directory --jobs=2 control-plane machine-controller-manager test-binaries
+	@cargo test --quiet --workspace --test machines -- --nocapture outage
+
 .PHONY: build
 build: ## Build the product in release mode into target/dist, its symbols beside it
 	cargo build --release --package dependency-watchdog
@@ -27,20 +32,28 @@ control-plane: ## Build the test control plane (etcd, kube-apiserver, kube-contr
 gardenlet: ## Build what says how Gardener deploys and checks, of its own code, unless it is cached; needs Go
 	@kind-tests/gardenlet/build
 
+.PHONY: machine-controller-manager
+machine-controller-manager:
+	@kind-tests/machine-controller-manager/build
+
 .PHONY: test
 test: ## Run every test, also those on a real control plane; needs Rust and Go
-	@$(MAKE) --no-print-directory --jobs=2 test-binaries control-plane gardenlet
-	@$(MAKE) --no-print-directory --jobs=2 scenarios other-tests
+	@$(MAKE) --no-print-directory --jobs=2 test-binaries control-plane machine-controller-manager gardenlet
+	@$(MAKE) --no-print-directory --jobs=3 scenarios machines other-tests
 
 # Always the whole workspace: a single package would be built with other features of its dependencies, and so all of these again.
 .PHONY: test-binaries
 test-binaries:
 	cargo test --workspace --all-targets --no-run
 
-# Both wait more than they compute, and take about as long: they run side by side.
+# All wait more than they compute: they run side by side.
 .PHONY: scenarios
 scenarios:
 	cargo test --workspace --test scenarios
+
+.PHONY: machines
+machines:
+	cargo test --workspace --test machines
 
 .PHONY: other-tests
 other-tests:

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::{built, free_ports};
-use crate::leash;
+use super::free_ports;
 use crate::manifests::Manifest;
 use crate::process::Process;
+use crate::{go_programs, leash};
 
 /// The parts of it, which Gardener runs in one pod: one for MachineDeployments and MachineSets, one for Machines.
 const PARTS: [&str; 2] = ["machine-controller-manager", "machine-controller"];
@@ -16,7 +16,7 @@ const PARTS: [&str; 2] = ["machine-controller-manager", "machine-controller"];
 const MACHINE_CONTROLLER: &str = PARTS[1];
 
 async fn programs() -> Result<PathBuf> {
-    built("machine-controller-manager/build").await
+    go_programs::built("machine-controller-manager").await
 }
 
 /// The resource definitions of this version of machine-controller-manager.
