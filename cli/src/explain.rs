@@ -69,7 +69,7 @@ pub(crate) async fn run(args: commands::Explain) -> anyhow::Result<()> {
     let cluster = seed.cluster(&args.namespace)?;
     let (state, because) = why::state(&cluster);
     let options = prober.options(&args.namespace);
-    let only_held_down = prober.restores_only_held_down(&args.namespace);
+    let only_held_down = options.map_or(seed.config.restore_only_held_down, |options| options.restore_only_held_down.value);
     let mut dependents = Vec::new();
     for (dependent, observed) in prober.dependents(&args.namespace) {
         let because = why::dependent(dependent, &observed, only_held_down);

@@ -41,7 +41,15 @@ pub(crate) async fn read(client: &Client, namespace: &str, leader: Option<&str>)
     let labels: Vec<String> = labels.map(|(key, value)| format!("{key}={value}")).collect();
     let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
     let pods = pods.list(&ListParams::default().labels(&labels.join(","))).await?;
-    let mut pods: Vec<(String, u16)> = pods.iter().map(|pod| (pod.name_any(), health_port(pod))).collect();
+    // One that was evicted, or has ended, answers nothing.
+    let ended = |pod: &&Pod| {
+        pod.status
+            .as_ref()
+            .and_then(|status| status.phase.as_deref())
+            .is_some_and(|phase| ["Failed", "Succeeded"].contains(&phase))
+    };
+    let mut pods: Vec<(String, u16)> =
+        pods.iter().filter(|pod| !ended(pod)).map(|pod| (pod.name_any(), health_port(pod))).collect();
     // A replica's name in the election begins with that of its pod.
     let leads = |pod: &str| leader.and_then(|leader| leader.strip_prefix(pod)).is_some_and(|rest| rest.starts_with('_'));
     pods.sort_by_key(|(pod, _)| !leads(pod));

@@ -143,7 +143,9 @@ impl Job {
     fn plan(&self, namespace: &str, scope: Scope) -> Vec<Step> {
         let observed = self.seed.prober.dependents(namespace).into_iter().map(|(_, observed)| observed);
         let observed: Vec<ObservedDependent> = observed.collect();
-        plan::plan(&self.seed.config.dependents, &observed, scope, self.seed.prober.restores_only_held_down(namespace))
+        let options = self.seed.prober.options(namespace);
+        let only_held_down = options.is_none_or(|options| options.restore_only_held_down.value);
+        plan::plan(&self.seed.config.dependents, &observed, scope, only_held_down)
     }
 
     /// Why the shoot is not to be restored, if so. Not knowing is no reason to bring anything back.
@@ -190,6 +192,8 @@ impl Job {
     /// Keeps the prober from writing for this shoot, until its operators take the annotation away.
     async fn pause(&self, shoot: &mut Shoot) -> anyhow::Result<()> {
         let (namespaces, name) = (Api::<Namespace>::all(self.seed.client.clone()), shoot.namespace.clone());
+        // A pause that nobody can see to be in force would only keep the prober from restoring.
+        anyhow::ensure!(self.seed.prober.paused(&name).is_some(), "the namespaces cannot be watched, so it is not paused");
         let own = namespaces.get(&name).await.context("its namespace cannot be read, and so not be paused")?;
         if own.annotations().get(PAUSE).is_none_or(|value| value != "true") {
             let patch = json!({ "metadata": { "annotations": { PAUSE: "true" } } });

@@ -109,12 +109,7 @@ impl ReadOnlyProber {
         self.seed.options(&self.config, namespace)
     }
 
-    /// Whether only what is held down comes back in a shoot; what the config says while the namespaces cannot be read.
-    pub fn restores_only_held_down(&self, namespace: &str) -> bool {
-        self.options(namespace).map_or(self.config.restore_only_held_down, |options| options.restore_only_held_down.value)
-    }
-
-    /// What [`Self::options`] are for a shoot whose namespace sets nothing.
+    /// The same for a shoot whose namespace sets nothing.
     pub fn seed_options(&self) -> Option<ResolvedOptions> {
         self.seed.seed_options(&self.config)
     }

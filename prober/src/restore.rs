@@ -96,8 +96,8 @@ pub struct Restore {
     config: Arc<Config>,
     settings: ShootSettings,
     vouched: bool,
-    /// Whether it may write.
-    begun: bool,
+    /// What it is to bring back, from when on it may write.
+    begun: Option<Scope>,
     machine: Shoot,
     executor: Executor,
     wakers: Registration,
@@ -135,7 +135,7 @@ impl Restore {
             stopped: None,
             ended: false,
             last: Instant::now(),
-            begun: false,
+            begun: None,
             namespace,
             uid,
             shared,
@@ -177,7 +177,7 @@ impl Restore {
 
     /// Writes from now on.
     pub fn begin(&mut self) {
-        (self.begun, self.last) = (true, Instant::now());
+        (self.begun, self.last) = (Some(self.scope()), Instant::now());
         self.feed(Input::Woken);
     }
 
@@ -214,7 +214,7 @@ impl Restore {
     /// What a restore would still write.
     pub fn remaining(&self) -> Vec<&ResourceRef> {
         let only_held_down = self.around().options.restore_only_held_down;
-        let scope = self.scope();
+        let scope = self.begun.unwrap_or_else(|| self.scope());
         let known = self.config.dependents.iter().zip(self.machine.known());
         known
             .filter(|(_, known)| known.observed().is_some_and(|observed| scale_up(observed, scope, only_held_down).is_some()))
@@ -235,12 +235,14 @@ impl Restore {
         }
     }
 
-    /// The prober's, but for what a person has decided: a pause binds the prober, and not whoever asks for a restore.
+    /// The prober's, but for what a person has decided: a pause binds the prober, and not whoever asks for a restore. Where the namespaces
+    /// cannot be read, they may say that only what is held down is to come back.
     fn around(&self) -> Surroundings {
         let options = self.shared.seed.options(&self.config, &self.namespace);
         let around = surroundings(&self.shared, &self.config, &self.settings, options, &self.namespace, &self.uid);
-        let options = Options { scale_up_stabilization: Duration::ZERO, ..around.options };
-        Surroundings { paused: Some(!self.begun), is_ours: around.is_ours || self.vouched, options, ..around }
+        let restore_only_held_down = options.is_none_or(|options| options.restore_only_held_down.value);
+        let options = Options { restore_only_held_down, scale_up_stabilization: Duration::ZERO, ..around.options };
+        Surroundings { paused: Some(self.begun.is_none()), is_ours: around.is_ours || self.vouched, options, ..around }
     }
 
     fn feed(&mut self, input: Input<'_>) {

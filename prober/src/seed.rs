@@ -205,8 +205,11 @@ impl Seed {
 
     /// What holds for a shoot; none when the namespaces are not known (D-27).
     pub fn options(&self, config: &Config, namespace: &str) -> Option<ResolvedOptions> {
-        let own = self.namespaces.get("", namespace);
-        self.seed_overrides().map(|garden| ResolvedOptions::resolve(config, garden.as_deref(), own.as_deref()))
+        let resolve = |garden: Option<_>| {
+            let own = self.namespaces.get("", namespace);
+            ResolvedOptions::resolve(config, garden.as_deref(), own.as_deref())
+        };
+        self.seed_overrides().map(resolve)
     }
 
     /// What holds for a shoot whose namespace sets nothing.

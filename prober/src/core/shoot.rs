@@ -66,6 +66,8 @@ pub struct Shoot {
     last_direction: Option<Direction>,
     /// When the verdict last turned to "down", and the ordering deadline of that moment.
     down_since: Option<(Moment, Option<Moment>)>,
+    /// Whether it was paused when that was known last.
+    was_paused: bool,
     /// Since when a leader that judges alike would protect: in an outage, with no pause, and initialDelay over.
     leader_may_protect_since: Option<Moment>,
     /// When a marker that others set was last seen for the first time.
@@ -139,6 +141,7 @@ impl Shoot {
             turns: 0,
             last_direction: None,
             down_since: None,
+            was_paused: false,
             leader_may_protect_since: None,
             marker_seen: None,
             verification: Verification::None,
@@ -201,6 +204,7 @@ impl Shoot {
     /// Takes in how the dependents are. A marker that appears while a write of this replica is under way is most likely its own: a watch
     /// may be faster than an answer.
     fn observe(&mut self, around: &Surroundings, now: Moment) {
+        self.was_paused = around.paused.unwrap_or(self.was_paused);
         for (at, (known, state)) in self.known.iter_mut().zip(&around.dependents).enumerate() {
             let step = self.scaling.as_ref().and_then(|scaling| scaling.steps.get(at));
             let writes = step.is_some_and(|step| matches!(step.stage, Stage::Writing(..)));
@@ -266,7 +270,15 @@ impl Shoot {
         self.next_probe = self.scheduled(Some(Failure { in_a_row: self.failures, urgent: self.finding.is_none() }), cx);
     }
 
-    fn adopt(&mut self, finding: Finding, cx: &mut Context<'_>) {
+    fn adopt(&mut self, mut finding: Finding, cx: &mut Context<'_>) {
+        // A probe that was not answered leaves for a moment undecided what is expired (D-54): no zone is back for that.
+        if finding.tally.undecided > 0
+            && finding.lost_zones.is_empty()
+            && finding.verdict != Verdict::ScaleDown
+            && let Some(last) = &self.finding
+        {
+            finding.lost_zones.clone_from(&last.lost_zones);
+        }
         let direction = match finding.verdict {
             Verdict::ScaleUp(_) => Some(Direction::Up),
             Verdict::ScaleDown => Some(Direction::Down),
@@ -377,13 +389,13 @@ impl std::hash::Hash for Shoot {
             ..
         } = self;
         let Self { failures, throttled_until, finding, complete, up_since, turns, last_direction, down_since, .. } = self;
-        let Self { leader_may_protect_since, .. } = self;
+        let Self { was_paused, leader_may_protect_since, .. } = self;
         let Self { marker_seen, verification, standby_writes, scaling, scalings: _, ended, failed_scalings, wake, .. } = self;
         let standby_writes: Vec<_> =
             standby_writes.iter().map(|write| write.map(|StandbyWrite { turn, at }| (turn == *turns, at))).collect();
         let finding = finding.as_ref().map(|finding| (finding.verdict, finding.judged_at, finding.ordering_deadline));
         (known, probing, next_probe, reprobes, failures, throttled_until, finding, complete).hash(state);
-        leader_may_protect_since.hash(state);
+        (was_paused, leader_may_protect_since).hash(state);
         (up_since, last_direction, down_since, marker_seen, verification, standby_writes, scaling, ended, failed_scalings, wake)
             .hash(state);
     }

@@ -36,6 +36,11 @@ pub struct NodeRecord {
     pub conditions: Vec<NodeCondition>,
 }
 
+/// What the value of a label is made of; it is shown to people, and whoever owns the shoot chooses it.
+fn is_of_a_label(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)
+}
+
 impl NodeRecord {
     pub fn note_label(&mut self, key: &str, value: &str) {
         match key {
@@ -47,7 +52,8 @@ impl NodeRecord {
 
     /// Which nodes it is most likely to be lost together with: those of its zone, else of its pool.
     pub fn failure_zone(&self) -> Option<&str> {
-        self.zone.as_deref().or(self.pool.as_deref()).filter(|name| (1..=MAX_LABEL).contains(&name.len()))
+        let is_label = |name: &&str| (1..=MAX_LABEL).contains(&name.len()) && name.bytes().all(is_of_a_label);
+        self.zone.as_deref().filter(is_label).or(self.pool.as_deref().filter(is_label))
     }
 
     pub fn note_annotation(&mut self, key: &str) {

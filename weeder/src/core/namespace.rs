@@ -31,6 +31,7 @@ struct Tracked {
     candidate: DeletionCandidate,
     attempt: Attempt,
     failures: u32,
+    refusals: u32,
     /// The serial numbers of the windows that count it already, since an earlier attempt may have deleted it.
     counted: Vec<u64>,
 }
@@ -68,8 +69,8 @@ impl Tracked {
     }
 
     fn refused(&mut self, now: Instant) -> Attempt {
-        self.failures = self.failures.saturating_add(1);
-        Attempt::Refused(now + wait_refused(self.failures))
+        self.refusals = self.refusals.saturating_add(1);
+        Attempt::Refused(now + wait_refused(self.refusals))
     }
 }
 
@@ -114,7 +115,7 @@ impl Namespace {
         for tracked in self.pods.values_mut().filter(|tracked| tracked.candidate.services.contains(&service)) {
             if tracked.attempt.retry().is_some() {
                 tracked.attempt = Attempt::Due;
-                tracked.failures = 0;
+                (tracked.failures, tracked.refusals) = (0, 0);
             }
         }
     }
@@ -145,7 +146,9 @@ impl Namespace {
                     tracked.attempt = Attempt::Due;
                 }
             }
-            _ => drop(self.pods.insert(name, Tracked { candidate, attempt: Attempt::Due, failures: 0, counted: vec![] })),
+            _ => drop(
+                self.pods.insert(name, Tracked { candidate, attempt: Attempt::Due, failures: 0, refusals: 0, counted: vec![] }),
+            ),
         }
     }
 

@@ -161,14 +161,15 @@ impl Shoot {
         around.leads || self.standby_may_write(direction, cx)
     }
 
-    /// While it is unknown whether the shoot is paused nothing is written for a moment; then the leader protects.
+    /// While it is unknown whether the shoot is paused nothing is written for a moment; then the leader protects. A pause that was once
+    /// read holds until it is read otherwise.
     fn is_not_paused(&self, direction: Direction, cx: &mut Context<'_>) -> bool {
         match cx.around.paused {
             Some(paused) => !paused,
             None => {
                 let from = self.created + PAUSE_READ;
                 cx.wake_at(from);
-                from <= cx.now && cx.around.leads && direction == Direction::Down
+                from <= cx.now && cx.around.leads && direction == Direction::Down && !self.was_paused
             }
         }
     }

@@ -44,6 +44,19 @@ fn while_a_pause_is_unknown_restores_wait() {
 }
 
 #[test]
+fn a_pause_that_was_read_holds_while_the_namespaces_are_out_of_sight() {
+    let mut rig = Rig::leader().in_outage();
+    rig.around.paused = Some(true);
+    rig.run(140.0);
+    rig.around.paused = None;
+    rig.run(200.0);
+    assert_eq!((rig.verdict(), rig.writes()), (Verdict::ScaleDown, vec![]));
+    rig.around.paused = Some(false);
+    rig.run(201.0);
+    assert_eq!(rig.writes().len(), 2);
+}
+
+#[test]
 fn a_pause_abandons_what_is_under_way_before_it_is_written() {
     for written in [false, true] {
         let mut rig = Rig::leader().in_outage();
