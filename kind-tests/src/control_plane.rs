@@ -6,10 +6,12 @@ mod controller_manager;
 mod etcd;
 mod machine_controller_manager;
 
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
+
+use tokio::net::TcpSocket;
 
 pub use api_server::{ADMIN_TOKEN, ApiServer};
 pub use controller_manager::ControllerManager;
@@ -25,6 +27,18 @@ const TRIES: usize = 3;
 /// The folder with the programs of the control plane, which are built first if this user's cache has none.
 pub async fn programs() -> Result<PathBuf> {
     go_programs::built("control-plane").await
+}
+
+/// Keeps a port from being given to anybody who asks for a free one, as long as this lives. Connections to it are refused, and a program
+/// in Go can listen there: it says SO_REUSEADDR, too.
+///
+/// # Errors
+/// When somebody has it.
+pub fn hold_port(port: u16) -> Result<TcpSocket> {
+    let socket = TcpSocket::new_v4()?;
+    socket.set_reuseaddr(true)?;
+    socket.bind((Ipv4Addr::LOCALHOST, port).into()).with_context(|| format!("port {port} is taken"))?;
+    Ok(socket)
 }
 
 fn free_ports<const N: usize>() -> Result<[u16; N]> {

@@ -6,9 +6,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use nix::sys::signal::Signal;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
-use super::{TRIES, free_ports};
+use super::{TRIES, free_ports, hold_port};
 use crate::leash;
 use crate::process::Process;
 use crate::wait::eventually;
@@ -17,6 +17,9 @@ use crate::wait::eventually;
 pub struct Etcd {
     url: String,
     port: u16,
+    peer_port: u16,
+    /// Its ports while it is away.
+    held: Vec<TcpSocket>,
     program: PathBuf,
     args: Vec<String>,
     log: PathBuf,
@@ -28,8 +31,8 @@ impl Etcd {
     pub async fn start(programs: &Path) -> Result<Self> {
         let mut last = String::new();
         for _ in 0..TRIES {
-            let [client, peer] = free_ports()?;
-            let (url, peer) = (format!("http://127.0.0.1:{client}"), format!("http://127.0.0.1:{peer}"));
+            let [client, peer_port] = free_ports()?;
+            let (url, peer) = (format!("http://127.0.0.1:{client}"), format!("http://127.0.0.1:{peer_port}"));
             let folder = leash::folder("etcd")?;
             let args = vec![
                 // Nothing here outlives the test: waiting for the disk would protect nothing.
@@ -46,7 +49,7 @@ impl Etcd {
             ];
             let (program, log) = (programs.join("etcd"), folder.join("log"));
             let process = Process::start("etcd", &program, &args, &log)?;
-            let mut etcd = Self { url, port: client, program, args, log, process };
+            let mut etcd = Self { url, port: client, peer_port, held: vec![], program, args, log, process };
             if etcd.accepts_connections().await? {
                 return Ok(etcd);
             }
@@ -68,10 +71,12 @@ impl Etcd {
         .await
     }
 
-    /// Kills it. What was written stays on its disk.
+    /// Kills it. What was written stays on its disk, and nobody else gets its ports.
     pub async fn kill(&mut self) -> Result<()> {
         self.process.signal(Signal::SIGKILL)?;
-        self.process.end(Duration::from_secs(5)).await.map(drop)
+        self.process.end(Duration::from_secs(5)).await?;
+        self.held = [self.port, self.peer_port].into_iter().map(hold_port).collect::<Result<_>>()?;
+        Ok(())
     }
 
     /// Starts it again with what it knew, after [`Etcd::kill`].
@@ -81,6 +86,7 @@ impl Etcd {
     pub async fn start_again(&mut self) -> Result<()> {
         self.process = Process::start("etcd", &self.program, &self.args, &self.log)?;
         ensure!(self.accepts_connections().await?, "etcd does not start again: {}", self.process.tail(5));
+        self.held.clear();
         Ok(())
     }
 

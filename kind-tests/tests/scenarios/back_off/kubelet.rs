@@ -5,12 +5,12 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use kind_tests::control_plane::ApiServer;
+use kind_tests::control_plane::{ApiServer, hold_port};
 use kind_tests::eventually;
 use kind_tests::seed::ControlPlane;
 use kind_tests::shoot::PATIENCE;
 use nix::sys::signal::Signal;
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -65,6 +65,8 @@ pub struct Kubelet<'a> {
     plane: &'a Plane,
     shoot: &'a ControlPlane,
     server: &'a ApiServer,
+    /// The server's port, which must stay its own while it is away.
+    _port: TcpSocket,
     told: watch::Sender<Option<Container>>,
 }
 
@@ -78,7 +80,7 @@ impl<'a> Kubelet<'a> {
             Ok(())
         })
         .await?;
-        Ok(Self { plane, shoot, server, told: watch::Sender::new(None) })
+        Ok(Self { plane, shoot, server, _port: hold_port(shoot.address().port())?, told: watch::Sender::new(None) })
     }
 
     /// What becomes of the container.
