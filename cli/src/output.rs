@@ -102,9 +102,7 @@ impl Progress {
             self.shown = text;
         }
     }
-}
 
-impl Progress {
     /// Says what a long wait is for, and for how many seconds so far; where no terminal is in a line of its own, without the seconds.
     pub(crate) fn tell(&mut self, what: &str, seconds: u64) {
         if std::io::stderr().is_terminal() {

@@ -10,11 +10,12 @@ use anyhow::Context;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
+use prober::core::options::PAUSE;
 use prober::core::verdict::Scope;
 use prober::read_only::ObservedDependent;
-use prober::restore::{Patience, Restore, Restorer};
+use prober::restore::{Patience, Restore, Restorer, only_held_down};
+use prober::seed::ClusterState;
 use prober::seed::reach::Reach;
-use prober::seed::{ClusterState, PAUSE};
 use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -143,8 +144,7 @@ impl Job {
     fn plan(&self, namespace: &str, scope: Scope) -> Vec<Step> {
         let observed = self.seed.prober.dependents(namespace).into_iter().map(|(_, observed)| observed);
         let observed: Vec<ObservedDependent> = observed.collect();
-        let options = self.seed.prober.options(namespace);
-        let only_held_down = options.is_none_or(|options| options.restore_only_held_down.value);
+        let only_held_down = only_held_down(self.seed.prober.options(namespace));
         plan::plan(&self.seed.config.dependents, &observed, scope, only_held_down)
     }
 

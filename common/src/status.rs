@@ -20,7 +20,7 @@ use maud::Markup;
 use serde::Serialize;
 use tokio::time::Instant;
 
-pub use self::page::{ago, span, table};
+pub use self::page::{ago, span, table, timestamp};
 use crate::leader_election::{Role, Standing};
 
 /// What an agent shows of its own work, besides what every process shows.

@@ -10,7 +10,6 @@
 
 use std::collections::VecDeque;
 use std::future::ready;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,17 +17,17 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::config::{Config, Dependent, ResourceRef};
 use crate::core::lifecycle::{ShootSettings, settings};
-use crate::core::options::Options;
+use crate::core::options::{Options, ResolvedOptions};
 use crate::core::plan::Direction;
 use crate::core::replicas::scale_up;
 use crate::core::shoot::{Action, Input, Report, Shoot, Start, Surroundings};
 use crate::core::verdict::{HoldReason, Scope, Verdict};
-use crate::executor::{Done, Executor};
-use crate::probe::{Listed, Probe};
+use crate::executor::{Answer, Executor};
+use crate::probe::Listed;
 use crate::read_only::ReadOnlyProber;
 use crate::seed::ClusterState;
 use crate::seed::wakers::Registration;
-use crate::shoot::{Shared, poll, surroundings};
+use crate::shoot::{Shared, surroundings};
 use crate::shoot_client::error::ProbeError;
 use crate::write::WriteError;
 
@@ -85,9 +84,10 @@ impl Restorer {
     }
 }
 
-/// None: a person has vouched for the nodes.
-type Probed = Option<(Probe, Result<Listed, ProbeError>)>;
-type Probing = Pin<Box<dyn Future<Output = Probed> + Send>>;
+/// Whether only what is held down comes back. Where the namespaces cannot be read, they may say so.
+pub fn only_held_down(options: Option<ResolvedOptions>) -> bool {
+    options.is_none_or(|options| options.restore_only_held_down.value)
+}
 
 pub struct Restore {
     namespace: String,
@@ -101,13 +101,10 @@ pub struct Restore {
     machine: Shoot,
     executor: Executor,
     wakers: Registration,
-    /// None while a probe is under way.
-    probe: Option<Probe>,
-    probing: Option<Probing>,
+    /// Whether the machine waits for a probe, in whose place a person's word stands.
+    awaits_word: bool,
     /// Why the last probe was not complete.
     failure: Option<String>,
-    /// Per dependent how its last request failed.
-    errors: Vec<Option<WriteError>>,
     events: VecDeque<Event>,
     stopped: Option<Stopped>,
     ended: bool,
@@ -125,12 +122,10 @@ impl Restore {
         let around = Surroundings { paused: Some(true), ..surroundings(&shared, &config, &settings, options, &namespace, &uid) };
         Self {
             machine: Shoot::new(Start { eligible: now, in_operation: true, dry_run: false }, &around, now),
-            executor: Executor::new(namespace.clone(), Arc::clone(&shared.seed), Arc::clone(&shared.writer)),
+            executor: Executor::new(namespace.clone(), shared.clock, Arc::clone(&shared.seed), Arc::clone(&shared.writer)),
             wakers: shared.seed.wakers.register(&namespace),
-            probe: Some(Probe::new(namespace.clone(), shared.clock, Arc::clone(&shared.seed))),
-            probing: None,
+            awaits_word: false,
             failure: None,
-            errors: config.dependents.iter().map(|_| None).collect(),
             events: VecDeque::new(),
             stopped: None,
             ended: false,
@@ -227,20 +222,25 @@ impl Restore {
         let next = self.machine.next().map_or(until, |next| until.min(self.shared.clock.instant(next)));
         tokio::select! {
             biased;
-            (at, done) = self.executor.next() => self.done(at, done),
-            probed = poll(&mut self.probing) => self.probed(probed),
+            answer = self.executor.next(&self.config) => match answer {
+                Answer::Listed(result) => self.listed(result),
+                Answer::OfDependent(input) => self.feed(input),
+            },
+            () = ready(()), if self.awaits_word => {
+                self.awaits_word = false;
+                self.feed(Input::Vouched);
+            }
             () = self.wakers.woken() => self.feed(Input::Woken),
             () = sleep_until(next) => self.feed(Input::Woken),
             () = self.shared.suspend_detector.run() => {}
         }
     }
 
-    /// The prober's, but for what a person has decided: a pause binds the prober, and not whoever asks for a restore. Where the namespaces
-    /// cannot be read, they may say that only what is held down is to come back.
+    /// The prober's, but for what a person has decided: a pause binds the prober, and not whoever asks for a restore.
     fn around(&self) -> Surroundings {
         let options = self.shared.seed.options(&self.config, &self.namespace);
         let around = surroundings(&self.shared, &self.config, &self.settings, options, &self.namespace, &self.uid);
-        let restore_only_held_down = options.is_none_or(|options| options.restore_only_held_down.value);
+        let restore_only_held_down = only_held_down(options);
         let options = Options { restore_only_held_down, scale_up_stabilization: Duration::ZERO, ..around.options };
         Surroundings { paused: Some(self.begun.is_none()), is_ours: around.is_ours || self.vouched, options, ..around }
     }
@@ -256,41 +256,14 @@ impl Restore {
 
     fn carry_out(&mut self, action: Action) {
         match action {
-            Action::ListLeases if self.vouched => self.probing = Some(Box::pin(ready(None))),
-            Action::ListLeases => {
-                let timeout = self.config.probe_timeout;
-                self.request(|mut probe| async move {
-                    let listed = probe.leases(timeout).await;
-                    (probe, listed)
-                });
-            }
-            Action::ListNodes => self.request(|mut probe| async move {
-                let listed = probe.nodes().await;
-                (probe, listed)
-            }),
-            // Only a replica that does not lead asks for it.
-            Action::Verify => {}
-            Action::AcquirePermit(at, direction) => self.executor.acquire_permit(at, direction),
-            Action::Read(at, limit) => self.executor.read(at, &self.config.dependents[at].resource, limit),
-            Action::Write(order) => self.executor.write(&self.config.dependents[order.dependent].resource, order),
-            Action::Cancel(at) => self.executor.cancel(at),
+            Action::ListLeases if self.vouched => self.awaits_word = true,
             Action::Report(report) => self.report(report),
+            // Only a replica that does not lead asks for it to be verified.
+            action => self.executor.carry_out(action, &self.config),
         }
     }
 
-    fn request<F: Future<Output = (Probe, Result<Listed, ProbeError>)> + Send + 'static>(
-        &mut self,
-        request: impl FnOnce(Probe) -> F,
-    ) {
-        self.probing = self.probe.take().map(|probe| -> Probing {
-            let request = request(probe);
-            Box::pin(async move { Some(request.await) })
-        });
-    }
-
-    fn probed(&mut self, probed: Probed) {
-        let Some((probe, result)) = probed else { return self.feed(Input::Vouched) };
-        self.probe = Some(probe);
+    fn listed(&mut self, result: Result<Listed, ProbeError>) {
         match result {
             Ok(Listed::Leases(times, leases)) => {
                 let machines = self.shared.seed.machines(&self.namespace);
@@ -305,20 +278,6 @@ impl Restore {
         }
     }
 
-    fn done(&mut self, at: usize, done: Done) {
-        let mut failed = |error: WriteError| {
-            let refusal = error.refusal();
-            self.errors[at] = Some(error);
-            refusal
-        };
-        let input = match done {
-            Done::Permitted => Input::Permitted(at),
-            Done::Read(result) => Input::Read(at, result.map_err(&mut failed)),
-            Done::Written(result) => Input::Written(at, result.map_err(&mut failed)),
-        };
-        self.feed(input);
-    }
-
     fn report(&mut self, report: Report) {
         let resource = |at: usize| self.config.dependents[at].resource.clone();
         match report {
@@ -328,7 +287,7 @@ impl Restore {
                 self.events.push_back(Event::Written { resource, before, after, fell_back });
             }
             Report::NotScaled(at, Direction::Up, reason) => {
-                let error = WriteError::not_scaled(reason, &resource(at), self.errors[at].take());
+                let error = WriteError::not_scaled(reason, &resource(at), self.executor.take_error(at));
                 self.events.push_back(Event::Failed(resource(at), error));
             }
             Report::NotReady(at) => self.events.push_back(Event::NotReady(resource(at))),

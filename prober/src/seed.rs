@@ -24,7 +24,6 @@ use self::secret::SecretView;
 use self::wakers::Wakers;
 use crate::config::{Config, Dependent, ResourceRef};
 use crate::core::lifecycle::{Lifecycle, lifecycle};
-pub use crate::core::options::PAUSE;
 use crate::core::options::{GARDEN, Overrides, Refused, ResolvedOptions};
 use crate::gardener::{Cluster, Machine, Shoot};
 

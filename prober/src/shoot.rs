@@ -27,14 +27,14 @@ use crate::core::options::ResolvedOptions;
 use crate::core::replicas::DependentState;
 use crate::core::shoot::{Action, Input, Shoot, Start, Surroundings, Verified};
 use crate::core::verdict::{BackedNodes, Verdict};
-use crate::executor::{Done, Executor};
+use crate::executor::{Answer, Executor, poll};
 use crate::metrics::Metrics;
-use crate::probe::{Listed, Probe};
+use crate::probe::Listed;
 use crate::seed::Seed;
 use crate::shoot_client::error::{Cause, ProbeError, Stage};
 use crate::shoot_statuses::{ShootStatuses, StatusHandle};
 use crate::suspend_detector::SuspendDetector;
-use crate::write::{WriteError, Writer};
+use crate::write::Writer;
 
 /// Over so much time a shoot probes are spread that all shoots would take at once (D-51).
 const SPREAD: TimeDelta = TimeDelta::milliseconds(10);
@@ -64,7 +64,6 @@ pub struct Identity {
     pub in_operation: bool,
 }
 
-type Probing = Pin<Box<dyn Future<Output = (Probe, Result<Listed, ProbeError>)> + Send>>;
 type Verifying = Pin<Box<dyn Future<Output = Option<Verified>> + Send>>;
 
 struct Driver {
@@ -76,14 +75,10 @@ struct Driver {
     machine: Shoot,
     executor: Executor,
     status: StatusHandle,
-    /// None while a probe is under way.
-    probe: Option<Probe>,
-    probing: Option<Probing>,
     verifying: Option<Verifying>,
     began: Moment,
     /// The Machines that were seen last, and what of them matters.
     machines: (Arc<Namespaced<Option<String>>>, Arc<BackedNodes>),
-    errors: Vec<Option<WriteError>>,
     last_category: Option<&'static str>,
     last_verdict: Option<Verdict>,
     /// As they were last known.
@@ -109,11 +104,10 @@ pub async fn run(
         tokio::select! {
             biased;
             () = cancelled.cancelled() => break,
-            (at, done) = driver.executor.next() => driver.done(at, done),
-            (probe, result) = poll(&mut driver.probing) => {
-                driver.probe = Some(probe);
-                driver.listed(result);
-            }
+            answer = driver.executor.next(&driver.config) => match answer {
+                Answer::Listed(result) => driver.listed(result),
+                Answer::OfDependent(input) => driver.feed(input),
+            },
             verified = poll(&mut driver.verifying) => driver.feed(Input::Verified(verified)),
             Ok(()) = settings.changed() => {
                 driver.settings = settings.borrow_and_update().clone();
@@ -130,18 +124,6 @@ pub async fn run(
     }
     tracing::info!("probe ended");
     driver.machine.held_down().cloned().collect()
-}
-
-/// Completes with what is under way, never without it.
-pub(crate) async fn poll<T>(work: &mut Option<Pin<Box<dyn Future<Output = T> + Send>>>) -> T {
-    match work {
-        Some(running) => {
-            let result = running.await;
-            *work = None;
-            result
-        }
-        None => std::future::pending().await,
-    }
 }
 
 async fn wait_until(next: Option<tokio::time::Instant>) {
@@ -161,10 +143,7 @@ impl Driver {
         let machine = Shoot::new(Start { eligible, in_operation, dry_run: shared.dry_run }, &around, now);
         Self {
             status: shared.statuses.register(namespace.clone(), machine.due()),
-            executor: Executor::new(namespace.clone(), Arc::clone(&shared.seed), Arc::clone(&shared.writer)),
-            probe: Some(Probe::new(namespace.clone(), shared.clock, Arc::clone(&shared.seed))),
-            errors: Vec::new(),
-            probing: None,
+            executor: Executor::new(namespace.clone(), shared.clock, Arc::clone(&shared.seed), Arc::clone(&shared.writer)),
             verifying: None,
             began: now,
             machines: Default::default(),
@@ -193,36 +172,19 @@ impl Driver {
 
     fn carry_out(&mut self, action: Action) {
         match action {
-            Action::ListLeases => {
-                self.began = self.shared.clock.now();
-                let timeout = self.config.probe_timeout;
-                self.request(|mut probe| async move {
-                    let listed = probe.leases(timeout).await;
-                    (probe, listed)
-                });
-            }
-            Action::ListNodes => self.request(|mut probe| async move {
-                let listed = probe.nodes().await;
-                (probe, listed)
-            }),
             Action::Verify => {
                 let (seed, config) = (Arc::clone(&self.shared.seed), Arc::clone(&self.config));
                 let (namespace, uid) = (self.namespace.clone(), self.uid.clone());
                 self.verifying = Some(Box::pin(async move { seed.verify(&config, &namespace, &uid).await }));
             }
-            Action::AcquirePermit(at, direction) => self.executor.acquire_permit(at, direction),
-            Action::Read(at, limit) => self.executor.read(at, &self.config.dependents[at].resource, limit),
-            Action::Write(order) => self.executor.write(&self.config.dependents[order.dependent].resource, order),
-            Action::Cancel(at) => self.executor.cancel(at),
             Action::Report(report) => self.report(report),
+            action => {
+                if action == Action::ListLeases {
+                    self.began = self.shared.clock.now();
+                }
+                self.executor.carry_out(action, &self.config);
+            }
         }
-    }
-
-    fn request<F: Future<Output = (Probe, Result<Listed, ProbeError>)> + Send + 'static>(
-        &mut self,
-        request: impl FnOnce(Probe) -> F,
-    ) {
-        self.probing = self.probe.take().map(|probe| -> Probing { Box::pin(request(probe)) });
     }
 
     fn listed(&mut self, result: Result<Listed, ProbeError>) {
@@ -257,25 +219,6 @@ impl Driver {
             self.machines = (machines, Arc::new(backed));
         }
         Some(Arc::clone(&self.machines.1))
-    }
-
-    fn done(&mut self, at: usize, done: Done) {
-        let input = match done {
-            Done::Permitted => Input::Permitted(at),
-            Done::Read(result) => Input::Read(at, result.map_err(|error| self.failed(at, error))),
-            Done::Written(result) => Input::Written(at, result.map_err(|error| self.failed(at, error))),
-        };
-        self.feed(input);
-    }
-
-    fn failed(&mut self, at: usize, error: WriteError) -> crate::core::retry::Refusal {
-        let refusal = error.refusal();
-        tracing::debug!(resource = %self.config.dependents[at].resource, category = error.category(), error = %error, "request for a resource failed");
-        if self.errors.len() <= at {
-            self.errors.resize_with(at + 1, || None);
-        }
-        self.errors[at] = Some(error);
-        refusal
     }
 }
 

@@ -168,9 +168,7 @@ impl ProberStatus {
         shoots.sort_by(|a, b| (a.concern(), &a.namespace).cmp(&(b.concern(), &b.namespace)));
         Self { unknown, shoots_by_state, shoots, history: statuses.history.entries(), config, config_refused }
     }
-}
 
-impl ProberStatus {
     /// Whether a replica that does not lead protects the shoots whose own namespaces say nothing of it.
     fn standby_protects(&self) -> bool {
         let settings = self.shoots.iter().filter_map(|shoot| shoot.probe.as_ref()).flat_map(|probe| &probe.settings);

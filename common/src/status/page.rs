@@ -1,5 +1,6 @@
 //! The page around the status: head, style, and what is said of the process.
 
+use chrono::{DateTime, Utc};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::{Process, Status};
@@ -28,7 +29,7 @@ pub(super) fn render(process: &Process, status: &impl Status) -> Markup {
                     p {
                         strong.tag.(standing.role.replace(' ', "-")) { (standing.role) }
                         " version " (version) ", up for " (span(*uptime_seconds as i64)) ", "
-                        time datetime=(now.to_rfc3339()) { (now.format("%Y-%m-%d %H:%M:%S UTC")) }
+                        (timestamp(*now))
                     }
                     @match (standing.role, &standing.leader) {
                         ("waiting", Some(leader)) => p.note { "Another replica leads: " code { (leader) } ". " (status.without_lead()) },
@@ -42,6 +43,11 @@ pub(super) fn render(process: &Process, status: &impl Status) -> Markup {
             }
         }
     }
+}
+
+/// A moment, to the second.
+pub fn timestamp(at: DateTime<Utc>) -> Markup {
+    html! { time datetime=(at.to_rfc3339()) { (at.format("%Y-%m-%d %H:%M:%S UTC")) } }
 }
 
 /// A table with a caption; nothing where there is no row.

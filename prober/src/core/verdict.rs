@@ -45,7 +45,7 @@ impl NodeRecord {
     pub fn note_label(&mut self, key: &str, value: &str) {
         match key {
             POOL_LABEL => self.pool = Some(value.to_owned()),
-            ZONE_LABEL => self.zone = (!value.is_empty()).then(|| value.into()),
+            ZONE_LABEL => self.zone = Some(value.into()),
             _ => {}
         }
     }

@@ -199,7 +199,7 @@ impl Driver {
 
     fn report_not_scaled(&mut self, at: usize, direction: Direction, reason: Reason) {
         let resource = &self.config.dependents[at].resource;
-        let error = WriteError::not_scaled(reason, resource, self.errors.get_mut(at).and_then(Option::take));
+        let error = WriteError::not_scaled(reason, resource, self.executor.take_error(at));
         self.shared.metrics.scaled(direction, resource, error.category());
         let uid = self.machine.known().get(at).and_then(|known| known.observed()).map_or("", |observed| &observed.uid);
         let message = format!("Cannot be scaled {}: {error}", direction.as_str());

@@ -1,6 +1,6 @@
 //! The prober's status for people.
 
-use common::status::{ago, span, table};
+use common::status::{ago, span, table, timestamp};
 use maud::{Markup, html};
 
 use super::age_bar::age_bar;
@@ -72,7 +72,7 @@ fn details(probe: &ProbeStatus) -> Markup {
             p.soft { "Set by annotations:" @for shown in &probe.settings { " " code { (shown.setting) " " (shown.value) } " (" (shown.from.as_str()) ")" } }
         }
         @for held in &probe.held_down {
-            p.bad { "Held down: " code { (held.kind) "/" (held.name) } " since " time datetime=(held.since.to_rfc3339()) { (held.since.format("%Y-%m-%d %H:%M:%S UTC")) } " or longer" }
+            p.bad { "Held down: " code { (held.kind) "/" (held.name) } " since " (timestamp(held.since)) " or longer" }
         }
         @if let Some(direction) = probe.scaling { p { "A flow is scaling " (direction) " now." } }
         @for Intended { kind, name, before, after } in &probe.would_write {
@@ -143,9 +143,8 @@ fn shoots(shoots: &[&ShootEntry]) -> Markup {
 
 fn history(caption: &str, entries: &[Entry]) -> Markup {
     let rows = entries.iter().map(|entry| {
-        let when = html! { time datetime=(entry.at.to_rfc3339()) { (entry.at.format("%Y-%m-%d %H:%M:%S UTC")) } };
         let shoot = html! { @if let Some(namespace) = &entry.namespace { code { (namespace) } } };
-        vec![when, shoot, html! { (entry.sentence()) }]
+        vec![timestamp(entry.at), shoot, html! { (entry.sentence()) }]
     });
     table(caption, &["When", "Shoot", "What"], rows)
 }
