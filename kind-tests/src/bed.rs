@@ -61,6 +61,20 @@ where
     })
 }
 
+/// Runs a scenario on the test bed's own control planes alone; on given clusters it says `why` not.
+pub fn own_scenario<F>(why: &str, act: impl FnOnce(&'static Bed) -> F) -> Result<()>
+where
+    F: Future<Output = Result<()>>,
+{
+    scenario(async |bed| {
+        if bed.is_given() {
+            eprintln!("skipped: {why}");
+            return Ok(());
+        }
+        act(bed).await
+    })
+}
+
 impl Bed {
     fn new() -> Result<Self> {
         // Whoever installed one before us is welcome.

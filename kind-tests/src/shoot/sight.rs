@@ -126,7 +126,12 @@ impl Shoot {
 
     /// Waits until these Deployments are at so many replicas, with no trace of the prober.
     pub async fn free_at(&self, replicas: &[(&str, i64)]) -> Result<()> {
-        self.eventually("all restored", PATIENCE, async || {
+        self.free_within(PATIENCE, replicas).await
+    }
+
+    /// The same where the way back takes longer than a config for tests lets it.
+    pub async fn free_within(&self, limit: Duration, replicas: &[(&str, i64)]) -> Result<()> {
+        self.eventually("all restored", limit, async || {
             let states = self.dependents().await?;
             for (name, count) in replicas {
                 let state = states.get(*name).with_context(|| format!("no {name}"))?;

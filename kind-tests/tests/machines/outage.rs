@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use kind_tests::scenario;
+use kind_tests::own_scenario;
 use serde_json::json;
 
 use crate::journal::{FAILED, GONE, UNKNOWN};
@@ -19,11 +19,7 @@ const PAUSE: &str = "dependency-watchdog.gardener.cloud/pause";
 
 #[test]
 fn an_outage_costs_healthy_machines_without_the_watchdog_and_with_it_only_one_that_is_really_broken() -> Result<()> {
-    scenario(async |bed| {
-        if bed.is_given() {
-            eprintln!("skipped: needs control planes of the test bed's own");
-            return Ok(());
-        }
+    own_scenario("needs control planes of the test bed's own", async |bed| {
         println!("\nTwo clusters of three machines each, every part real but the VMs, start. This takes most of a minute.");
         let (watched, paused) = tokio::try_join!(
             World::create(bed, "watched", COUNT, HEALTH_TIMEOUT),

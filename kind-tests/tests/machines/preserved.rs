@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use kind_tests::scenario;
+use kind_tests::own_scenario;
 
 use crate::journal::{FAILED, GONE};
 use crate::story::Story;
@@ -16,11 +16,7 @@ const PRESERVE: &str = "node.machine.sapcloud.io/preserve";
 
 #[test]
 fn a_failed_machine_that_is_preserved_is_no_candidate() -> Result<()> {
-    scenario(async |bed| {
-        if bed.is_given() {
-            eprintln!("skipped: needs control planes of the test bed's own");
-            return Ok(());
-        }
+    own_scenario("needs control planes of the test bed's own", async |bed| {
         let world = World::create(bed, "preserved", COUNT, HEALTH_TIMEOUT).await?;
         let (names, begin) = (world.names(), world.shoot.history().len());
         let mut names = names.iter();

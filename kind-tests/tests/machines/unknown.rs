@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use kind_tests::scenario;
+use kind_tests::own_scenario;
 use kind_tests::shoot::MCM;
 use tokio::time::Instant;
 
@@ -19,11 +19,7 @@ const HEALTH_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[test]
 fn what_was_unknown_before_an_outage_is_given_up_right_after_it_unless_its_node_is_back() -> Result<()> {
-    scenario(async |bed| {
-        if bed.is_given() {
-            eprintln!("skipped: needs control planes of the test bed's own");
-            return Ok(());
-        }
+    own_scenario("needs control planes of the test bed's own", async |bed| {
         let world = World::create(bed, "unknown", COUNT, HEALTH_TIMEOUT).await?;
         let all = world.names();
         let mut names = all.iter();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use kind_tests::control_plane::ControllerManager;
 use kind_tests::shoot::{Body, CA, KCM, MCM};
-use kind_tests::{Bed, Pod, Prober, ProberConfig, Seed, Shoot, ShootPlan, scenario};
+use kind_tests::{Bed, Pod, Prober, ProberConfig, Seed, Shoot, ShootPlan, own_scenario};
 
 const GRACE: Duration = Duration::from_secs(40);
 /// The longest way of all: initial delay, grace, 30 s for machine-controller-manager.
@@ -31,11 +31,7 @@ async fn shoot(bed: &'static Bed, seed: &Arc<Seed>, name: &str, body: Body) -> R
 
 #[test]
 fn with_gardeners_values_no_node_is_given_up_where_without_protection_all_are() -> Result<()> {
-    scenario(async |bed| {
-        if bed.is_given() {
-            eprintln!("skipped: needs a kube-controller-manager of the test bed's own");
-            return Ok(());
-        }
+    own_scenario("needs a kube-controller-manager of the test bed's own", async |bed| {
         let seed = bed.own_seed().await?;
         let protected = shoot(bed, &seed, "protected", Body::default()).await?;
         // The prober leaves a shoot alone that is being migrated.

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use kind_tests::control_plane::ControllerManager;
 use kind_tests::relay::{Path, Relay};
 use kind_tests::shoot::{KCM, PATIENCE};
-use kind_tests::{Seed, Shoot, ShootPlan, scenario};
+use kind_tests::{Seed, Shoot, ShootPlan, own_scenario, scenario};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -14,11 +14,7 @@ use tokio::time::timeout;
 
 #[test]
 fn nodes_are_given_up_by_the_real_controller_when_their_leases_stop() -> Result<()> {
-    scenario(async |bed| {
-        if bed.is_given() {
-            eprintln!("skipped: needs a kube-controller-manager of the test bed's own");
-            return Ok(());
-        }
+    own_scenario("needs a kube-controller-manager of the test bed's own", async |bed| {
         let seed = std::sync::Arc::new(Seed::prepare(bed.start_control_plane("seed").await?).await?);
         let shoot = Shoot::create(bed, &seed, "given-up", ShootPlan::default()).await?;
         let mut controller =

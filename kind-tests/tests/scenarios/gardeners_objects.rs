@@ -12,7 +12,7 @@ use kind_tests::installation::{Agent, command, config, install};
 use kind_tests::manifests::{Manifest, PROBER, WEEDER, seed_access, shoot_access, weeder_access};
 use kind_tests::objects::{Objects, get, key};
 use kind_tests::shoot::{CA, KCM, MCM, PATIENCE};
-use kind_tests::{Shoot, ShootPlan, eventually, scenario};
+use kind_tests::{Shoot, ShootPlan, eventually, own_scenario};
 use serde_json::Value;
 
 use crate::weeder::ground::Ground;
@@ -59,11 +59,7 @@ fn patches(shoot: &Shoot) -> Result<Vec<String>> {
 
 #[test]
 fn with_gardeners_own_objects_the_prober_patches_once_a_scaling_and_gardeners_care_controller_sees_it() -> Result<()> {
-    scenario(async |bed| {
-        if bed.is_given() {
-            eprintln!("skipped: needs audit logs, and control planes of the test bed's own");
-            return Ok(());
-        }
+    own_scenario("needs audit logs, and control planes of the test bed's own", async |bed| {
         let gardenlet = Gardenlet::built().await?;
         let seed = bed.own_seed().await?;
         let objects = gardenlet.seed().await?;
@@ -88,16 +84,7 @@ fn with_gardeners_own_objects_the_prober_patches_once_a_scaling_and_gardeners_ca
         assert_eq!(patches(&shoot)?, [CA, KCM, MCM], "{}", shoot.story());
 
         shoot.nodes.heal_all();
-        shoot
-            .eventually("all restored", WAY_BACK, async || {
-                let states = shoot.dependents().await?;
-                for (name, replicas) in UP {
-                    let state = states.get(name).with_context(|| format!("no {name}"))?;
-                    ensure!(state.is_free_at(replicas), "{name}: {state}");
-                }
-                Ok(())
-            })
-            .await?;
+        shoot.free_within(WAY_BACK, &UP).await?;
         assert_eq!(gardenlet.findings(&shoot).await?, fine);
         assert_eq!(patches(&shoot)?, [CA, CA, KCM, KCM, MCM, MCM], "{}", shoot.story());
 
@@ -156,11 +143,7 @@ fn same_roles(gardeners: &Objects, ours: &[Manifest]) -> Result<()> {
 
 #[test]
 fn what_the_test_bed_and_the_folder_config_take_for_gardeners_is_gardeners() -> Result<()> {
-    scenario(async |bed| {
-        if bed.is_given() {
-            eprintln!("skipped: needs Go, and is the same on all clusters");
-            return Ok(());
-        }
+    own_scenario("needs Go, and is the same on all clusters", async |bed| {
         let gardenlet = Gardenlet::built().await?;
         let objects = gardenlet.seed().await?;
         for kind in [Kind::Prober, Kind::Weeder] {

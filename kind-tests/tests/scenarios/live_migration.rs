@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use kind_tests::page::metrics;
 use kind_tests::shoot::{Body, PATIENCE};
-use kind_tests::{Prober, ProberConfig, Seed, Shoot, ShootPlan, scenario};
+use kind_tests::{Prober, ProberConfig, Seed, Shoot, ShootPlan, own_scenario};
 
 use crate::{DOWN, UP};
 
@@ -42,11 +42,7 @@ async fn holds_without_machines(shoot: &Shoot, prober: &Prober) -> Result<()> {
 
 #[test]
 fn a_live_migration_is_protected_by_the_source_until_the_target_takes_over() -> Result<()> {
-    scenario(async |bed| {
-        if bed.is_given() {
-            eprintln!("skipped: needs two seeds");
-            return Ok(());
-        }
+    own_scenario("needs two seeds", async |bed| {
         let (source_seed, target_seed) = (bed.own_seed().await?, bed.own_seed().await?);
         let plane = bed.lend().await?;
         // The same nodes and the same API server for both, at first with all Machines on the source. What makes a shoot removes the nodes

@@ -49,6 +49,13 @@ async fn healthy(bed: &'static Bed, name: &str, plan: ShootPlan) -> Result<Shoot
     Ok(shoot)
 }
 
+/// Since this entry of the shoot's history the usual three came back in their order.
+fn came_back_in_order(shoot: &Shoot, begin: usize) -> Result<()> {
+    let order = shoot.order(begin, |state| state.replicas > 0);
+    ensure!(order == [KCM, MCM, CA], "{order:?}\n{}", shoot.story());
+    Ok(())
+}
+
 /// In an outage all go down, and after it they come back.
 async fn through_an_outage(shoot: &Shoot) -> Result<()> {
     shoot.nodes.cut_all();

@@ -28,8 +28,7 @@ fn an_outage_takes_all_to_zero_in_order_and_recovery_brings_them_back_in_order()
         let begin = shoot.history().len();
         shoot.nodes.heal_all();
         shoot.free_at(&UP).await?;
-        let order = shoot.order(begin, |state| state.replicas > 0);
-        ensure!(order == [KCM, MCM, CA], "{order:?}\n{}", shoot.story());
+        came_back_in_order(&shoot, begin)?;
 
         // Each level waits until the one before it is ready, and machine-controller-manager 2 s more.
         let history: Vec<_> = shoot.history().into_iter().skip(begin).collect();
@@ -121,8 +120,7 @@ fn a_level_that_never_gets_ready_holds_the_next_one_up_for_five_seconds_only() -
         let begin = shoot.history().len();
         shoot.nodes.heal_all();
         shoot.free_at(&UP).await?;
-        let order = shoot.order(begin, |state| state.replicas > 0);
-        ensure!(order == [KCM, MCM, CA], "{order:?}\n{}", shoot.story());
+        came_back_in_order(&shoot, begin)?;
         shoot.end().await
     })
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use kind_tests::relay::Path;
 use kind_tests::shoot::PATIENCE;
-use kind_tests::{Bed, Prober, ProberConfig, Shoot, ShootPlan, scenario};
+use kind_tests::{Bed, Prober, ProberConfig, Shoot, ShootPlan, own_scenario, scenario};
 use memory_api::{Fault, MemoryApi, Options, When};
 use nix::sys::signal::Signal;
 use tokio::time::Instant;
@@ -176,11 +176,7 @@ fn rights_that_were_taken_away_change_nothing() -> Result<()> {
 
 #[test]
 fn a_seed_that_stands_still_for_a_while_is_caught_up_with() -> Result<()> {
-    scenario(async |bed| {
-        if bed.is_given() {
-            eprintln!("skipped: needs an API server that may be stopped");
-            return Ok(());
-        }
+    own_scenario("needs an API server that may be stopped", async |bed| {
         let seed = bed.own_seed().await?;
         let shoot = Shoot::create(bed, &seed, "seed-stands", ShootPlan::default()).await?;
         // Leadership outlasts the stops: a prober that loses it ends, and what is shown is what it does otherwise.
@@ -210,11 +206,7 @@ fn a_seed_that_stands_still_for_a_while_is_caught_up_with() -> Result<()> {
 
 #[test]
 fn an_api_server_that_stands_still_is_no_outage() -> Result<()> {
-    scenario(async |bed| {
-        if bed.is_given() {
-            eprintln!("skipped: needs an API server that may be stopped");
-            return Ok(());
-        }
+    own_scenario("needs an API server that may be stopped", async |bed| {
         let shoot = healthy(bed, "server-stands", ShootPlan::default()).await?;
         let server = shoot.plane.server().context("own")?.process();
         let since = Instant::now();

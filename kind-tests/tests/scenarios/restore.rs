@@ -59,8 +59,7 @@ fn without_a_prober_it_refuses_in_an_outage_and_restores_in_order_after_it() -> 
         let restored = restore(&shoot, &["--yes"]).await?;
         ensure!(restored.status.success(), "{restored:?}");
         shoot.free_at(&UP).await?;
-        let order = shoot.order(begin, |state| state.replicas > 0);
-        ensure!(order == [KCM, MCM, CA], "{order:?}\n{}", shoot.story());
+        came_back_in_order(&shoot, begin)?;
         shoot.end().await
     })
 }
@@ -75,8 +74,7 @@ fn forced_it_pauses_first_so_that_a_prober_at_work_leaves_what_came_back() -> Re
         let forced = restore(&shoot, &["--force", "--yes"]).await?;
         ensure!(forced.status.success() && said(&forced).contains(&format!("{PAUSE}-")), "{forced:?}");
         shoot.free_at(&UP).await?;
-        let order = shoot.order(begin, |state| state.replicas > 0);
-        ensure!(order == [KCM, MCM, CA], "{order:?}\n{}", shoot.story());
+        came_back_in_order(&shoot, begin)?;
         let restored = shoot.history().len();
         shoot.after_probes(3).await?;
         shoot.untouched_since(restored)?;

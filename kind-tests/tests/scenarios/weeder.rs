@@ -8,7 +8,7 @@ pub mod plane;
 use std::collections::BTreeMap;
 
 use anyhow::{Result, bail, ensure};
-use kind_tests::{Bed, scenario};
+use kind_tests::{Bed, own_scenario};
 use serde_json::json;
 
 use self::ground::{Ground, NODE, Weeder};
@@ -19,13 +19,7 @@ pub fn on_ground<F>(act: impl FnOnce(&'static Bed) -> F) -> Result<()>
 where
     F: Future<Output = Result<()>>,
 {
-    scenario(async |bed| {
-        if bed.is_given() {
-            eprintln!("skipped: needs a control plane without kubelets, of the test bed's own");
-            return Ok(());
-        }
-        act(bed).await
-    })
+    own_scenario("needs a control plane without kubelets, of the test bed's own", act)
 }
 
 #[test]

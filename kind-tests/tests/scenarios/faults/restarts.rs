@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use kind_tests::shoot::PATIENCE;
-use kind_tests::{Prober, ProberConfig, Seed, Shoot, ShootPlan, scenario};
+use kind_tests::{Prober, ProberConfig, Seed, Shoot, ShootPlan, own_scenario};
 use nix::sys::signal::Signal;
 
 use super::PATIENT;
@@ -38,11 +38,7 @@ fn config() -> ProberConfig {
 
 #[test]
 fn watches_that_were_cut_before_a_compaction_are_begun_anew_and_nothing_is_missed() -> Result<()> {
-    scenario(async |bed| {
-        if bed.is_given() {
-            eprintln!("skipped: needs an API server that may be killed");
-            return Ok(());
-        }
+    own_scenario("needs an API server that may be killed", async |bed| {
         let seed = bed.own_seed().await?;
         let shoot = Shoot::create(bed, &seed, "compacted", plan()).await?;
         let _prober = Prober::start(&seed, config()).await?;
@@ -68,11 +64,7 @@ fn watches_that_were_cut_before_a_compaction_are_begun_anew_and_nothing_is_misse
 
 #[test]
 fn a_seed_that_restarts_in_the_middle_of_a_flow_is_written_to_the_end() -> Result<()> {
-    scenario(async |bed| {
-        if bed.is_given() {
-            eprintln!("skipped: needs an API server that may be killed");
-            return Ok(());
-        }
+    own_scenario("needs an API server that may be killed", async |bed| {
         let seed = bed.own_seed().await?;
         let shoot = Shoot::create(bed, &seed, "seed-restarts", plan()).await?;
         let mut prober = Prober::start(&seed, config()).await?;

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use kind_tests::kube_api::KubeApi;
 use kind_tests::manifests::{GARDEN, PROBE, PROBER};
 use kind_tests::shoot::PATIENCE;
-use kind_tests::{Prober, ProberConfig, Shoot, ShootPlan, eventually, scenario};
+use kind_tests::{Prober, ProberConfig, Shoot, ShootPlan, eventually, own_scenario};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -104,11 +104,7 @@ impl<'a> Rejection<'a> {
 
 #[test]
 fn a_shoot_that_rejects_probes_by_priority_and_fairness_is_no_outage() -> Result<()> {
-    scenario(async |bed| {
-        if bed.is_given() {
-            eprintln!("skipped: needs an API server that reaches this process");
-            return Ok(());
-        }
+    own_scenario("needs an API server that reaches this process", async |bed| {
         let shoot = healthy(bed, "fairness", ShootPlan::default()).await?;
         let rejection = Rejection::begin(shoot.plane.api(), ("kube-system", PROBE), json!(["list"]), json!(["leases"])).await?;
         let rejected = || shoot.asked().iter().filter(|asked| asked.code == 429).count();
@@ -135,11 +131,7 @@ fn a_shoot_that_rejects_probes_by_priority_and_fairness_is_no_outage() -> Result
 
 #[test]
 fn a_seed_that_rejects_writes_by_priority_and_fairness_is_asked_again_until_all_is_done() -> Result<()> {
-    scenario(async |bed| {
-        if bed.is_given() {
-            eprintln!("skipped: needs an API server that reaches this process");
-            return Ok(());
-        }
+    own_scenario("needs an API server that reaches this process", async |bed| {
         let seed = bed.own_seed().await?;
         let shoot = Shoot::create(bed, &seed, "seed-fairness", ShootPlan::default()).await?;
         let _prober = Prober::start(&seed, ProberConfig::default()).await?;
