@@ -58,17 +58,17 @@ machines:
 
 .PHONY: other-tests
 other-tests:
-	cargo test --workspace
+	cargo test --workspace --exclude scenarios
 
 .PHONY: kind-tests
 kind-tests: ## Run the scenarios on two kind clusters, which it makes and removes; needs Rust, kind and Docker or podman
 	cargo build --package dependency-watchdog
-	@kind-tests/on-kind cargo test --package kind-tests --test scenarios
+	@kind-tests/on-kind cargo test --package scenarios --test scenarios
 
 .PHONY: deploy-test
 deploy-test: ## Test manifests, chart, alerts, dashboard, image and status page; needs Rust, Go and the packages prometheus, chromium, chromium-driver
 	@$(MAKE) --no-print-directory control-plane gardenlet
-	@kind-tests/deploy-tests/programs/build
+	@kind-tests/deployment-tools/build
 	@$(MAKE) --no-print-directory test-binaries
 	cargo test --workspace --test deploy
 
@@ -137,7 +137,7 @@ soak: ## Random faults for ten minutes, judged by an oracle; make soak DURATION=
 
 .PHONY: soak-binaries
 soak-binaries:
-	cargo build --release --package dependency-watchdog --package soak
+	cargo build --release --package dependency-watchdog --package faults
 
 .PHONY: bench-core
 bench-core: ## Measure what a probe computes and allocates; counting instructions needs valgrind
@@ -148,7 +148,7 @@ bench-core: ## Measure what a probe computes and allocates; counting instruction
 .PHONY: test-long
 test-long: ## The long forms: more kill points, processes suspended for 5 minutes, models in which more goes wrong, more schedules
 	cargo build --package dependency-watchdog
-	KILLS=long SUSPENDED_S=300 cargo test --package kind-tests --test kills -- --nocapture
+	KILLS=long SUSPENDED_S=300 cargo test --package faults --test kills -- --nocapture
 	SCHEDULES=5000 cargo test --release --package common --test leader_election -- schedules
 	MODEL=long cargo test --release --package prober --lib -- core::tests --nocapture --test-threads=1
 

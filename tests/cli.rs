@@ -4,10 +4,10 @@
 use std::path::Path;
 use std::process::{Output, Stdio};
 
-use memory_api::gardener::{self, KCM};
-use memory_api::{Authority, Fault, MemoryApi, Network, Nodes, Options, ShootPlan, When};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use testbed::api::gardener::{self, KCM};
+use testbed::api::{Authority, Fault, MemoryApi, Network, Nodes, Options, ShootPlan, When};
 use tokio::process::Command;
 
 const NAMESPACE: &str = "shoot--dev--one";

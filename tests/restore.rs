@@ -3,10 +3,10 @@
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use memory_api::gardener::{self, CA, IGNORE, KCM, MCM, PROTECTED, REPLICAS};
-use memory_api::{Authority, Fault, Kubelets, MemoryApi, Network, Nodes, Options, Record, Rule, ShootPlan, User, When};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use testbed::api::gardener::{self, CA, IGNORE, KCM, MCM, PROTECTED, REPLICAS};
+use testbed::api::{Authority, Fault, Kubelets, MemoryApi, Network, Nodes, Options, Record, Rule, ShootPlan, User, When};
 use tokio::process::Command;
 
 const ONE: &str = "shoot--dev--one";

@@ -14,7 +14,7 @@ pub mod flags;
 pub mod kubeconfig;
 pub mod lists;
 pub mod memory;
-#[path = "../../kind-tests/memory-api/src/protobuf/wire.rs"]
+#[path = "../../kind-tests/testbed/src/api/protobuf/wire.rs"]
 pub mod protobuf;
 pub mod selectors;
 

@@ -4,9 +4,9 @@
 #![allow(dead_code, reason = "several programs share this file and each uses a part of it")]
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
-pub use memory_api::protobuf::wire::MEDIA_TYPE as PROTOBUF;
-use memory_api::protobuf::wire::{entry, envelope, message, number, text, time};
 use serde_json::{Value, json};
+pub use testbed::api::protobuf::wire::MEDIA_TYPE as PROTOBUF;
+use testbed::api::protobuf::wire::{entry, envelope, message, number, text, time};
 
 /// The content type of the other form.
 pub const JSON: &str = "application/json";

@@ -3,8 +3,8 @@
 use common::events::{Events, Recorder};
 use common::leader_election::reference;
 use k8s_openapi::api::core::v1::ObjectReference;
-use memory_api::{Fault, Record, Rule, When};
 use serde_json::Value;
+use testbed::api::{Fault, Record, Rule, When};
 
 use crate::bed::{Bed, GARDEN, LEASE, LEASES, quick, soon};
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use common::flags::LeaderElection;
 use common::leader_election::campaign;
-use memory_api::{Fault, When};
 use serde_json::json;
+use testbed::api::{Fault, When};
 use tokio::time::Instant;
 
 use crate::bed::{Bed, GARDEN, LEASE, LEASES, quick, soon};
@@ -173,7 +173,7 @@ async fn the_end_does_not_wait_for_long_for_an_api_server_that_does_not_answer()
     let bed = Bed::start().await;
     let replica = bed.replica("one", quick());
     replica.leads().await;
-    bed.server.set_network(memory_api::Network::Silent);
+    bed.server.set_network(testbed::api::Network::Silent);
     let begin = tokio::time::Instant::now();
     replica.stop.cancel();
     soon(replica.task).await.unwrap().unwrap();

@@ -1,8 +1,8 @@
 //! How leadership is lost, and that nothing is written after that.
 
 use common::leader_election::{Lost, campaign};
-use memory_api::{Fault, Network, When};
 use serde_json::json;
+use testbed::api::{Fault, Network, When};
 use tokio::sync::oneshot::error::TryRecvError;
 use tokio::time::Instant;
 
@@ -11,7 +11,7 @@ use crate::bed::{Bed, GARDEN, LEASE, LEASES, quick, soon};
 /// When the last request that renewed the Lease came.
 fn last_renewal(bed: &Bed) -> Instant {
     let requests = bed.server.requests().all();
-    let good = |record: &&memory_api::Record| {
+    let good = |record: &&testbed::api::Record| {
         record.resource == LEASES
             && matches!(record.verb.as_str(), "create" | "update")
             && matches!(record.status, Some(200 | 201))

@@ -10,10 +10,10 @@ use http::header::{AUTHORIZATION, HeaderValue};
 use http::{Method, Request, Response};
 use kube::Client;
 use kube::client::Body;
-use memory_api::{MemoryApi, Wire};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::Value;
+use testbed::api::{MemoryApi, Wire};
 use tokio::sync::oneshot::{self, error::RecvError};
 use tokio::time::{Instant, sleep};
 

@@ -12,10 +12,10 @@ use std::time::Duration;
 use common::flags::LeaderElection;
 use common::leader_election::{Elector, Fence};
 use futures::future::{join_all, select_all};
-use memory_api::{Fault, When};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::json;
+use testbed::api::{Fault, When};
 use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep, timeout};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use memory_api::{Fault, When};
+use testbed::api::{Fault, When};
 use tokio::time::Instant;
 
 use crate::bed::{Bed, GARDEN, LEASE, LEASES, quick, soon};

@@ -12,7 +12,7 @@ pub mod weeder;
 
 use anyhow::Result;
 use clap::Subcommand;
-use kind_tests::{scenario, usage};
+use testbed::{scenario, usage};
 
 /// The token of the probe in light shoots.
 const TOKEN: &str = "light";

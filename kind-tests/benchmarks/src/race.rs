@@ -31,10 +31,10 @@ use anyhow::{Context, Result, ensure};
 use chrono::TimeDelta;
 use clap::Args;
 use futures::future::{join_all, try_join_all};
-use kind_tests::audit::Mark;
-use kind_tests::{Bed, ProberConfig, Seed};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use testbed::audit::Mark;
+use testbed::{Bed, ProberConfig, Seed};
 use tokio::time::{sleep, timeout};
 
 use crate::fleet::fill::{Filling, fill};

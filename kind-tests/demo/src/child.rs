@@ -4,9 +4,9 @@ use std::path::Path;
 use std::process::ExitStatus;
 
 use anyhow::{Context, Result};
-use kind_tests::ProberConfig;
-use kind_tests::agent::{Agent, GRACE, Kind, Start};
 use nix::sys::signal::Signal;
+use testbed::ProberConfig;
+use testbed::agent::{Agent, GRACE, Kind, Start};
 
 use crate::world::{REPLICAS, World};
 

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use chrono::{DateTime, Utc};
-pub use memory_api::gardener::{CA, KCM, MCM};
-use memory_api::{Authority, Heart, Kubelets, MemoryApi, Nodes, Options, Record, ShootPlan, User, gardener};
 use serde_json::{Value, json};
+pub use testbed::api::gardener::{CA, KCM, MCM};
+use testbed::api::{Authority, Heart, Kubelets, MemoryApi, Nodes, Options, Record, ShootPlan, User, gardener};
 
 /// Kubernetes' default for `nodeMonitorGracePeriod`, in seconds: silent for so long, a node is given up.
 pub const GRACE: f64 = 40.0;

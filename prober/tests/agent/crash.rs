@@ -1,7 +1,7 @@
 //! A prober that is killed at any of its writes, before or after the API server applied it, and one that takes over.
 
-use memory_api::{Fault, When};
 use serde_json::json;
+use testbed::api::{Fault, When};
 use tokio::time::timeout;
 
 use super::world::{CA, CONFIG, MCM, PATIENCE, World, at, held, scales};
@@ -29,7 +29,7 @@ async fn killed_at(fatal: u64, fault: Fault) {
     world.end().await;
 }
 
-async fn take_over(world: &mut World, fault: memory_api::FaultId) {
+async fn take_over(world: &mut World, fault: testbed::api::FaultId) {
     timeout(PATIENCE, world.seed.faults().met(fault, 1)).await.expect("the fatal write");
     world.kill().await;
     world.start(CONFIG);

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use memory_api::{Fault, When};
 use serde_json::json;
+use testbed::api::{Fault, When};
 use tokio::time::Instant;
 
 use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, PATIENCE, World, at, held, scales};
@@ -219,12 +219,12 @@ async fn broken_watches_of_the_seed_change_nothing_and_are_taken_up_again() {
 #[tokio::test]
 async fn a_seed_that_cannot_be_reached_at_the_start_is_tried_until_it_can() {
     let mut world = World::new().await;
-    world.seed.set_network(memory_api::Network::Refused);
+    world.seed.set_network(testbed::api::Network::Refused);
     world.start(CONFIG);
     tokio::time::timeout(Duration::from_secs(1), world.shoot.requests().wait_for(|all| all.front().cloned()))
         .await
         .expect_err("no probe yet");
-    world.seed.set_network(memory_api::Network::Up);
+    world.seed.set_network(testbed::api::Network::Up);
     world.probes(2).await;
     world.end().await;
 }

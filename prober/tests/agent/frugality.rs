@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use memory_api::{Fault, When, gardener};
 use serde_json::json;
+use testbed::api::{Fault, When, gardener};
 use tokio::time::{Instant, timeout};
 
 use super::log::SHOOT_TOKEN;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use memory_api::gardener;
 use serde_json::json;
+use testbed::api::gardener;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::world::{CA, CONFIG, KCM, LEASES, MCM, NAMESPACE, PATIENCE, World, at, held};
@@ -14,7 +14,7 @@ const QUIET: Duration = Duration::from_secs(3);
 /// Whether the shoot is left alone for a while; an answer under way when this begins may still arrive.
 async fn is_left_alone(world: &World) -> bool {
     let settled = Instant::now() + Duration::from_secs(1);
-    let late = |record: &memory_api::Record| record.at.is_some_and(|at| at > settled);
+    let late = |record: &testbed::api::Record| record.at.is_some_and(|at| at > settled);
     let more = world.shoot.requests().wait_for(|all| all.iter().any(late).then_some(()));
     timeout_at(settled + QUIET, more).await.is_err()
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::TcpListener;
 
-use memory_api::{Fault, When, gardener};
+use testbed::api::{Fault, When, gardener};
 
 use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, PATIENCE, World, at, held};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use memory_api::{READY_AFTER, gardener};
 use serde_json::json;
+use testbed::api::{READY_AFTER, gardener};
 use tokio::time::Instant;
 
 use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, World, at, held};

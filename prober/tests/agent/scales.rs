@@ -1,7 +1,7 @@
 //! Dependents whose replicas are read by their scale subresource.
 
-use memory_api::{Fault, Resource, Rule, When, gardener};
 use serde_json::json;
+use testbed::api::{Fault, Resource, Rule, When, gardener};
 
 use super::log::SEED_TOKEN;
 use super::world::{CONFIG, KCM, MCM, NAMESPACE, PATIENCE, World, held};

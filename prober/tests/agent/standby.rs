@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use memory_api::{Fault, Record, User, When, gardener};
 use prober::core::options::{GARDEN, STANDBY_PROTECTS};
 use serde_json::{Value, json};
+use testbed::api::{Fault, Record, User, When, gardener};
 use tokio::time::timeout;
 
 use super::log::STANDBY_TOKEN;

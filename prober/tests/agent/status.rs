@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use common::metrics::RequestCounter;
-use memory_api::{Fault, When};
 use prober::read_only::ReadOnlyProber;
 use prober::seed::reach::Reach;
 use serde_json::{Value, json};
+use testbed::api::{Fault, When};
 
 use super::log::SEED_TOKEN;
 use super::operations::Served;
@@ -94,7 +94,7 @@ async fn what_happened_in_an_outage_is_remembered_and_nothing_of_a_shoot_that_is
 #[tokio::test]
 async fn a_probe_that_fails_is_shown_with_its_cause() {
     let served = Served::start().await;
-    served.world.shoot.set_network(memory_api::Network::Refused);
+    served.world.shoot.set_network(testbed::api::Network::Refused);
     let failure = loop {
         let failure = shown(&served).await["shoots"][0]["probe"]["failure"].take();
         if failure.is_object() {

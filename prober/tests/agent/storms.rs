@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use memory_api::{Fault, When, gardener};
 use serde_json::json;
+use testbed::api::{Fault, When, gardener};
 use tokio::time::{Instant, timeout};
 
 use super::log::SHOOT_TOKEN;
@@ -67,7 +67,7 @@ async fn hundred_shoots_that_fail_at_once_are_held_down_with_a_bounded_number_of
     world.start(CONFIG);
     world.probes(3 * SHOOTS).await;
     world.nodes.cut_all();
-    let all = |store: &memory_api::Store| {
+    let all = |store: &testbed::api::Store| {
         let down = |name: &str, number: usize| {
             let found = store.get("deployments.apps", &namespace(number), name);
             found.is_some_and(|object| object["spec"]["replicas"] == 0)

@@ -4,11 +4,11 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use common::flags::{Command, parse};
-use memory_api::gardener::{self, PROTECTED, REPLICAS};
-pub use memory_api::gardener::{CA, KCM, MCM};
-use memory_api::{Authority, Kubelets, MemoryApi, Nodes, Options, Record, ShootPlan, Store};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use testbed::api::gardener::{self, PROTECTED, REPLICAS};
+pub use testbed::api::gardener::{CA, KCM, MCM};
+use testbed::api::{Authority, Kubelets, MemoryApi, Nodes, Options, Record, ShootPlan, Store};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;

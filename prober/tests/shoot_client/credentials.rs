@@ -2,9 +2,9 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use memory_api::gardener::shoot_probe;
-use memory_api::{Fault, When};
 use prober::shoot_client::Budget;
+use testbed::api::gardener::shoot_probe;
+use testbed::api::{Fault, When};
 
 use super::shoot::{LEASES, NODES, Shoot, TOKEN, VERSION};
 
@@ -67,13 +67,13 @@ async fn credentials_that_stay_wrong_are_unknown_after_one_more_look() {
 async fn missing_rights_are_told_from_missing_leases() {
     // Fault 5
     let mut shoot = Shoot::start().await;
-    let leases_only = memory_api::Rule::new("get,list", "leases.coordination.k8s.io").in_namespace("kube-node-lease");
-    shoot.api.access().grant(TOKEN, memory_api::User::limited("probe", vec![leases_only]));
+    let leases_only = testbed::api::Rule::new("get,list", "leases.coordination.k8s.io").in_namespace("kube-node-lease");
+    shoot.api.access().grant(TOKEN, testbed::api::User::limited("probe", vec![leases_only]));
     shoot.healthy().await;
     let error = shoot.nodes().await.expect_err("no right to list nodes");
     assert_eq!(super::shoot::words(&error), ("nodes", "forbidden"));
     assert!(shoot.asked().contains(&NODES.to_owned()));
-    shoot.api.access().grant(TOKEN, memory_api::User::limited("probe", Vec::new()));
+    shoot.api.access().grant(TOKEN, testbed::api::User::limited("probe", Vec::new()));
     assert_eq!(shoot.failed().await, ("leases", "forbidden"));
     assert_eq!(shoot.secret.rereads(), 0);
 }

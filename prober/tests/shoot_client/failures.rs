@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use memory_api::{Fault, Options, When};
 use prober::shoot_client::error::Cause;
+use testbed::api::{Fault, Options, When};
 
 use super::shoot::{LEASES, NODES, Shoot, VERSION, words};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use memory_api::{Connections, Fault, Options, When};
+use testbed::api::{Connections, Fault, Options, When};
 
 use super::shoot::{LEASES, NODES, Shoot, VERSION};
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use memory_api::{Authority, MemoryApi, Network, Options, Serving};
 use prober::clock::Clock;
 use prober::shoot_client::ShootClient;
+use testbed::api::{Authority, MemoryApi, Network, Options, Serving};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Mutex;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use memory_api::{Fault, When};
 use serde_json::{Value, json};
+use testbed::api::{Fault, When};
 
 use super::shoot::{LEASES, NODES, Shoot, words};
 

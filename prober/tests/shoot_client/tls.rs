@@ -1,8 +1,8 @@
 //! What is offered to a server before anything is told to it.
 
-use memory_api::hello;
 use prober::clock::Clock;
 use prober::shoot_client::{Budget, ShootClient};
+use testbed::api::hello;
 use tokio::net::TcpListener;
 
 use super::shoot::{Secret, Shoot, TOKEN};

@@ -5,8 +5,8 @@ use std::time::Duration;
 use common::flags::LeaderElection;
 use common::leader_election::{Elector, Fence};
 use common::view::Key;
-use memory_api::{Fault, When};
 use serde_json::json;
+use testbed::api::{Fault, When};
 use weeder::core::deletion::{Deletion, Outcome};
 use weeder::delete::{Answer, delete};
 

@@ -1,8 +1,8 @@
 //! What an API server does wrong, and what must happen all the same.
 
 use common::leader_election::Fence;
-use memory_api::{Fault, Network, When};
 use serde_json::json;
+use testbed::api::{Fault, Network, When};
 
 use crate::seed::{ETCD, SLICES, Seed, healthy, pod, soon};
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use common::leader_election::Fence;
-use memory_api::{Fault, Network, When};
 use serde_json::json;
+use testbed::api::{Fault, Network, When};
 
 use crate::seed::{ETCD, Seed, pod, soon};
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use common::flags::LeaderElection;
 use common::leader_election::{Elector, Fence};
-use memory_api::Record;
+use testbed::api::Record;
 
 use crate::seed::{ETCD, Seed, pod};
 

@@ -4,8 +4,8 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 use chrono::Utc;
 use common::logging::{Level, ZapLayer, ZapOptions};
-use memory_api::Credentials;
 use serde_json::Value;
+use testbed::api::Credentials;
 use tracing::instrument::WithSubscriber;
 use tracing_subscriber::layer::SubscriberExt;
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use memory_api::{Fault, When};
 use serde_json::json;
+use testbed::api::{Fault, When};
 
 use crate::seed::{ETCD, Seed, healthy, pod, soon};
 

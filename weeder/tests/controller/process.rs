@@ -6,8 +6,8 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use common::flags::{Command, parse};
-use memory_api::{Fault, When};
 use tempfile::TempDir;
+use testbed::api::{Fault, When};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 

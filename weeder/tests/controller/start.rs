@@ -1,6 +1,6 @@
 //! What a start in a large seed costs, and what it does not delay.
 
-use memory_api::Record;
+use testbed::api::Record;
 use tokio::time::Instant;
 
 use crate::seed::{API, ETCD, SLICES, Seed, healthy, pod, soon};

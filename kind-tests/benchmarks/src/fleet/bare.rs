@@ -130,7 +130,7 @@ async fn get(client: &Client, url: &str) -> Result<()> {
 }
 
 /// Merges patches into objects, at most `in_flight` at a time, with nothing to wait for in between. Returns how many failed.
-pub async fn patch_all(api: &kind_tests::KubeApi, patches: Vec<(String, serde_json::Value)>, in_flight: usize) -> usize {
+pub async fn patch_all(api: &testbed::KubeApi, patches: Vec<(String, serde_json::Value)>, in_flight: usize) -> usize {
     let failed = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     futures::stream::iter(patches)
         .for_each_concurrent(in_flight, |(path, patch)| {

@@ -5,11 +5,11 @@ use anyhow::{Result, ensure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use kind_tests::KubeApi;
-use kind_tests::manifests::{CLUSTERS, MACHINES};
-use kind_tests::shoot::{CA, KCM, MCM};
-use memory_api::gardener;
 use serde_json::{Value, json};
+use testbed::KubeApi;
+use testbed::api::gardener;
+use testbed::manifests::{CLUSTERS, MACHINES};
+use testbed::shoot::{CA, KCM, MCM};
 
 use super::light::{LightShoots, USUAL_GRACE};
 use crate::report::progress;
@@ -104,7 +104,7 @@ pub async fn fill(api: &KubeApi, shoots: &LightShoots, filling: &Filling) -> Res
 
 fn deployment(namespace: &str, name: &str, replicas: i64, pods_take: Option<u32>) -> Value {
     let labels = json!({"app": "kubernetes", "role": name});
-    let annotations = pods_take.map(|millis| json!({kind_tests::seed::READY_AFTER: millis.to_string()}));
+    let annotations = pods_take.map(|millis| json!({testbed::seed::READY_AFTER: millis.to_string()}));
     let container = json!({
         "name": name, "image": format!("registry.example.org/{name}:v1.36.3"), "command": [name, "--leader-elect=true"],
         "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}}, "ports": [{"name": "metrics", "containerPort": 10257}],

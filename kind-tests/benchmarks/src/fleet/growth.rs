@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use clap::Args;
-use kind_tests::agent::{Agent, Kind};
-use kind_tests::eventually;
-use memory_api::{Authority, MemoryApi, Options as Api};
+use testbed::agent::{Agent, Kind};
+use testbed::api::{Authority, MemoryApi, Options as Api};
+use testbed::eventually;
 use tokio::time::sleep;
 
 use super::fill;

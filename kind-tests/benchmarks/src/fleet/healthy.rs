@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use clap::Args;
-use kind_tests::agent::{Agent, Kind};
-use kind_tests::manifests::PROBER_USER;
-use kind_tests::{Bed, eventually};
+use testbed::agent::{Agent, Kind};
+use testbed::manifests::PROBER_USER;
+use testbed::{Bed, eventually};
 use tokio::time::sleep;
 
 use super::bare::BareLoop;

@@ -19,9 +19,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use kind_tests::ProberConfig;
-use kind_tests::kube_api::kubeconfig;
 use serde::{Deserialize, Serialize};
+use testbed::ProberConfig;
+use testbed::kube_api::kubeconfig;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 

@@ -6,12 +6,12 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use chrono::DateTime;
 use clap::Args;
-use kind_tests::agent::{Agent, Kind};
-use kind_tests::audit::Asked;
-use kind_tests::seed::{Dependent, MARKER, MEMORY};
-use kind_tests::shoot::KCM;
-use kind_tests::{Bed, KubeApi, Seed, eventually};
 use serde_json::json;
+use testbed::agent::{Agent, Kind};
+use testbed::audit::Asked;
+use testbed::seed::{Dependent, MARKER, MEMORY};
+use testbed::shoot::KCM;
+use testbed::{Bed, KubeApi, Seed, eventually};
 use tokio::time::{Instant, sleep};
 
 use super::bare;

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use clap::Args;
-use kind_tests::Bed;
-use kind_tests::agent::{Agent, Kind, binary};
-use kind_tests::page::get;
+use testbed::Bed;
+use testbed::agent::{Agent, Kind, binary};
+use testbed::page::get;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::fill::{Filling, fill};

@@ -9,12 +9,12 @@ use chrono::DateTime;
 use clap::Args;
 use futures::future::{join_all, try_join_all};
 use futures::stream::{self, StreamExt, TryStreamExt};
-use kind_tests::agent::{Agent, Kind};
-use kind_tests::audit::{Asked, Mark};
-use kind_tests::manifests::{GARDEN, WEEDER, weeder_access};
-use kind_tests::page::page;
-use kind_tests::{Bed, KubeApi, Seed, eventually};
 use serde_json::{Value, json};
+use testbed::agent::{Agent, Kind};
+use testbed::audit::{Asked, Mark};
+use testbed::manifests::{GARDEN, WEEDER, weeder_access};
+use testbed::page::page;
+use testbed::{Bed, KubeApi, Seed, eventually};
 use tokio::time::{Instant, interval, sleep_until};
 
 use super::heart::{Micros, SECOND, now};

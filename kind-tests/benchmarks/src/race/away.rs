@@ -16,10 +16,10 @@ use anyhow::{Context, Result};
 use chrono::{TimeDelta, Utc};
 use clap::Args;
 use futures::future::try_join_all;
-use kind_tests::control_plane::Etcd;
-use kind_tests::{Bed, ProberConfig, Seed, Shoot, ShootPlan};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use testbed::control_plane::Etcd;
+use testbed::{Bed, ProberConfig, Seed, Shoot, ShootPlan};
 use tokio::time::sleep;
 
 use super::GRACE_S;

@@ -6,12 +6,12 @@ use anyhow::{Context, Result, ensure};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use futures::future::try_join_all;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use kind_tests::manifests::MACHINES;
-use kind_tests::{KubeApi, eventually};
-use memory_api::{Hearts, gardener};
 use rand::RngExt;
 use rand::rngs::StdRng;
 use serde_json::{Value, json};
+use testbed::api::{Hearts, gardener};
+use testbed::manifests::MACHINES;
+use testbed::{KubeApi, eventually};
 
 const NODES: &str = "/api/v1/nodes";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";

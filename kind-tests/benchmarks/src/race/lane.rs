@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use chrono::{DateTime, TimeDelta, Utc};
-use kind_tests::audit::Mark;
-use kind_tests::seed::READY_AFTER;
-use kind_tests::shoot::{CA, KCM, MCM};
-use kind_tests::{Bed, Seed, Shoot, ShootPlan, eventually};
 use rand::RngExt;
 use rand::rngs::StdRng;
+use testbed::audit::Mark;
+use testbed::seed::READY_AFTER;
+use testbed::shoot::{CA, KCM, MCM};
+use testbed::{Bed, Seed, Shoot, ShootPlan, eventually};
 use tokio::time::sleep;
 
 use super::kubelets::Kubelets;

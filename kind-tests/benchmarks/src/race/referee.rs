@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use chrono::{DateTime, Utc};
-use kind_tests::control_plane::ControllerManager;
-use kind_tests::kube_api::Change;
-use kind_tests::seed::Dependent;
-use kind_tests::shoot::KCM;
-use kind_tests::{KubeApi, Shoot, eventually};
 use serde_json::{Value, json};
+use testbed::control_plane::ControllerManager;
+use testbed::kube_api::Change;
+use testbed::seed::Dependent;
+use testbed::shoot::KCM;
+use testbed::{KubeApi, Shoot, eventually};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::sleep;

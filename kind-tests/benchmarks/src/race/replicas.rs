@@ -9,13 +9,13 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use chrono::{DateTime, Utc};
 use futures::future::try_join_all;
-use kind_tests::agent::{Agent, Kind};
-use kind_tests::audit::Mark;
-use kind_tests::manifests::{GARDEN, Manifest, PROBE, PROBER, SECRET, seed_access};
-use kind_tests::relay::{Path, Relay};
-use kind_tests::{ProberConfig, Seed, Shoot, eventually};
 use nix::sys::signal::Signal;
 use serde_json::json;
+use testbed::agent::{Agent, Kind};
+use testbed::audit::Mark;
+use testbed::manifests::{GARDEN, Manifest, PROBE, PROBER, SECRET, seed_access};
+use testbed::relay::{Path, Relay};
+use testbed::{ProberConfig, Seed, Shoot, eventually};
 use tokio::time::sleep;
 
 use super::change::Change;

@@ -1,8 +1,8 @@
 //! A benchmark with random numbers that can be repeated, on control planes of its own.
 
 use anyhow::{Result, ensure};
-use kind_tests::{Bed, scenario};
 use rand::RngExt;
+use testbed::{Bed, scenario};
 
 use crate::report::progress;
 

@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result};
 use chrono::{DateTime, TimeDelta, Utc};
-use kind_tests::shoot::KCM;
 use serde::{Deserialize, Serialize};
+use testbed::shoot::KCM;
 
 use super::change::Change;
 use super::replicas::Hit;

@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 use chrono::{DateTime, Utc};
-use kind_tests::audit::Asked;
-use kind_tests::manifests::{GARDEN, PROBER_USER};
 use serde::{Deserialize, Serialize};
+use testbed::audit::Asked;
+use testbed::manifests::{GARDEN, PROBER_USER};
 
 /// Who wrote.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

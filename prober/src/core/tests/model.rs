@@ -18,11 +18,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use chrono::TimeDelta;
-use explore::Model;
 
 use self::object::{Edit, Object};
 use self::replica::{Opinion, Replica, Request};
 use crate::core::moment::Moment;
+use crate::core::tests::explore::Model;
 
 /// How much may still go wrong or change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

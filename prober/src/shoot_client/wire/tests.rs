@@ -1,6 +1,6 @@
 use chrono::{DateTime, TimeZone, Utc};
-use memory_api::protobuf::wire::{self as encoded, bytes as field, entry, message, number, text};
 use serde_json::{Value, json};
+use testbed::api::protobuf::wire::{self as encoded, bytes as field, entry, message, number, text};
 
 use super::*;
 use crate::core::lease::{LeaseRecord, LeaseUid};

@@ -3,9 +3,9 @@
 
 use bytes::Bytes;
 use chrono::DateTime;
-use memory_api::protobuf::wire::{message, number, text, time};
-use memory_api::protobuf::{lease, node};
 use serde_json::{Value, json};
+use testbed::api::protobuf::wire::{message, number, text, time};
+use testbed::api::protobuf::{lease, node};
 
 use crate::fleet::heart::Micros;
 

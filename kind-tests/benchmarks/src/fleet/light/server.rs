@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
-use memory_api::{Authority, MemoryApi, Options};
+use testbed::api::{Authority, MemoryApi, Options};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
 use super::answer::Answers;

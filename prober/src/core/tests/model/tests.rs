@@ -1,6 +1,5 @@
-use explore::explore;
-
 use super::*;
+use crate::core::tests::explore::explore;
 
 /// More than the largest exploration has.
 const LIMIT: usize = 5_000_000;

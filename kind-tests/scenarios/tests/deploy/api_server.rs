@@ -1,0 +1,58 @@
+//! A real API server would take every rendered object, and the restricted standard every pod.
+
+use crate::cluster::{dry_run, furnish, pod};
+use crate::tools::{EVERYTHING, chart, overlay, overlays};
+use anyhow::{Context, Result, ensure};
+use serde_json::json;
+use testbed::objects::{Objects, get};
+use testbed::scenario;
+
+fn rendered() -> Result<Vec<(String, Objects)>> {
+    let mut all = vec![("the chart".to_owned(), chart(&EVERYTHING)?)];
+    for name in overlays()? {
+        all.push((format!("the overlay {name}"), overlay(&name)?));
+    }
+    Ok(all)
+}
+
+#[test]
+fn the_api_server_takes_every_object_and_every_pod_and_no_bad_one() -> Result<()> {
+    scenario(async |bed| {
+        let plane = bed.start_control_plane("deploy").await?;
+        let api = plane.api();
+        furnish(api).await?;
+        let mut pods = 0;
+        for (whose, objects) in rendered()? {
+            for (key, object) in &objects {
+                dry_run(api, object).await.with_context(|| format!("{whose}: {key}"))?;
+                if key.starts_with("Deployment ") {
+                    dry_run(api, &pod(object)).await.with_context(|| format!("{whose}: the pod of {key}"))?;
+                    pods += 1;
+                }
+            }
+        }
+        ensure!(pods >= 10, "only {pods} pods");
+
+        // It would have said so: what is wrong is refused.
+        let objects = overlay("everything")?;
+        let deployment = get(&objects, "Deployment garden/dependency-watchdog-prober")?;
+        let mut lax = pod(deployment);
+        lax["spec"]["containers"][0]["securityContext"]["allowPrivilegeEscalation"] = true.into();
+        let refused = dry_run(api, &lax).await.err().context("a pod against the standard is admitted")?;
+        ensure!(format!("{refused:#}").contains("restricted"), "{refused:#}");
+        let misspelt = [
+            ("Deployment garden/dependency-watchdog-prober", "/spec/template/spec/priorityClass"),
+            ("ServiceMonitor garden/dependency-watchdog-prober", "/spec/endpoints/0/path_"),
+            ("PrometheusRule garden/dependency-watchdog", "/spec/groups/0/rules/0/fore"),
+            ("VerticalPodAutoscaler garden/dependency-watchdog-prober", "/spec/updateMode"),
+        ];
+        for (key, pointer) in misspelt {
+            let mut wrong = get(&objects, key)?.clone();
+            let (parent, field) = pointer.rsplit_once('/').context("no field")?;
+            wrong.pointer_mut(parent).context("no such place")?[field] = json!("x");
+            let refused = dry_run(api, &wrong).await.err().with_context(|| format!("{key}: {pointer} is taken"))?;
+            ensure!(format!("{refused:#}").contains("unknown field"), "{refused:#}");
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,199 @@
+//! The installation as rendered, at work on a real seed: with its own permissions, configs and commands, scraped by a real
+//! Prometheus with the rendered rules.
+
+use std::time::Duration;
+
+use crate::prometheus::{Prometheus, alerts, rules};
+use crate::tools::{chart, overlay};
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use testbed::installation::{Agent, install};
+use testbed::manifests::CLUSTERS;
+use testbed::objects::get;
+use testbed::page::metrics;
+use testbed::shoot::{CA, KCM, MCM, PATIENCE};
+use testbed::{Seed, Shoot, ShootPlan, eventually, scenario};
+
+/// What an outage leaves of the usual three, at their usual replicas.
+const DOWN: [(&str, &str); 3] = [(KCM, "2"), (MCM, "1"), (CA, "1")];
+/// The usual three with nothing held down.
+const UP: [(&str, i64); 3] = [(KCM, 2), (MCM, 1), (CA, 1)];
+/// What is scraped every second is looked at over so many of them.
+const RATE: &str = "20s";
+
+/// Gardener's config with times for shoots whose grace is short.
+fn quick(config: &str) -> String {
+    let config = config.replace("probeInterval: 30s", "probeInterval: 1s").replace("initialDelay: 30s", "initialDelay: 2s");
+    // The weeder's has neither.
+    if config.contains("kubeConfigSecretName") { format!("{config}\ninitialDelay: 2s\nprobeTimeout: 4s\n") } else { config }
+}
+
+/// Nobody was refused anything.
+fn lawful(seed: &Seed, account: &str) -> Result<()> {
+    let user = format!("system:serviceaccount:garden:{account}");
+    let asked = seed.plane().asked(&Default::default());
+    let mut count = 0;
+    for asked in asked.iter().filter(|asked| asked.user == user) {
+        ensure!(!matches!(asked.code, 401 | 403), "{asked:?}");
+        count += 1;
+    }
+    ensure!(count > 0, "{account} has asked for nothing");
+    Ok(())
+}
+
+/// The queries of a dashboard's panels, with their titles.
+fn panels(dashboard: &Value) -> Result<Vec<(String, String)>> {
+    let panels = dashboard["panels"].as_array().context("no panels")?;
+    let mut queries = Vec::new();
+    for panel in panels {
+        for target in panel["targets"].as_array().into_iter().flatten() {
+            let query = target["expr"].as_str().context("no expr")?.replace("$job", ".*").replace("$__rate_interval", RATE);
+            ensure!(!query.contains('$'), "unknown variable: {query}");
+            queries.push((panel["title"].as_str().unwrap_or_default().to_owned(), query));
+        }
+    }
+    Ok(queries)
+}
+
+/// What an alert looks at: its expression taken apart at what compares, so that something is seen whether or not it fires.
+fn looks_at(expr: &str) -> Vec<String> {
+    let mut parts = vec![expr.to_owned()];
+    for comparison in [" unless on (job) ", " unless on (job, instance) ", " > ", " == "] {
+        parts = parts.iter().flat_map(|part| part.split(comparison)).map(ToOwned::to_owned).collect();
+    }
+    // What encloses a comparison falls apart with it.
+    let open = |part: &str| part.matches('(').count() > part.matches(')').count();
+    let whole = parts.iter().map(|part| part.rsplit_once('(').filter(|_| open(part)).map_or(part.as_str(), |(_, inner)| inner));
+    whole.filter(|part| part.contains(['{', '(', '_'])).map(ToOwned::to_owned).collect()
+}
+
+#[test]
+fn what_an_alert_looks_at_is_found_in_its_expression() {
+    let found = looks_at("max by (job) (a_b{c=\"d\"}) > 0 unless on (job) sum by (job) (rate(e_total[10m])) > 0");
+    assert_eq!(found, ["max by (job) (a_b{c=\"d\"})", "sum by (job) (rate(e_total[10m]))"]);
+    assert_eq!(looks_at("absent(up{job=\"x\"} == 1)"), ["up{job=\"x\"}"]);
+    assert_eq!(looks_at("min by (job) (a_b unless on (job, instance) c{d=\"e\"} == 0) == 0"), ["a_b", "c{d=\"e\"}"]);
+}
+
+#[test]
+fn the_installation_protects_and_every_query_of_alerts_and_dashboard_finds_data() -> Result<()> {
+    scenario(async |bed| {
+        let objects = chart(&["--set=monitoring.enabled=true", "--set=prober.extraArgs={--metrics-per-shoot}"])?;
+        let seed = bed.own_seed().await?;
+        install(seed.api(), &objects).await?;
+        let shoot = Shoot::create(bed, &seed, "installed", ShootPlan::default()).await?;
+        // One that cannot be probed, one whose Cluster says nothing, one that lacks a controller.
+        let mute = Shoot::create(bed, &seed, "mute", ShootPlan { secret: false, ..ShootPlan::default() }).await?;
+        let blank = json!({
+            "apiVersion": "extensions.gardener.cloud/v1alpha1", "kind": "Cluster", "metadata": {"name": "shoot--bed--blank"},
+            "spec": {"cloudProfile": {}, "seed": {}},
+        });
+        seed.api().create(CLUSTERS, &blank).await?;
+        let partial = ShootPlan { deployments: vec![(KCM, 1)], ..ShootPlan::default() };
+        let partial = Shoot::create(bed, &seed, "partial", partial).await?;
+        // A lease without a node, a node without a good Machine: these do not count.
+        shoot.set_machine_phase(&shoot.nodes.names()[2], "Failed").await?;
+
+        let jobs = ["dependency-watchdog-prober", "dependency-watchdog-weeder"];
+        let prober = Agent::start(&seed, &objects, jobs[0], quick).await?;
+        let weeder = Agent::start(&seed, &objects, jobs[1], quick).await?;
+        let mut targets = Vec::new();
+        for (job, agent) in [(jobs[0], &prober), (jobs[1], &weeder)] {
+            let address = eventually("metrics are served", PATIENCE, async || agent.metrics_address()).await?;
+            targets.push((job, vec![address]));
+        }
+        let folder = testbed::leash::folder("prometheus")?;
+        let prometheus = Prometheus::start(&folder, &targets, rules(&objects)?)?;
+        eventually("both agents are scraped", PATIENCE, async || {
+            ensure!(prometheus.query("up == 1").await?.len() == 2);
+            Ok(())
+        })
+        .await?;
+
+        shoot.after_probes(2).await?;
+        shoot.nodes.cut_all();
+        partial.nodes.cut_all();
+        shoot.held_down(&DOWN).await?;
+        let firing = async |name: &str, fires: bool| {
+            eventually(&format!("{name} fires: {fires}"), PATIENCE, async || {
+                let firing = prometheus.firing().await?;
+                ensure!(firing.iter().any(|alert| alert == name) == fires, "{firing:?}");
+                Ok(())
+            })
+            .await
+        };
+        firing("DependencyWatchdogProtectionActive", true).await?;
+        firing("DependencyWatchdogProtectionBlocked", true).await?;
+
+        let dashboard = &get(&objects, "ConfigMap garden/dependency-watchdog-dashboard")?["data"]["dependency-watchdog.json"];
+        let dashboard: Value = serde_json::from_str(dashboard.as_str().context("no dashboard")?)?;
+        let mut queries = panels(&dashboard)?;
+        for alert in alerts(&objects)? {
+            let (name, expr) = (alert["alert"].as_str().unwrap_or_default(), alert["expr"].as_str().context("no expr")?);
+            let parts = looks_at(expr);
+            ensure!(!parts.is_empty(), "{name} looks at nothing: {expr}");
+            queries.extend(parts.into_iter().map(|part| (name.to_owned(), part)));
+        }
+        ensure!(queries.len() > 50, "only {} queries", queries.len());
+        eventually("every query finds data", PATIENCE, async || {
+            let mut missing = Vec::new();
+            for (whose, query) in &queries {
+                if prometheus.query(query).await?.is_empty() {
+                    missing.push(format!("{whose}: {query}"));
+                }
+            }
+            ensure!(missing.is_empty(), "{missing:#?}");
+            Ok(())
+        })
+        .await?;
+
+        shoot.nodes.heal_all();
+        partial.nodes.heal_all();
+        shoot.free_at(&UP).await?;
+        partial.free_at(&[(KCM, 1)]).await?;
+        firing("DependencyWatchdogProtectionActive", false).await?;
+        for job in jobs {
+            lawful(&seed, job)?;
+        }
+        for shoot in [shoot, mute, partial] {
+            shoot.end().await?;
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn the_trial_tells_of_an_outage_and_writes_nothing() -> Result<()> {
+    scenario(async |bed| {
+        let objects = overlay("trial")?;
+        let seed = bed.own_seed().await?;
+        install(seed.api(), &objects).await?;
+        let shoot = Shoot::create(bed, &seed, "trial", ShootPlan::default()).await?;
+        let prober = Agent::start(&seed, &objects, "dependency-watchdog-prober-trial", quick).await?;
+        let weeder = Agent::start(&seed, &objects, "dependency-watchdog-weeder-trial", quick).await?;
+        shoot.after_probes(2).await?;
+        let from = shoot.history().len();
+        shoot.nodes.cut_all();
+        for name in [KCM, MCM, CA] {
+            let series = format!("dwd_dry_run_writes_total{{direction=\"down\",kind=\"Deployment\",name=\"{name}\"}}");
+            shoot
+                .eventually("it counts what it would write", PATIENCE, async || {
+                    let value = metrics(&prober.log).await?.value(&series)?;
+                    ensure!(value >= 1.0, "{value}");
+                    Ok(())
+                })
+                .await?;
+        }
+        eventually("the weeder serves", Duration::from_secs(10), async || weeder.metrics_address()).await?;
+        shoot.untouched_since(from)?;
+        for account in ["dependency-watchdog-prober-trial", "dependency-watchdog-weeder-trial"] {
+            lawful(&seed, account)?;
+            let user = format!("system:serviceaccount:garden:{account}");
+            for asked in seed.plane().asked(&Default::default()).iter().filter(|asked| asked.user == user) {
+                ensure!(matches!(asked.verb.as_str(), "get" | "list" | "watch"), "{asked:?}");
+            }
+        }
+        shoot.nodes.heal_all();
+        shoot.end().await
+    })
+}

@@ -1,0 +1,210 @@
+//! Pages and workflows say what is so.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
+
+use crate::repository;
+use crate::tools::{good, template};
+use anyhow::{Context, Result, ensure};
+use testbed::agent::binary;
+use testbed::installation::container;
+
+/// The page on swapping the image in Gardener.
+const PAGE: &str = "docs/swap-image.md";
+
+/// What the page's table under a heading says, by the code in its first column: the other columns.
+fn table(heading: &str) -> Result<BTreeMap<String, Vec<String>>> {
+    let page = repository::text(PAGE)?;
+    let section = page.split(&format!("\n## {heading}\n")).nth(1).with_context(|| format!("{PAGE} has no {heading}"))?;
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let mut rows = BTreeMap::new();
+    for line in section.lines().filter_map(|line| line.strip_prefix("| `")) {
+        let (name, rest) = line.split_once("` |").with_context(|| line.to_owned())?;
+        let cells = rest.trim_end_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect();
+        ensure!(rows.insert(name.to_owned(), cells).is_none(), "{name} is there twice");
+    }
+    ensure!(!rows.is_empty(), "{heading} is empty");
+    Ok(rows)
+}
+
+/// What the program's own help says of its flags: their defaults by name, aliases included.
+fn flags(agent: &str) -> Result<BTreeMap<String, String>> {
+    let help = good(Command::new(binary()?).args(["help", agent]).output()?)?;
+    let mut flags = BTreeMap::new();
+    let mut name = String::new();
+    for line in help.lines() {
+        if let Some(flag) = line.strip_prefix("  --") {
+            name = flag.split('=').next().unwrap_or_default().to_owned();
+            flags.insert(name.clone(), String::new());
+        } else if let Some(text) = line.strip_prefix("      ") {
+            let default = text.split_once("(default ").and_then(|(_, rest)| rest.split_once(')')).map(|(default, _)| default);
+            flags.insert(name.clone(), default.unwrap_or_default().to_owned());
+            if let Some((_, alias)) = text.split_once("Also --") {
+                flags.insert(alias.trim_end_matches('.').to_owned(), default.unwrap_or_default().to_owned());
+            }
+        }
+    }
+    ensure!(flags.len() > 15, "only {flags:?}");
+    Ok(flags)
+}
+
+#[test]
+fn the_page_names_every_flag_with_its_default_and_none_that_does_not_exist() -> Result<()> {
+    assert_eq!(flags("prober")?, flags("weeder")?);
+    let stated: BTreeMap<String, String> = table("Flags")?
+        .into_iter()
+        .map(|(name, cells)| {
+            Ok((name.trim_start_matches("--").to_owned(), cells.first().context("no default")?.trim_matches('`').to_owned()))
+        })
+        .collect::<Result<_>>()?;
+    assert_eq!(stated, flags("prober")?);
+    Ok(())
+}
+
+#[test]
+fn the_page_says_of_every_thing_whether_it_is_the_same_added_or_changed() -> Result<()> {
+    for heading in ["Flags", "Config keys", "Ports", "Annotations", "Leases", "Permissions"] {
+        for (name, cells) in table(heading)? {
+            let word = cells.get(1).with_context(|| format!("{heading}: {name} has too few columns"))?;
+            ensure!(["same", "added", "changed"].contains(&word.as_str()), "{heading}: {name}: {word}");
+        }
+    }
+    Ok(())
+}
+
+/// The top-level keys of both configs that the chart's schema knows.
+fn known_to_the_chart() -> Result<BTreeSet<String>> {
+    let schema: serde_json::Value =
+        serde_json::from_str(&repository::text("deploy/helm/dependency-watchdog/values.schema.json")?)?;
+    let mut known = BTreeSet::new();
+    for agent in ["prober", "weeder"] {
+        let config = &schema["properties"][agent]["properties"]["config"]["properties"];
+        known.extend(config.as_object().context("no config")?.keys().cloned());
+    }
+    Ok(known)
+}
+
+#[test]
+fn the_page_names_every_key_that_the_chart_knows() -> Result<()> {
+    let named: BTreeSet<String> = table("Config keys")?.into_keys().filter(|key| !key.contains('.')).collect();
+    assert_eq!(named, known_to_the_chart()?);
+    Ok(())
+}
+
+#[test]
+fn the_chart_knows_every_key_that_the_agents_read() -> Result<()> {
+    let quoted = |text: &str| text.split('"').nth(1).map(ToOwned::to_owned);
+    let weeder = repository::text("weeder/src/config/read.rs")?;
+    let mut read: BTreeSet<String> = weeder.split("root.field(").skip(1).filter_map(quoted).collect();
+    read.extend(prober::config::keys::ROOT.iter().map(|key| key.name.to_owned()));
+    assert_eq!(read, known_to_the_chart()?);
+    Ok(())
+}
+
+/// Files with this ending in a folder and below.
+fn find(folder: &Path, ending: &str, found: &mut Vec<std::path::PathBuf>) -> Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            find(&path, ending, found)?;
+        } else if path.to_string_lossy().ends_with(ending) {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn workflows_call_recipes_and_scripts_that_exist() -> Result<()> {
+    let makefile = repository::text("Makefile")?;
+    let recipes: BTreeSet<&str> = makefile.lines().filter_map(|line| line.split_once(':')).map(|(name, _)| name).collect();
+    let mut workflows = Vec::new();
+    find(&repository::path(".github/workflows"), ".yml", &mut workflows)?;
+    let mut calls = 0;
+    for workflow in workflows {
+        let text = std::fs::read_to_string(&workflow)?;
+        let parsed: serde_json::Value = serde_saphyr::from_str(&text)?;
+        ensure!(parsed["permissions"]["contents"] == "read", "{}: it may more than read by default", workflow.display());
+        for job in parsed["jobs"].as_object().context("no jobs")?.values() {
+            ensure!(job["uses"].is_string() || job["timeout-minutes"].is_u64(), "{}: a job without a limit", workflow.display());
+            for step in job["steps"].as_array().into_iter().flatten() {
+                for line in step["run"].as_str().unwrap_or_default().lines().map(str::trim) {
+                    if let Some(recipe) = line.strip_prefix("make ").and_then(|rest| rest.split_whitespace().next()) {
+                        ensure!(recipes.contains(recipe), "{}: no recipe {recipe}", workflow.display());
+                        calls += 1;
+                    }
+                    if line.starts_with(".ci/") {
+                        ensure!(repository::path(line).is_file(), "{}: no {line}", workflow.display());
+                        calls += 1;
+                    }
+                }
+            }
+        }
+    }
+    ensure!(calls >= 3, "only {calls} calls");
+    Ok(())
+}
+
+#[test]
+fn every_file_names_the_same_version_and_the_changelog_tells_of_it() -> Result<()> {
+    let release =
+        |what: &str| good(Command::new(repository::path("deploy/release")).arg(what).env_remove("GITHUB_REF").output()?);
+    assert_eq!(release("version")?.trim(), env!("CARGO_PKG_VERSION"));
+    ensure!(release("notes")?.trim().len() > 40, "there are no release notes");
+    let tagged = |tag: &str| {
+        let mut command = Command::new(repository::path("deploy/release"));
+        command.arg("version").env("GITHUB_REF", format!("refs/tags/{tag}")).output()
+    };
+    ensure!(tagged(concat!("v", env!("CARGO_PKG_VERSION")))?.status.success());
+    ensure!(!tagged("v99.0.0")?.status.success(), "a tag of another version is taken");
+    Ok(())
+}
+
+#[test]
+fn a_file_that_names_another_version_is_told_of() -> Result<()> {
+    let copy = tempfile::tempdir()?;
+    let to = |path: &str| copy.path().join(path);
+    std::fs::create_dir(to("fuzz"))?;
+    for file in ["Cargo.toml", "CHANGELOG.md", "fuzz/Cargo.toml"] {
+        std::fs::copy(repository::path(file), to(file))?;
+    }
+    good(Command::new("cp").arg("-RL").arg(repository::path("deploy")).arg(copy.path()).output()?)?;
+    let version = || Command::new(to("deploy/release")).arg("version").env_remove("GITHUB_REF").output();
+    good(version()?)?;
+    for file in [
+        "CHANGELOG.md",
+        "fuzz/Cargo.toml",
+        "deploy/Containerfile",
+        "deploy/helm/dependency-watchdog/Chart.yaml",
+        "deploy/kustomize/base/prober.yaml",
+        "deploy/kustomize/base/weeder.yaml",
+        "deploy/kustomize/overlays/plain/kustomization.yaml",
+    ] {
+        let text = std::fs::read_to_string(to(file))?;
+        let other = text.replace(env!("CARGO_PKG_VERSION"), "99.0.0");
+        ensure!(other != text, "{file} names no version");
+        std::fs::write(to(file), other)?;
+        let output = version()?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        ensure!(!output.status.success() && said.contains(file), "{file}: {}: {said}", output.status);
+        std::fs::write(to(file), text)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_chart_is_packaged_with_its_image() -> Result<()> {
+    let (folder, digest) = (tempfile::tempdir()?, format!("sha256:{}", "0123456789abcdef".repeat(4)));
+    let release = |digest: &str| {
+        let mut command = Command::new(repository::path("deploy/release"));
+        command.arg("chart").arg(folder.path()).args(["example.org/watchdog", digest]).output()
+    };
+    ensure!(!release("latest")?.status.success(), "a digest that is none is taken");
+    good(release(&digest)?)?;
+    let package = folder.path().join(concat!("dependency-watchdog-", env!("CARGO_PKG_VERSION"), ".tgz"));
+    let objects = template(&package, &[])?;
+    let image = &container(&objects, "dependency-watchdog-weeder")?["image"];
+    assert_eq!(image, &format!("example.org/watchdog@{digest}"));
+    Ok(())
+}

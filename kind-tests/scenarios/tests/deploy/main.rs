@@ -1,0 +1,29 @@
+//! What operators install, put to the test: rendered, refused, admitted, started, scraped.
+//!
+//! ```text
+//! deploy/helm ------ helm template ----+--> Objects --> compared with each other and with what Gardener deploys
+//! deploy/kustomize - kustomize build --+       |------> dry run on a real API server, pods under the restricted standard
+//!                                              |------> real agents, started as their Deployments say
+//!                                              '------> promtool, and a real Prometheus that scrapes those agents
+//! status page ------ a real Chromium: wide, as a phone, by night
+//! ```
+//!
+//! helm and kustomize are built from their Go modules, once (`kind-tests/deployment-tools`); promtool, prometheus and chromium are the
+//! system's. It needs programs that the other tests do not, so it is a suite of its own: `make deploy-test`.
+
+mod alerts;
+mod api_server;
+mod at_work;
+mod browser;
+mod cluster;
+mod documents;
+mod gardeners;
+mod image;
+mod on_kind;
+mod prometheus;
+mod rendering;
+mod repository;
+mod run_books;
+mod status_page;
+mod tools;
+mod values;

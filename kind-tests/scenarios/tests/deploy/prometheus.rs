@@ -1,0 +1,108 @@
+//! A real Prometheus on loopback.
+
+use std::fmt::Write;
+use std::net::TcpListener;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use testbed::objects::{Objects, get};
+use testbed::page;
+use testbed::process::Process;
+
+use crate::tools::of_prometheus;
+
+/// On loopback it answers at once; more than a minute means that it hangs.
+const ANSWER: Duration = Duration::from_secs(60);
+
+/// The rules as Prometheus reads them; the operator takes them out of their object in the same way.
+///
+/// # Errors
+/// When there is no PrometheusRule.
+pub fn rules(objects: &Objects) -> Result<&Value> {
+    Ok(&get(objects, "PrometheusRule garden/dependency-watchdog")?["spec"])
+}
+
+/// Every alert among them.
+///
+/// # Errors
+/// When there is no PrometheusRule.
+pub fn alerts(objects: &Objects) -> Result<Vec<&Value>> {
+    let groups = rules(objects)?["groups"].as_array().context("no groups")?;
+    let alerts: Vec<&Value> = groups.iter().filter_map(|group| group["rules"].as_array()).flatten().collect();
+    ensure!(!alerts.is_empty(), "no alerts");
+    Ok(alerts)
+}
+
+/// A running Prometheus. Dropping it kills it.
+pub struct Prometheus {
+    process: Process,
+    address: String,
+}
+
+impl Prometheus {
+    /// Starts one that scrapes these targets, by job, every second, and evaluates these rules as often.
+    ///
+    /// # Errors
+    /// When it is not installed or cannot be started.
+    pub fn start(folder: &Path, targets: &[(&str, Vec<String>)], rules: &Value) -> Result<Self> {
+        let jobs: Vec<Value> =
+            targets.iter().map(|(job, addresses)| json!({"job_name": job, "static_configs": [{"targets": addresses}]})).collect();
+        let config = json!({
+            "global": {"scrape_interval": "1s", "evaluation_interval": "1s"}, "rule_files": ["rules.yaml"], "scrape_configs": jobs,
+        });
+        // JSON is YAML.
+        std::fs::write(folder.join("prometheus.yaml"), config.to_string())?;
+        std::fs::write(folder.join("rules.yaml"), rules.to_string())?;
+        // A port that is free now; were it taken in a moment, Prometheus would end and say so.
+        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
+        let args = [
+            format!("--config.file={}", folder.join("prometheus.yaml").display()),
+            format!("--storage.tsdb.path={}", folder.join("data").display()),
+            format!("--web.listen-address={address}"),
+        ];
+        let process = Process::start("prometheus", &of_prometheus("prometheus")?, &args, &folder.join("prometheus.log"))?;
+        Ok(Self { process, address })
+    }
+
+    /// What a query returns now: the series of a vector, or one value.
+    ///
+    /// # Errors
+    /// When it is wrong, or Prometheus does not answer (yet).
+    pub async fn query(&self, query: &str) -> Result<Vec<Value>> {
+        let answer = self.get(&format!("/api/v1/query?query={}", percent_encoded(query))).await?;
+        ensure!(answer["status"] == "success", "{query}: {answer}");
+        match &answer["data"]["result"] {
+            Value::Array(series) => Ok(series.clone()),
+            other => anyhow::bail!("{query}: {other}"),
+        }
+    }
+
+    /// The names of the alerts that are firing.
+    ///
+    /// # Errors
+    /// When Prometheus does not answer (yet).
+    pub async fn firing(&self) -> Result<Vec<String>> {
+        let series = self.query("ALERTS{alertstate=\"firing\"}").await?;
+        Ok(series.iter().filter_map(|alert| alert["metric"]["alertname"].as_str().map(Into::into)).collect())
+    }
+
+    async fn get(&self, path: &str) -> Result<Value> {
+        let (_, body) = page::get(&self.address, path, ANSWER).await.with_context(|| self.process.tail(5))?;
+        Ok(serde_json::from_str(&body)?)
+    }
+}
+
+fn percent_encoded(text: &str) -> String {
+    let mut encoded = String::new();
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() {
+            encoded.push(byte.into());
+        } else {
+            // Writing to a String does not fail.
+            let _ = write!(encoded, "%{byte:02X}");
+        }
+    }
+    encoded
+}

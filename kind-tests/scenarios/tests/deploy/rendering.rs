@@ -1,0 +1,147 @@
+//! Chart and overlays render the same objects, and these hold what they should.
+
+use crate::repository;
+use crate::tools::{CHART, EVERYTHING, chart, good, helm, overlay, overlays, template};
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use testbed::installation::{command, config, container};
+use testbed::objects::{Objects, get};
+
+fn same(chart: &Objects, overlay: &Objects) -> Result<()> {
+    let names = |objects: &Objects| objects.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(chart), names(overlay));
+    for (key, object) in chart {
+        ensure!(object == &overlay[key], "{key} differs\nchart:   {object}\noverlay: {}", overlay[key]);
+    }
+    Ok(())
+}
+
+#[test]
+fn the_chart_as_it_is_renders_what_the_plain_overlay_does() -> Result<()> {
+    same(&chart(&[])?, &overlay("plain")?)
+}
+
+#[test]
+fn the_chart_with_monitoring_renders_what_that_overlay_does() -> Result<()> {
+    same(&chart(&["--set=monitoring.enabled=true"])?, &overlay("monitoring")?)
+}
+
+#[test]
+fn the_chart_with_everything_renders_what_that_overlay_does() -> Result<()> {
+    let everything = chart(&EVERYTHING)?;
+    let kinds = ["ServiceMonitor", "PrometheusRule", "VerticalPodAutoscaler", "PodDisruptionBudget", "NetworkPolicy"];
+    for kind in kinds {
+        ensure!(everything.keys().any(|key| key.starts_with(kind)), "no {kind}");
+    }
+    same(&everything, &overlay("everything")?)
+}
+
+#[test]
+fn a_packaged_chart_renders_what_the_folder_does() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let (source, target) = (repository::path(CHART), folder.path().to_string_lossy().into_owned());
+    good(helm(&["package", &source.to_string_lossy(), "--destination", &target])?)?;
+    let package = std::fs::read_dir(folder.path())?.next().context("no package")??.path();
+    same(&template(&package, &EVERYTHING)?, &chart(&EVERYTHING)?)
+}
+
+#[test]
+fn the_chart_passes_helms_linter() -> Result<()> {
+    let path = repository::path(CHART);
+    for args in [&[][..], &EVERYTHING] {
+        let path = path.to_string_lossy();
+        let mut all = vec!["lint", "--strict", &path];
+        all.extend(args);
+        good(helm(&all)?)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn the_config_maps_hold_the_files_of_the_folder_config() -> Result<()> {
+    for objects in [chart(&[])?, overlay("plain")?, overlay("trial")?] {
+        for agent in ["prober", "weeder"] {
+            let suffix = if objects.contains_key("Deployment garden/dependency-watchdog-prober-trial") { "-trial" } else { "" };
+            let held = config(&objects, &format!("dependency-watchdog-{agent}{suffix}"))?;
+            assert_eq!(held.trim_end(), repository::text(&format!("config/{agent}.yaml"))?.trim_end());
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn every_overlay_runs_the_same_restricted_container() -> Result<()> {
+    for name in overlays()? {
+        let objects = overlay(&name)?;
+        let mut seen = 0;
+        for (key, object) in objects.iter().filter(|(key, _)| key.starts_with("Deployment ")) {
+            let container = container(&objects, key.trim_start_matches("Deployment garden/"))?;
+            ensure!(container["securityContext"]["readOnlyRootFilesystem"] == true, "{name}: {key}");
+            for (probe, path) in [("livenessProbe", "/healthz"), ("readinessProbe", "/readyz")] {
+                ensure!(container[probe]["httpGet"]["path"] == path, "{name}: {key}: {probe}");
+            }
+            let replicas = if name == "trial" { 1 } else { 2 };
+            ensure!(object["spec"]["replicas"] == replicas, "{name}: {key}");
+            let version = format!("dependency-watchdog:{}", env!("CARGO_PKG_VERSION"));
+            ensure!(container["image"] == version, "{name}: {key}: {}", container["image"]);
+            seen += 1;
+        }
+        let expected = if name == "monitoring-alone" { 0 } else { 2 };
+        ensure!(seen == expected, "{name}: {seen} Deployments");
+    }
+    Ok(())
+}
+
+#[test]
+fn the_trial_touches_nothing_of_the_installation_beside_it() -> Result<()> {
+    let (trial, plain) = (overlay("trial")?, overlay("plain")?);
+    for (key, object) in &trial {
+        ensure!(!plain.contains_key(key), "{key} is in both");
+        ensure!(!key.starts_with("Role") && !key.starts_with("PodDisruptionBudget"), "{key}");
+        let reads = |rule: &Value| {
+            let verbs = rule["verbs"].as_array().into_iter().flatten();
+            verbs.filter_map(Value::as_str).all(|verb| ["get", "list", "watch"].contains(&verb))
+        };
+        ensure!(object["rules"].as_array().into_iter().flatten().all(reads), "{key} writes: {object}");
+        // Selectors of the installation beside it find none of these pods.
+        if key.starts_with("Deployment") {
+            let app = object["spec"]["template"]["metadata"]["labels"]["app"].as_str().unwrap_or_default();
+            ensure!(app.ends_with("-trial") && object["spec"]["selector"]["matchLabels"]["app"] == app, "{key}: {app}");
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            ensure!(command(&trial, name)?.last().is_some_and(|word| word == "--dry-run"), "{key} does not look on only");
+        }
+        if key.starts_with("NetworkPolicy") {
+            let app = object["spec"]["podSelector"]["matchLabels"]["app"].as_str().unwrap_or_default();
+            ensure!(app.ends_with("-trial"), "{key}: {app}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn an_agent_that_is_not_wanted_leaves_nothing_behind() -> Result<()> {
+    for (agent, other) in [("prober", "weeder"), ("weeder", "prober")] {
+        let off = format!("--set={agent}.enabled=false");
+        let objects = chart(&[&[off.as_str()][..], &EVERYTHING].concat())?;
+        let of = |agent: &str| objects.keys().filter(|key| key.contains(&format!("dependency-watchdog-{agent}"))).count();
+        ensure!(of(agent) == 0 && of(other) > 5, "{:#?}", objects.keys());
+        let alerts = get(&objects, "PrometheusRule garden/dependency-watchdog")?.to_string();
+        ensure!(!alerts.contains(&format!("job=\\\"dependency-watchdog-{agent}\\\"")), "an alert waits for it");
+        ensure!(alerts.contains(&format!("job=\\\"dependency-watchdog-{other}\\\"")), "no alert waits for the other");
+    }
+    Ok(())
+}
+
+#[test]
+fn monitoring_alone_is_what_monitoring_adds() -> Result<()> {
+    let (alone, plain, with) = (overlay("monitoring-alone")?, overlay("plain")?, overlay("monitoring")?);
+    let added: Objects = with.into_iter().filter(|(key, _)| !plain.contains_key(key)).collect();
+    same(&added, &alone)?;
+    // Its Services find the pods by what Gardener's pods carry, too.
+    for agent in ["prober", "weeder"] {
+        let service = get(&alone, &format!("Service garden/dependency-watchdog-{agent}"))?;
+        assert_eq!(service["spec"]["selector"], serde_json::json!({"app": format!("dependency-watchdog-{agent}")}));
+        assert_eq!(service["spec"]["ports"][0]["targetPort"], "metrics");
+    }
+    Ok(())
+}

@@ -1,0 +1,114 @@
+//! helm, kustomize, and the programs of Prometheus.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::LazyLock;
+
+use anyhow::{Context, Result, bail, ensure};
+use tempfile::TempDir;
+use testbed::objects::{self, Objects};
+
+use crate::repository;
+
+/// The chart.
+pub const CHART: &str = "deploy/helm/dependency-watchdog";
+/// What switches on all that the chart can render.
+pub const EVERYTHING: [&str; 2] = ["--set=monitoring.enabled=true", "--set=verticalPodAutoscaler.enabled=true"];
+
+/// The folder with helm and kustomize, built first if this user's cache has none.
+static BUILT: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
+    let build = repository::path("kind-tests/deployment-tools/build");
+    let output = Command::new(&build).stderr(std::process::Stdio::inherit()).output();
+    match output {
+        Ok(output) if output.status.success() => Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim())),
+        Ok(output) => Err(format!("{} ended with {}", build.display(), output.status)),
+        Err(error) => Err(format!("cannot run {}: {error}", build.display())),
+    }
+});
+
+fn built(program: &str) -> Result<PathBuf> {
+    BUILT.as_ref().map(|folder| folder.join(program)).map_err(|error| anyhow::anyhow!(error.clone()))
+}
+
+/// A program of Debian's package `prometheus`.
+///
+/// # Errors
+/// When it is not installed; says what to install.
+pub fn of_prometheus(program: &str) -> Result<PathBuf> {
+    system(program, "prometheus")
+}
+
+/// A program that is installed on this system.
+///
+/// # Errors
+/// When it is not; says which of Debian's packages has it.
+pub fn system(program: &str, package: &str) -> Result<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file());
+    found.with_context(|| format!("{program} is needed: on Debian and Ubuntu, apt-get install {package}"))
+}
+
+/// Runs helm; what it caches goes with the returned folder's end.
+///
+/// # Errors
+/// When it cannot be run. That it failed is in its output.
+pub fn helm(args: &[&str]) -> Result<Output> {
+    let home = TempDir::new()?;
+    let mut command = Command::new(built("helm")?);
+    for variable in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
+        command.env(variable, home.path());
+    }
+    Ok(command.args(args).env_remove("KUBECONFIG").output()?)
+}
+
+/// What the chart renders into the namespace garden with these further arguments.
+///
+/// # Errors
+/// When helm refuses.
+pub fn chart(args: &[&str]) -> Result<Objects> {
+    template(&repository::path(CHART), args)
+}
+
+/// What a chart renders.
+///
+/// # Errors
+/// When helm refuses.
+pub fn template(chart: &Path, args: &[&str]) -> Result<Objects> {
+    let chart = chart.to_string_lossy();
+    let mut all = vec!["template", "dependency-watchdog", &chart, "--namespace=garden"];
+    all.extend(args);
+    objects::read(&good(helm(&all)?)?)
+}
+
+/// What an overlay renders.
+///
+/// # Errors
+/// When kustomize refuses.
+pub fn overlay(name: &str) -> Result<Objects> {
+    let folder = repository::path("deploy/kustomize/overlays").join(name);
+    objects::read(&good(Command::new(built("kustomize")?).arg("build").arg(folder).output()?)?)
+}
+
+/// The overlays there are.
+///
+/// # Errors
+/// When their folder cannot be read.
+pub fn overlays() -> Result<Vec<String>> {
+    let entries = std::fs::read_dir(repository::path("deploy/kustomize/overlays"))?;
+    let mut names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect::<Result<Vec<_>>>()?;
+    ensure!(!names.is_empty(), "there are no overlays");
+    names.sort();
+    Ok(names)
+}
+
+/// What a program wrote that ended well.
+///
+/// # Errors
+/// When it did not: with all that it wrote.
+pub fn good(output: Output) -> Result<String> {
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    if output.status.success() {
+        return Ok(text);
+    }
+    bail!("{}\n{text}{}", output.status, String::from_utf8_lossy(&output.stderr))
+}

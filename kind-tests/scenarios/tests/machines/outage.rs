@@ -1,0 +1,84 @@
+//! What the watchdog is for: the nodes of two shoots lose their way, and only where it may act no machine is lost.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::json;
+use testbed::api::gardener::PAUSE;
+use testbed::own_scenario;
+
+use crate::journal::{FAILED, GONE, UNKNOWN};
+use crate::story::Story;
+use crate::world::{DOWN, PATIENCE, UP, World};
+
+const COUNT: usize = 3;
+/// Over when machine-controller-manager looks at an unhealthy machine for the second time: 5 s after the first, sometimes a minute.
+const HEALTH_TIMEOUT: Duration = Duration::from_secs(3);
+
+#[test]
+fn an_outage_costs_healthy_machines_without_the_watchdog_and_with_it_only_one_that_is_really_broken() -> Result<()> {
+    own_scenario("needs control planes of the test bed's own", async |bed| {
+        println!("\nTwo clusters of three machines each, every part real but the VMs, start. This takes most of a minute.");
+        let (watched, paused) = tokio::try_join!(
+            World::create(bed, "watched", COUNT, HEALTH_TIMEOUT),
+            World::create(bed, "paused", COUNT, HEALTH_TIMEOUT)
+        )?;
+        let namespace = format!("/api/v1/namespaces/{}", paused.shoot.namespace);
+        paused.shoot.seed.api().merge(&namespace, &json!({"metadata": {"annotations": {PAUSE: "true"}}})).await?;
+        // The annotation is known when the prober next looks.
+        paused.shoot.after_probes(1).await?;
+        let begin = [&watched, &paused].map(|world| (world.names(), world.machines.steps().len()));
+        let [(ours, from), (theirs, from_there)] = &begin;
+
+        let mut story = Story::begin([("watched", &watched), ("paused", &paused)]);
+        story.tell("\"watched\" is protected by dependency-watchdog; in \"paused\" it may only look on.");
+        story.tell("The way from the nodes to their API servers is cut. Every machine is healthy, and stays so.");
+        watched.cloud.cut().await;
+        paused.cloud.cut().await;
+        story
+            .until("where the watchdog is paused a healthy machine is deleted and another one ordered", PATIENCE, async || {
+                let (now, vms) = (paused.names(), paused.cloud.names()?);
+                ensure!(!theirs.is_subset(&vms) && now.difference(theirs).count() > 0, "VMs: {vms:?}, Machines: {now:?}");
+                Ok(())
+            })
+            .await?;
+        watched.shoot.held_down(&DOWN).await?;
+        story
+            .until("nobody is left to replace a machine", PATIENCE, async || {
+                ensure!(watched.controllers_run().await == (false, false), "they still run");
+                Ok(())
+            })
+            .await?;
+        let harmed = watched.machines.ever(*from, &[UNKNOWN, FAILED, GONE]);
+        ensure!(harmed.is_empty() && watched.cloud.names()? == *ours, "harmed: {harmed:?}\n{}", watched.story().await);
+
+        let broken = ours.first().context("no machine")?;
+        story.tell(&format!("One VM of \"watched\" really breaks, unseen: {broken}."));
+        watched.cloud.break_down(broken).await;
+        story.tell("The way is open again.");
+        watched.cloud.heal().await;
+        paused.cloud.heal().await;
+        story
+            .until("all controllers are back, and whoever is broken is replaced", PATIENCE, async || {
+                let states = watched.shoot.dependents().await?;
+                for (name, replicas) in UP {
+                    let state = states.get(name).with_context(|| format!("no {name}"))?;
+                    ensure!(state.is_free_at(replicas), "{name}: {state}");
+                }
+                ensure!(!watched.cloud.names()?.contains(broken), "{broken} is still there");
+                watched.all_run(COUNT)?;
+                paused.all_run(COUNT)
+            })
+            .await?;
+        let harmed = watched.machines.ever(*from, &[UNKNOWN, FAILED, GONE]);
+        ensure!(harmed == BTreeSet::from([broken.clone()]), "harmed: {harmed:?}\n{}", watched.story().await);
+        let replaced = paused.machines.ever(*from_there, &[FAILED]);
+        story.tell(&format!(
+            "Healthy machines replaced: {} of {COUNT} in \"paused\", 0 in \"watched\", where the broken one alone was replaced.",
+            replaced.len(),
+        ));
+        watched.end().await?;
+        paused.end().await
+    })
+}

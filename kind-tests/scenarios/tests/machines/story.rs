@@ -1,0 +1,96 @@
+//! A scenario told while it happens, for a person who watches: `make demo-real`.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use testbed::eventually;
+use tokio::time::Instant;
+
+use crate::journal::{FAILED, GONE, RUNNING, UNKNOWN};
+use crate::world::World;
+
+/// Tells what happens in some shoots.
+pub struct Story<'a> {
+    begin: Instant,
+    told: Vec<Told<'a>>,
+}
+
+/// A shoot, and how much of it has been told.
+struct Told<'a> {
+    name: &'static str,
+    world: &'a World,
+    steps: usize,
+    entries: usize,
+}
+
+impl<'a> Story<'a> {
+    /// Begins now; what was before is not told.
+    pub fn begin(worlds: impl IntoIterator<Item = (&'static str, &'a World)>) -> Self {
+        let told = |(name, world): (&'static str, &'a World)| {
+            let (steps, entries) = (world.machines.steps().len(), world.shoot.history().len());
+            Told { name, world, steps, entries }
+        };
+        Self { begin: Instant::now(), told: worlds.into_iter().map(told).collect() }
+    }
+
+    /// Tells what a person does.
+    pub fn tell(&mut self, text: &str) {
+        self.catch_up();
+        println!("\n{:6.1} s  {text}", self.begin.elapsed().as_secs_f64());
+    }
+
+    /// Waits for a condition, and tells meanwhile.
+    pub async fn until(&mut self, what: &str, deadline: Duration, mut look: impl AsyncFnMut() -> Result<()>) -> Result<()> {
+        let waited = eventually(what, deadline, async || {
+            self.catch_up();
+            look().await
+        });
+        let Err(error) = waited.await else { return Ok(()) };
+        let mut whole = String::new();
+        for told in &self.told {
+            whole += &told.world.story().await;
+        }
+        Err(error.context(whole))
+    }
+
+    /// Tells what has happened since it was last told.
+    fn catch_up(&mut self) {
+        let mut lines = Vec::new();
+        for told in &mut self.told {
+            for step in told.world.machines.steps().into_iter().skip(told.steps) {
+                told.steps += 1;
+                if let Some(meaning) = meaning(&step.phase) {
+                    lines.push((step.at, told.name, format!("{} {meaning}", step.machine)));
+                }
+            }
+            let history = told.world.shoot.history();
+            for (number, entry) in history.iter().enumerate().skip(told.entries) {
+                told.entries += 1;
+                let replicas = entry.state.as_ref().map(|state| state.replicas);
+                let before = history[..number].iter().rfind(|old| old.name == entry.name);
+                let before = before.and_then(|old| old.state.as_ref()).map(|state| state.replicas);
+                if let (Some(replicas), true) = (replicas, replicas != before) {
+                    lines.push((entry.at, told.name, format!("{} is scaled to {replicas}", entry.name)));
+                }
+            }
+        }
+        lines.sort_by_key(|(at, ..)| *at);
+        for (at, name, text) in lines {
+            println!("{:6.1} s  {name:10} {text}", at.saturating_duration_since(self.begin).as_secs_f64());
+        }
+    }
+}
+
+/// What it means that a Machine is in this phase.
+fn meaning(phase: &str) -> Option<&'static str> {
+    match phase {
+        "new" => Some("is ordered"),
+        "Pending" => Some("boots (Pending)"),
+        RUNNING => Some("runs, its node is Ready (Running)"),
+        UNKNOWN => Some("has a node that is not Ready (Unknown)"),
+        FAILED => Some("is given up by machine-controller-manager (Failed)"),
+        "Terminating" => Some("is deleted, and its VM with it (Terminating)"),
+        GONE => Some("is gone"),
+        _ => None,
+    }
+}

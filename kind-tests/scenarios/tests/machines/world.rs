@@ -1,0 +1,172 @@
+//! A shoot whose machines are replaced by those who do it in production.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use testbed::cloud::POOL;
+use testbed::control_plane::{ControllerManager, MachineControllerManager, machine_definitions};
+use testbed::manifests::MACHINES;
+use testbed::seed::apply;
+use testbed::shoot::{CA, KCM, MCM};
+use testbed::{Bed, Cloud, Pod, Prober, ProberConfig, Seed, Shoot, ShootPlan, eventually};
+use tokio::sync::OnceCell;
+
+use crate::journal::{Journal, RUNNING, Step};
+
+/// Half of the grace in Gardener, where a kubelet renews every 10 s: here every 5 s.
+const GRACE: Duration = Duration::from_secs(20);
+/// The longest that anything takes here is the way back and then the replacement of a machine: 20 s until machine-controller-manager is up,
+/// 25 s until the node is given up, a minute until machine-controller-manager looks again, and 30 s for the steps of a deletion. And as
+/// much again for a machine that does much at once.
+pub const PATIENCE: Duration = Duration::from_secs(270);
+/// The three Deployments when they are held down.
+pub const DOWN: [(&str, &str); 3] = [(KCM, "1"), (MCM, "1"), (CA, "1")];
+/// And at other times.
+pub const UP: [(&str, i64); 3] = [(KCM, 1), (MCM, 1), (CA, 1)];
+
+static SEED: OnceCell<Arc<Seed>> = OnceCell::const_new();
+
+/// The seed of all scenarios here. Its Machines are machine-controller-manager's own, and it has a prober.
+async fn seed(bed: &'static Bed) -> Result<Arc<Seed>> {
+    let prepare = async || {
+        let plane = bed.start_control_plane("seed").await?;
+        // Before the test bed's own definition of Machines, which then finds its place taken.
+        apply(plane.api(), machine_definitions().await?).await?;
+        let seed = Seed::prepare(plane).await?;
+        let config = ProberConfig { interval: "15s", initial_delay: "15s", machine_delay: "15s", ..ProberConfig::default() };
+        seed.keep(Prober::start(&seed, config).await?);
+        anyhow::Ok(Arc::new(seed))
+    };
+    SEED.get_or_try_init(prepare).await.cloned()
+}
+
+/// A shoot with machines.
+pub struct World {
+    pub shoot: Shoot,
+    pub cloud: Cloud,
+    pub machines: Journal,
+    kube_controller_manager: Pod<ControllerManager>,
+    machine_controller_manager: Pod<MachineControllerManager>,
+}
+
+impl World {
+    /// Makes a shoot and waits until `count` machines run.
+    pub async fn create(bed: &'static Bed, name: &str, count: usize, health_timeout: Duration) -> Result<Self> {
+        let plan = ShootPlan { nodes: 0, grace: GRACE, deployments: UP.into(), ..ShootPlan::default() };
+        let shoot = Shoot::create(bed, &seed(bed).await?, name, plan).await?;
+        let cloud = Cloud::start(shoot.plane.api().clone(), GRACE)?;
+        order(&shoot, count).await?;
+        let (seed, plane) = (shoot.seed.plane().admin_kubeconfig(), shoot.plane.admin_kubeconfig());
+        let kcm = ControllerManager::new(&bed.programs().await?, plane, GRACE)?;
+        let mcm = MachineControllerManager::new(seed, plane, &shoot.namespace, cloud.folder(), health_timeout).await?;
+        let world = Self {
+            machines: Journal::start(shoot.seed.api().clone(), machines(&shoot.namespace, "machines")),
+            kube_controller_manager: Pod::start(&shoot, KCM, kcm, ControllerManager::set_running),
+            machine_controller_manager: Pod::start(&shoot, MCM, mcm, MachineControllerManager::set_running),
+            shoot,
+            cloud,
+        };
+        if let Err(error) = eventually("all machines run", PATIENCE, async || world.all_run(count)).await {
+            return Err(error.context(world.story().await));
+        }
+        world.shoot.after_probes(1).await?;
+        Ok(world)
+    }
+
+    /// Whether there are so many Machines, all of them healthy.
+    pub fn all_run(&self, count: usize) -> Result<()> {
+        let phases = self.machines.phases();
+        ensure!(phases.len() == count && phases.values().all(|phase| phase == RUNNING), "{phases:?}");
+        Ok(())
+    }
+
+    /// The Machines of this shoot, by name.
+    pub fn names(&self) -> BTreeSet<String> {
+        self.machines.phases().into_keys().collect()
+    }
+
+    /// A Machine.
+    pub async fn machine(&self, name: &str) -> Result<Value> {
+        self.shoot.seed.api().get(&format!("{}/{name}", machines(&self.shoot.namespace, "machines"))).await
+    }
+
+    /// Sets an annotation of a Machine.
+    pub async fn annotate(&self, machine: &str, key: &str, value: &str) -> Result<()> {
+        let path = format!("{}/{machine}", machines(&self.shoot.namespace, "machines"));
+        self.shoot.seed.api().merge(&path, &json!({"metadata": {"annotations": {key: value}}})).await?;
+        Ok(())
+    }
+
+    /// Whether kube-controller-manager and machine-controller-manager run.
+    pub async fn controllers_run(&self) -> (bool, bool) {
+        let kcm = self.kube_controller_manager.program().await.is_running();
+        (kcm, self.machine_controller_manager.program().await.is_running())
+    }
+
+    /// What happened, for a person who reads why a scenario failed.
+    pub async fn story(&self) -> String {
+        let steps = self.machines.steps();
+        let begin = steps.first().map(|step| step.at);
+        let line = |step: &Step| {
+            let seconds = begin.map(|begin| (step.at - begin).as_secs_f64()).unwrap_or_default();
+            format!("  {seconds:7.2} s  {}: {}", step.machine, step.phase)
+        };
+        let steps: Vec<String> = steps.iter().map(line).collect();
+        let mcm = self.machine_controller_manager.program().await.tail(12);
+        format!("{}\nmachines:\n{}\n{mcm}", self.shoot.story(), steps.join("\n"))
+    }
+
+    /// Ends the scenario.
+    pub async fn end(self) -> Result<()> {
+        let Self { shoot, cloud, machines, kube_controller_manager, machine_controller_manager } = self;
+        drop((machines, kube_controller_manager, machine_controller_manager));
+        cloud.end().await;
+        // Nobody is left who would take machine-controller-manager's finalizer off them.
+        let nodes = shoot.plane.api();
+        for name in nodes.names("/api/v1/nodes").await? {
+            nodes.merge(&format!("/api/v1/nodes/{name}"), &json!({"metadata": {"finalizers": null}})).await?;
+        }
+        shoot.end().await
+    }
+}
+
+fn machines(namespace: &str, plural: &str) -> String {
+    format!("{MACHINES}/namespaces/{namespace}/{plural}")
+}
+
+/// Orders machines, as Gardener does for a worker pool.
+async fn order(shoot: &Shoot, count: usize) -> Result<()> {
+    let (api, namespace) = (shoot.seed.api(), shoot.namespace.as_str());
+    let metadata = json!({"name": POOL, "namespace": namespace});
+    let user_data = STANDARD.encode("no VM reads it");
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"userData": user_data}});
+    api.create(&format!("/api/v1/namespaces/{namespace}/secrets"), &secret).await?;
+    let class = json!({
+        "apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "MachineClass", "metadata": metadata,
+        "provider": "local", "providerSpec": {}, "secretRef": metadata,
+    });
+    // Definitions that have just been created are served a moment later.
+    for plural in ["machineclasses", "machinesets", "machinedeployments"] {
+        eventually("machines are served", PATIENCE, async || api.get(&machines(namespace, plural)).await).await?;
+    }
+    api.create(&machines(namespace, "machineclasses"), &class).await?;
+    // machine-controller-manager counts the replacements of a MachineDeployment by the label "name".
+    let labels = json!({"name": POOL});
+    let deployment = json!({
+        "apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "MachineDeployment", "metadata": metadata,
+        "spec": {
+            "replicas": count, "selector": {"matchLabels": labels},
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
+            "template": {"metadata": {"labels": labels}, "spec": {
+                "class": {"kind": "MachineClass", "name": POOL},
+                "nodeTemplate": {"metadata": {"labels": {"worker.gardener.cloud/pool": POOL}}},
+            }},
+        },
+    });
+    api.create(&machines(namespace, "machinedeployments"), &deployment).await
+}

@@ -1,0 +1,170 @@
+//! A kubelet for kube-apiserver's only pod: the container is a real process, which is restarted with CrashLoopBackOff's waits, and
+//! the pod's status on the seed says what has become of it.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use nix::sys::signal::Signal;
+use testbed::control_plane::{ApiServer, hold_port};
+use testbed::eventually;
+use testbed::seed::ControlPlane;
+use testbed::shoot::PATIENCE;
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::weeder::plane::{Plane, State};
+
+/// kube-apiserver's role among the pods of a control plane.
+const ROLE: &str = "apiserver";
+/// How often it looks at its process, and at whether the pod is still wanted. A deletion reaches a kubelet at once, by its watch.
+const TICK: Duration = Duration::from_millis(100);
+/// A kubelet's own numbers (`initialCrashLoopBackOff` and `MaxCrashLoopBackOff` in Kubernetes 1.36).
+const FIRST_WAIT: Duration = Duration::from_secs(10);
+const LONGEST_WAIT: Duration = Duration::from_secs(300);
+/// Gardener's failureThreshold of kube-apiserver's liveness probe. Its periodSeconds, 10, only delays the beginning.
+const FAILURES: u32 = 3;
+
+/// How long a pod's container waits for its next restart. Another pod begins with nothing to wait for.
+#[derive(Default)]
+struct BackOff(Duration);
+
+impl BackOff {
+    /// The wait after this end of the container: none after the first, and then twice as long each time.
+    fn ended(&mut self) -> Duration {
+        let wait = self.0;
+        self.0 = (wait * 2).clamp(FIRST_WAIT, LONGEST_WAIT);
+        wait
+    }
+}
+
+/// The container of the pod that is there now.
+#[derive(Clone, Debug)]
+pub struct Container {
+    /// The pod's name and UID.
+    pub pod: (String, String),
+    /// How often it was restarted.
+    pub restarts: u32,
+    /// When it was started last.
+    pub started: Instant,
+    pub phase: Phase,
+}
+
+/// How far a container is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Phase {
+    Starting,
+    Ready,
+    /// It waits for so long, until then.
+    BackOff(Duration, Instant),
+}
+
+/// The kubelet, and what it tells.
+pub struct Kubelet<'a> {
+    plane: &'a Plane,
+    shoot: &'a ControlPlane,
+    server: &'a ApiServer,
+    /// The server's port, which must stay its own while it is away.
+    _port: TcpSocket,
+    told: watch::Sender<Option<Container>>,
+}
+
+impl<'a> Kubelet<'a> {
+    /// A kubelet that starts the API server of `shoot` in the pod of `plane`. The one that runs already is killed.
+    pub async fn new(plane: &'a Plane, shoot: &'a ControlPlane) -> Result<Self> {
+        let server = shoot.server().context("an API server of our own")?;
+        server.process().signal(Signal::SIGKILL)?;
+        eventually("its port is free", PATIENCE, async || {
+            ensure!(TcpStream::connect(shoot.address()).await.is_err(), "somebody listens");
+            Ok(())
+        })
+        .await?;
+        Ok(Self { plane, shoot, server, _port: hold_port(shoot.address().port())?, told: watch::Sender::new(None) })
+    }
+
+    /// What becomes of the container.
+    pub fn containers(&self) -> watch::Receiver<Option<Container>> {
+        self.told.subscribe()
+    }
+
+    /// Runs one pod after the other.
+    pub async fn run(&self) -> Result<Infallible> {
+        loop {
+            let pod = self.plane.count(ROLE, 1).await?.pop().context("no pod")?;
+            tokio::select! {
+                Err(error) = self.keep_running(&pod) => return Err(error),
+                deleted = self.deleted(&pod) => deleted?,
+            }
+            self.plane.api().delete(&format!("{}/{}", self.plane.path("/api/v1", "pods"), pod.0)).await?;
+        }
+    }
+
+    /// Waits until somebody deletes the pod.
+    async fn deleted(&self, pod: &(String, String)) -> Result<()> {
+        while self.plane.pods(ROLE).await?.contains(pod) {
+            sleep(TICK).await;
+        }
+        Ok(())
+    }
+
+    /// Starts the container again and again.
+    async fn keep_running(&self, pod: &(String, String)) -> Result<Infallible> {
+        let mut back_off = BackOff::default();
+        let mut container = Container { pod: pod.clone(), restarts: 0, started: Instant::now(), phase: Phase::Starting };
+        loop {
+            self.run_once(&mut container).await?;
+            let wait = back_off.ended();
+            let due = Instant::now() + wait;
+            if !wait.is_zero() {
+                self.tell(&mut container, Phase::BackOff(wait, due)).await?;
+            }
+            sleep_until(due).await;
+            container.restarts += 1;
+        }
+    }
+
+    /// Runs the container until it ends, or is ended because it was ready and is no longer alive.
+    async fn run_once(&self, container: &mut Container) -> Result<()> {
+        container.started = Instant::now();
+        let mut process = self.server.run()?;
+        self.tell(container, Phase::Starting).await?;
+        let mut failures = 0;
+        while process.ended()?.is_none() {
+            let ready = container.phase == Phase::Ready;
+            match self.shoot.api().text(if ready { "/livez" } else { "/readyz" }).await {
+                Ok(_) if ready => failures = 0,
+                Ok(_) => self.tell(container, Phase::Ready).await?,
+                Err(_) if ready => failures += 1,
+                Err(_) => {}
+            }
+            if failures == FAILURES {
+                // A kubelet asks first. Without etcd kube-apiserver does not end within its grace, which only delays the beginning.
+                process.signal(Signal::SIGKILL)?;
+                process.end(PATIENCE).await?;
+            }
+            sleep(TICK).await;
+        }
+        Ok(())
+    }
+
+    /// Writes the pod's status on the seed, and tells whoever waits for it.
+    async fn tell(&self, container: &mut Container, phase: Phase) -> Result<()> {
+        container.phase = phase;
+        let state = match phase {
+            Phase::Starting => State::NotReady,
+            Phase::Ready => State::Ready,
+            Phase::BackOff(..) => State::Crashing,
+        };
+        self.plane.report(&container.pod.0, state, container.restarts).await?;
+        self.told.send_replace(Some(container.clone()));
+        Ok(())
+    }
+}
+
+#[test]
+fn a_container_that_ends_waits_as_a_kubelet_lets_it() {
+    let mut back_off = BackOff::default();
+    let waits: Vec<u64> = (0..8).map(|_| back_off.ended().as_secs()).collect();
+    assert_eq!(waits, [0, 10, 20, 40, 80, 160, 300, 300]);
+}

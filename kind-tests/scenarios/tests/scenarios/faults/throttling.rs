@@ -1,0 +1,164 @@
+//! Requests that API priority and fairness rejects, on the shoot and on the seed.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+use testbed::kube_api::KubeApi;
+use testbed::manifests::{GARDEN, PROBE, PROBER};
+use testbed::shoot::PATIENCE;
+use testbed::{Prober, ProberConfig, Shoot, ShootPlan, eventually, own_scenario};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+use crate::{DOWN, UP, healthy};
+
+const FLOW: &str = "/apis/flowcontrol.apiserver.k8s.io/v1";
+const HOOKS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+const OCCUPANT: &str = "occupant";
+/// Twice the grace: every lease would have been expired for long.
+const LONG: Duration = Duration::from_secs(12);
+
+/// A priority level without a share, which lets a single request in: the occupant's, whose admission takes as long as this
+/// lives. All others are rejected with 429.
+struct Rejection<'a> {
+    api: &'a KubeApi,
+    _occupant: JoinSet<()>,
+}
+
+impl<'a> Rejection<'a> {
+    /// From now on an API server rejects these requests of a ServiceAccount.
+    async fn begin(api: &'a KubeApi, (namespace, name): (&str, &str), verbs: Value, resources: Value) -> Result<Self> {
+        // An admission webhook that never answers keeps a request in its priority level.
+        let nowhere = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let accounts = "/api/v1/namespaces/default/serviceaccounts";
+        api.create(accounts, &json!({"metadata": {"name": OCCUPANT}})).await?;
+        let hook = json!({
+            "name": "nobody.bed.example.org", "sideEffects": "None", "admissionReviewVersions": ["v1"], "timeoutSeconds": 30,
+            "failurePolicy": "Fail", "clientConfig": {"url": format!("https://{}", nowhere.local_addr()?)},
+            "objectSelector": {"matchLabels": {"bed": OCCUPANT}},
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}],
+        });
+        api.delete(&format!("{HOOKS}/{OCCUPANT}")).await?;
+        api.create(HOOKS, &json!({"metadata": {"name": OCCUPANT}, "webhooks": [hook]})).await?;
+        let limited = json!({
+            "nominalConcurrencyShares": 0, "lendablePercent": 0, "borrowingLimitPercent": 0, "limitResponse": {"type": "Reject"},
+        });
+        let level = json!({"metadata": {"name": "none"}, "spec": {"type": "Limited", "limited": limited}});
+        api.create(&format!("{FLOW}/prioritylevelconfigurations"), &level).await?;
+        let account = |(namespace, name): (&str, &str)| json!({"kind": "ServiceAccount", "serviceAccount": {"namespace": namespace, "name": name}});
+        let rule = |verbs: Value, resources: Value| json!({"verbs": verbs, "apiGroups": ["*"], "resources": resources, "namespaces": ["*"], "clusterScope": true});
+        let spec = json!({
+            "priorityLevelConfiguration": {"name": "none"}, "matchingPrecedence": 2,
+            "rules": [
+                {"subjects": [account((namespace, name))], "resourceRules": [rule(verbs, resources)]},
+                {"subjects": [{"kind": "User", "user": {"name": OCCUPANT}}], "resourceRules": [rule(json!(["create"]), json!(["configmaps"]))]},
+                {"subjects": [account(("default", OCCUPANT))], "resourceRules": [rule(json!(["create"]), json!(["configmaps"]))]},
+            ],
+        });
+        api.create(&format!("{FLOW}/flowschemas"), &json!({"metadata": {"name": "rejected"}, "spec": spec})).await?;
+        let role = json!({"metadata": {"name": OCCUPANT}, "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]}]});
+        let rbac = "/apis/rbac.authorization.k8s.io/v1";
+        api.create(&format!("{rbac}/clusterroles"), &role).await?;
+        let binding = json!({
+            "metadata": {"name": OCCUPANT},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": OCCUPANT},
+            "subjects": [{"kind": "ServiceAccount", "namespace": "default", "name": OCCUPANT}],
+        });
+        api.create(&format!("{rbac}/clusterrolebindings"), &binding).await?;
+        // API priority and fairness knows a new schema when its condition is there.
+        eventually("the schema is in force", PATIENCE, async || {
+            let schema = api.get(&format!("{FLOW}/flowschemas/rejected")).await?;
+            let dangling = schema["status"]["conditions"].as_array().into_iter().flatten().find(|c| c["type"] == "Dangling");
+            ensure!(dangling.is_some_and(|condition| condition["status"] == "False"), "{schema}");
+            Ok(())
+        })
+        .await?;
+        let mut occupant = JoinSet::new();
+        for number in 0..2 {
+            let (api, name) = (api.acting_as("system:serviceaccount:default:occupant"), format!("occupant-{number}"));
+            occupant.spawn(async move {
+                let map = json!({"metadata": {"name": name, "labels": {"bed": OCCUPANT}}});
+                loop {
+                    // Rejected while the other one is in, and refused at the end of its time: then the other one is.
+                    let _ = api.create("/api/v1/namespaces/default/configmaps", &map).await;
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+            });
+        }
+        occupant.spawn(async move {
+            let mut connections = Vec::new();
+            while let Ok((stream, _)) = nowhere.accept().await {
+                connections.push(stream);
+            }
+        });
+        Ok(Self { api, _occupant: occupant })
+    }
+
+    async fn end(self) -> Result<()> {
+        self.api.delete(&format!("{FLOW}/flowschemas/rejected")).await?;
+        self.api.delete(&format!("{FLOW}/prioritylevelconfigurations/none")).await?;
+        self.api.delete(&format!("{HOOKS}/{OCCUPANT}")).await
+    }
+}
+
+#[test]
+fn a_shoot_that_rejects_probes_by_priority_and_fairness_is_no_outage() -> Result<()> {
+    own_scenario("needs an API server that reaches this process", async |bed| {
+        let shoot = healthy(bed, "fairness", ShootPlan::default()).await?;
+        let rejection = Rejection::begin(shoot.plane.api(), ("kube-system", PROBE), json!(["list"]), json!(["leases"])).await?;
+        let rejected = || shoot.asked().iter().filter(|asked| asked.code == 429).count();
+        shoot
+            .eventually("probes are rejected", PATIENCE, async || {
+                ensure!(rejected() >= 2, "{}", rejected());
+                Ok(())
+            })
+            .await?;
+        shoot.nodes.cut_all();
+        let begin = shoot.history().len();
+        shoot.leases_older_than(LONG).await?;
+        shoot.untouched_since(begin)?;
+        // The API server asks for a second of rest each time.
+        let most = 4 + 2 * usize::try_from(LONG.as_secs())?;
+        ensure!(rejected() <= most, "{} rejected requests", rejected());
+        rejection.end().await?;
+        shoot.held_down(&DOWN).await?;
+        shoot.nodes.heal_all();
+        shoot.free_at(&UP).await?;
+        shoot.end().await
+    })
+}
+
+#[test]
+fn a_seed_that_rejects_writes_by_priority_and_fairness_is_asked_again_until_all_is_done() -> Result<()> {
+    own_scenario("needs an API server that reaches this process", async |bed| {
+        let seed = bed.own_seed().await?;
+        let shoot = Shoot::create(bed, &seed, "seed-fairness", ShootPlan::default()).await?;
+        let _prober = Prober::start(&seed, ProberConfig::default()).await?;
+        shoot.after_probes(2).await?;
+        for cut in [true, false] {
+            let rejection = Rejection::begin(seed.api(), (GARDEN, PROBER), json!(["patch"]), json!(["deployments"])).await?;
+            if cut {
+                shoot.nodes.cut_all()
+            } else {
+                shoot.nodes.heal_all()
+            }
+            let before = rejected(&shoot);
+            shoot
+                .eventually("writes are rejected", PATIENCE, async || {
+                    let more = rejected(&shoot) - before;
+                    ensure!(more >= 3, "{more}");
+                    Ok(())
+                })
+                .await?;
+            rejection.end().await?;
+            if cut { shoot.held_down(&DOWN).await? } else { shoot.free_at(&UP).await? }
+        }
+        shoot.end().await
+    })
+}
+
+/// How many writes the seed has answered with 429.
+fn rejected(shoot: &Shoot) -> usize {
+    shoot.asked_of_seed().iter().filter(|asked| asked.verb == "patch" && asked.code == 429).count()
+}

@@ -1,0 +1,160 @@
+//! What Gardener deploys, at work: accounts, roles, config files, commands and the access to the shoot as Gardener's own code
+//! renders them, and its care controller as the judge.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use serde_json::Value;
+use testbed::agent::Kind;
+use testbed::audit::Asked;
+use testbed::gardenlet::{Findings, Gardenlet};
+use testbed::installation::{Agent, command, config, install};
+use testbed::manifests::{Manifest, PROBER, WEEDER, seed_access, shoot_access, weeder_access};
+use testbed::objects::{Objects, get, key};
+use testbed::shoot::{CA, KCM, MCM, PATIENCE};
+use testbed::{Shoot, ShootPlan, eventually, own_scenario};
+
+use crate::weeder::ground::Ground;
+use crate::weeder::on_ground;
+use crate::weeder::plane::{ETCD, Plane, State};
+use crate::{DOWN, UP};
+
+/// From the end of an outage to the last restored controller: Gardener lets machine-controller-manager wait for 30 s, and its
+/// initialDelay of 30 s may not be over yet.
+const WAY_BACK: Duration = Duration::from_secs(120);
+
+/// Whether a role that Gardener deploys grants this.
+fn is_granted(objects: &Objects, asked: &Asked) -> bool {
+    let names = |rule: &Value, field: &str, word: &str| rule[field].as_array().into_iter().flatten().any(|name| name == word);
+    let mut rules = objects.values().filter_map(|object| object["rules"].as_array()).flatten();
+    rules.any(|rule| names(rule, "resources", &asked.resource) && names(rule, "verbs", &asked.verb))
+}
+
+/// What was asked for that no role of Gardener's grants.
+fn beyond(objects: &Objects, asked: &[Asked]) -> BTreeSet<String> {
+    let ungranted = asked.iter().filter(|asked| !is_granted(objects, asked));
+    let what = |asked: &Asked| if asked.resource.is_empty() { asked.uri.clone() } else { asked.resource.clone() };
+    ungranted.map(|asked| format!("{} {}", asked.verb, what(asked))).collect()
+}
+
+/// Something was asked for, and none of it was refused.
+fn lawful(asked: &[Asked]) -> Result<()> {
+    let refused: Vec<_> = asked.iter().filter(|asked| matches!(asked.code, 401 | 403)).collect();
+    ensure!(!asked.is_empty() && refused.is_empty(), "{refused:#?}");
+    Ok(())
+}
+
+/// The prober's PATCHes of a shoot's Deployments so far, by name; there are no other writes.
+fn patches(shoot: &Shoot) -> Result<Vec<String>> {
+    let asked = shoot.asked_of_seed().into_iter().filter(|asked| asked.resource.starts_with("deployments"));
+    let mut names = Vec::new();
+    for asked in asked.filter(|asked| !matches!(asked.verb.as_str(), "get" | "list" | "watch")) {
+        ensure!(asked.verb == "patch" && asked.resource == "deployments" && asked.code == 200, "{asked:?}");
+        names.push(asked.name);
+    }
+    names.sort();
+    Ok(names)
+}
+
+#[test]
+fn with_gardeners_own_objects_the_prober_patches_once_a_scaling_and_gardeners_care_controller_sees_it() -> Result<()> {
+    own_scenario("needs audit logs, and control planes of the test bed's own", async |bed| {
+        let gardenlet = Gardenlet::built().await?;
+        let seed = bed.own_seed().await?;
+        let objects = gardenlet.seed().await?;
+        install(seed.api(), &objects).await?;
+        let shoot = Shoot::create(bed, &seed, "gardeners", ShootPlan { secret: false, ..ShootPlan::default() }).await?;
+        let access = gardenlet.give_access(&shoot).await?;
+        let _prober = Agent::start(&seed, &objects, PROBER, str::to_owned).await?;
+        let fine = Findings { scaled_down: Vec::new(), expired_leases: None };
+        shoot.after_probes(1).await?;
+        assert_eq!(gardenlet.findings(&shoot).await?, fine);
+
+        shoot.nodes.cut_all();
+        shoot.held_down(&DOWN).await?;
+        shoot
+            .eventually("the care controller sees the outage", PATIENCE, async || {
+                let found = gardenlet.findings(&shoot).await?;
+                ensure!(found.scaled_down == [KCM, MCM, CA], "{found:?}");
+                ensure!(found.expired_leases.as_ref().is_some_and(|told| told.starts_with("100% of all Leases")), "{found:?}");
+                Ok(())
+            })
+            .await?;
+        assert_eq!(patches(&shoot)?, [CA, KCM, MCM], "{}", shoot.story());
+
+        shoot.nodes.heal_all();
+        shoot.free_within(WAY_BACK, &UP).await?;
+        assert_eq!(gardenlet.findings(&shoot).await?, fine);
+        assert_eq!(patches(&shoot)?, [CA, CA, KCM, KCM, MCM, MCM], "{}", shoot.story());
+
+        let (on_seed, on_shoot) = (seed.asked(), shoot.asked());
+        lawful(&on_seed)?;
+        lawful(&on_shoot)?;
+        // What Kubernetes' own roles allow to everybody; docs/swap-image.md names it.
+        assert_eq!(beyond(&objects, &on_seed), BTreeSet::from(["create selfsubjectaccessreviews".to_owned()]));
+        assert_eq!(beyond(&access, &on_shoot), BTreeSet::from(["get /version".to_owned()]));
+        shoot.end().await
+    })
+}
+
+#[test]
+fn with_gardeners_own_objects_the_weeder_deletes_and_is_refused_nothing() -> Result<()> {
+    on_ground(async |bed| {
+        let gardenlet = Gardenlet::built().await?;
+        let ground = Ground::own(bed).await?;
+        let objects = gardenlet.seed().await?;
+        install(ground.seed.api(), &objects).await?;
+        let weeder = Agent::start(&ground.seed, &objects, WEEDER, str::to_owned).await?;
+        eventually("the weeder leads", PATIENCE, async || {
+            let told = testbed::log::lines(&weeder.log, "\"leading\"");
+            ensure!(!told.is_empty(), "{}", testbed::log::tail(&weeder.log, 5, ""));
+            Ok(())
+        })
+        .await?;
+        ground.watched().await?;
+        let plane = Plane::on(&ground, "gardeners", 1).await?;
+        plane.all("main", State::NotReady).await?;
+        plane.all("apiserver", State::Crashing).await?;
+        plane.unready(ETCD).await?;
+        let servers = plane.pods("apiserver").await?;
+        plane.all("main", State::Ready).await?;
+        plane.replaced("apiserver", &servers).await?;
+        let asked = ground.asked();
+        lawful(&asked)?;
+        assert_eq!(beyond(&objects, &asked), BTreeSet::from([]));
+        plane.end(1).await
+    })
+}
+
+/// These roles and bindings of ours are Gardener's, and Gardener has no others.
+fn same_roles(gardeners: &Objects, ours: &[Manifest]) -> Result<()> {
+    let grants = |object: &Value| object["rules"].is_array() || object["roleRef"].is_object();
+    let ours: Vec<&Value> = ours.iter().map(|(_, object)| object).filter(|object| grants(object)).collect();
+    for object in &ours {
+        let key = key(object)?;
+        for field in ["rules", "roleRef", "subjects"] {
+            assert_eq!(object[field], get(gardeners, &key)?[field], "{key}: {field}");
+        }
+    }
+    assert_eq!(ours.len(), gardeners.values().filter(|object| grants(object)).count(), "{:#?}", gardeners.keys());
+    Ok(())
+}
+
+#[test]
+fn what_the_test_bed_and_the_folder_config_take_for_gardeners_is_gardeners() -> Result<()> {
+    own_scenario("needs Go, and is the same on all clusters", async |_| {
+        let gardenlet = Gardenlet::built().await?;
+        let objects = gardenlet.seed().await?;
+        for kind in [Kind::Prober, Kind::Weeder] {
+            let name = format!("dependency-watchdog-{}", kind.name());
+            assert_eq!(config(&objects, &name)?, kind.config());
+            let command = command(&objects, &name)?;
+            let file = "--config-file=/etc/dependency-watchdog/config/dep-config.yaml";
+            assert_eq!(command[..3], ["/usr/local/bin/dependency-watchdog", kind.name(), file]);
+            assert_eq!(command[3..], *kind.args());
+        }
+        same_roles(&objects, &[seed_access(), weeder_access()].concat())?;
+        same_roles(&gardenlet.access("shoot--bed--x", "kube-apiserver", "a certificate").await?, &shoot_access())
+    })
+}

@@ -1,0 +1,219 @@
+//! The control plane of a shoot, as far as the weeder sees it: two Services and three kinds of pods.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use testbed::kube_api::KubeApi;
+use testbed::shoot::PATIENCE;
+use testbed::{Bed, eventually};
+
+use super::ground::{Ground, NODE};
+
+/// The Service of etcd.
+pub const ETCD: &str = "etcd-main-client";
+/// The Service of kube-apiserver.
+pub const API: &str = "kube-apiserver";
+
+/// How a pod is.
+#[derive(Clone, Copy, PartialEq)]
+pub enum State {
+    Ready,
+    NotReady,
+    Crashing,
+}
+
+/// A control plane in a namespace of its own.
+pub struct Plane {
+    pub ground: Arc<Ground>,
+    pub namespace: String,
+}
+
+impl Plane {
+    /// A control plane on the shared ground.
+    pub async fn create(bed: &'static Bed, name: &str, etcd: usize) -> Result<Self> {
+        Self::on(&Ground::shared(bed).await?, name, etcd).await
+    }
+
+    /// A control plane with its Services and so many pods of etcd, kube-apiserver and kube-controller-manager each, none ready.
+    pub async fn on(ground: &Arc<Ground>, name: &str, etcd: usize) -> Result<Self> {
+        let plane = Self { ground: ground.clone(), namespace: format!("weeder-{name}") };
+        let api = plane.api();
+        api.create("/api/v1/namespaces", &json!({"metadata": {"name": plane.namespace}})).await?;
+        for (service, role) in [(ETCD, "main"), (API, "apiserver")] {
+            let spec = json!({"selector": {"role": role}, "ports": [{"port": 443}]});
+            api.create(&plane.path("/api/v1", "services"), &json!({"metadata": {"name": service}, "spec": spec})).await?;
+        }
+        for (role, replicas) in [("main", etcd), ("apiserver", 1), ("controller-manager", 1)] {
+            let labels = json!({"gardener.cloud/role": "controlplane", "role": role});
+            let template = json!({"metadata": {"labels": labels}, "spec": {"nodeName": NODE, "containers": [{"name": "c", "image": "example.org/c"}]}});
+            let spec = json!({"replicas": replicas, "selector": {"matchLabels": labels}, "template": template});
+            api.create(&plane.path("/apis/apps/v1", "replicasets"), &json!({"metadata": {"name": role}, "spec": spec})).await?;
+            plane.count(role, replicas).await?;
+        }
+        Ok(plane)
+    }
+
+    pub fn api(&self) -> &KubeApi {
+        self.ground.seed.api()
+    }
+
+    pub fn path(&self, api: &str, plural: &str) -> String {
+        format!("{api}/namespaces/{}/{plural}", self.namespace)
+    }
+
+    /// Names and UIDs of the pods of a role that are not about to end.
+    pub async fn pods(&self, role: &str) -> Result<Vec<(String, String)>> {
+        let list = self.api().get(&format!("{}?labelSelector=role={role}", self.path("/api/v1", "pods"))).await?;
+        let pods = list["items"].as_array().context("a list")?.iter();
+        let living = pods.map(|pod| &pod["metadata"]).filter(|metadata| metadata["deletionTimestamp"].is_null());
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        Ok(living.map(|metadata| (text(&metadata["name"]), text(&metadata["uid"]))).collect())
+    }
+
+    /// Waits until a role has so many pods.
+    pub async fn count(&self, role: &str, count: usize) -> Result<Vec<(String, String)>> {
+        eventually(&format!("{count} pods of {role}"), PATIENCE, async || {
+            let pods = self.pods(role).await?;
+            ensure!(pods.len() == count, "{pods:?}");
+            Ok(pods)
+        })
+        .await
+    }
+
+    pub async fn scale(&self, role: &str, replicas: usize) -> Result<()> {
+        let path = format!("{}/{role}", self.path("/apis/apps/v1", "replicasets"));
+        self.api().merge(&path, &json!({"spec": {"replicas": replicas}})).await?;
+        self.count(role, replicas).await.map(drop)
+    }
+
+    /// All pods of a role are so.
+    pub async fn all(&self, role: &str, state: State) -> Result<()> {
+        for (name, _) in self.pods(role).await? {
+            self.set(&name, state).await?;
+        }
+        Ok(())
+    }
+
+    /// A pod is so.
+    pub async fn set(&self, name: &str, state: State) -> Result<()> {
+        self.report(name, state, 9).await
+    }
+
+    /// A pod is so, and its container has been restarted so often.
+    pub async fn report(&self, name: &str, state: State, restarts: u32) -> Result<()> {
+        let path = format!("{}/{name}/status", self.path("/api/v1", "pods"));
+        self.api().merge(&path, &json!({"status": status(state, restarts)})).await.map(drop)
+    }
+
+    /// Waits until the Service has ready endpoints, or none.
+    pub async fn service(&self, service: &str, ready: bool) -> Result<()> {
+        let path = format!(
+            "{}?labelSelector=kubernetes.io/service-name={service}",
+            self.path("/apis/discovery.k8s.io/v1", "endpointslices")
+        );
+        eventually(&format!("{service} ready: {ready}"), PATIENCE, async || {
+            let slices = self.api().get(&path).await?;
+            let endpoints = slices["items"].as_array().into_iter().flatten().flat_map(|slice| slice["endpoints"].as_array());
+            let any = endpoints.flatten().any(|endpoint| endpoint["conditions"]["ready"] != json!(false));
+            ensure!(any == ready, "{slices}");
+            Ok(())
+        })
+        .await
+    }
+
+    /// Waits until the Service has an endpoint that is not ready: that it becomes ready is seen from now on.
+    pub async fn unready(&self, service: &str) -> Result<()> {
+        let path = self.path("/apis/discovery.k8s.io/v1", "endpointslices");
+        let path = format!("{path}?labelSelector=kubernetes.io/service-name={service}");
+        eventually(&format!("an endpoint of {service}"), PATIENCE, async || {
+            let slices = self.api().get(&path).await?;
+            let ready = slices.pointer("/items/0/endpoints/0/conditions/ready");
+            ensure!(ready == Some(&json!(false)), "{slices}");
+            Ok(())
+        })
+        .await
+    }
+
+    /// Waits until a weeder says that it knows of the Service's outage.
+    pub async fn left_alone(&self, service: &str) -> Result<()> {
+        eventually(&format!("the dependants of {service} are left alone"), PATIENCE, async || {
+            let told = self.ground.told(&self.namespace);
+            let lines = told.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+            let mut ends = lines.filter(|line| line["end"].is_string() && line["service"] == service);
+            ensure!(ends.next().is_some(), "{told}");
+            Ok(())
+        })
+        .await
+    }
+
+    /// Waits until the only pod of a role is another one than this.
+    pub async fn replaced(&self, role: &str, before: &[(String, String)]) -> Result<Vec<(String, String)>> {
+        eventually(&format!("new pods of {role}"), PATIENCE, async || {
+            let pods = self.pods(role).await?;
+            ensure!(pods.len() == before.len() && pods.iter().all(|pod| !before.contains(pod)), "{pods:?}");
+            Ok(pods)
+        })
+        .await
+        .with_context(|| self.ground.told(&self.namespace))
+    }
+
+    /// Nothing but what was expected has been deleted by the weeder, and nothing was forbidden to it.
+    pub async fn end(self, deleted: usize) -> Result<()> {
+        self.ground.lawful()?;
+        self.clear(deleted).await
+    }
+
+    /// Nothing but what was expected has been deleted by the weeder.
+    pub async fn clear(self, deleted: usize) -> Result<()> {
+        let deletes = self.ground.deletes(&self.namespace);
+        ensure!(deletes.len() == deleted, "expected {deleted} deletions: {deletes:?}");
+        self.ground.seed.search_events().await?;
+        for collection in
+            [self.path("/apis/apps/v1", "replicasets"), self.path("/api/v1", "services"), self.path("/api/v1", "pods")]
+        {
+            for name in self.api().names(&collection).await? {
+                self.api().delete(&format!("{collection}/{name}")).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The names and statuses of the weeders' DELETEs.
+    pub fn answers(&self) -> Vec<(String, u64)> {
+        self.ground.deletes(&self.namespace).into_iter().map(|asked| (asked.name, asked.code)).collect()
+    }
+
+    /// Waits until a pod that begins to crash now has been deleted: what happened before has been acted upon.
+    pub async fn barrier(&self) -> Result<()> {
+        let pods = self.pods("apiserver").await?;
+        let own: Vec<_> = pods.into_iter().filter(|(name, _)| name != "namesake").collect();
+        for (name, _) in &own {
+            self.set(name, State::Crashing).await?;
+        }
+        eventually("the barrier's deletion", PATIENCE, async || {
+            let pods = self.pods("apiserver").await?;
+            ensure!(pods.iter().all(|pod| !own.contains(pod)), "{pods:?}");
+            Ok(())
+        })
+        .await
+    }
+}
+
+/// What a kubelet says of a pod.
+fn status(state: State, restarts: u32) -> Value {
+    static ADDRESSES: AtomicU32 = AtomicU32::new(1);
+    let number = ADDRESSES.fetch_add(1, Ordering::Relaxed);
+    let ip = format!("10.1.{}.{}", number / 250, number % 250 + 1);
+    let container = match state {
+        State::Crashing => json!({"waiting": {"reason": "CrashLoopBackOff"}}),
+        State::Ready | State::NotReady => json!({"running": {"startedAt": "2026-01-01T00:00:00Z"}}),
+    };
+    let ready = state == State::Ready;
+    json!({
+        "phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}],
+        "conditions": [{"type": "Ready", "status": if ready { "True" } else { "False" }}],
+        "containerStatuses": [{"name": "c", "image": "example.org/c", "imageID": "", "restartCount": restarts, "ready": ready, "state": container}],
+    })
+}

@@ -1,0 +1,194 @@
+//! The watchdog's agents: the real binary as a process, with the arguments and the configuration that Gardener gives it (rules 86
+//! and 87).
+
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::leash;
+use crate::log::{lines, tail};
+use crate::page::SERVED;
+use crate::process::Process;
+
+/// What Gardener grants an agent to end (rule 85).
+pub const GRACE: Duration = Duration::from_secs(5);
+
+/// One of the two agents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The prober.
+    Prober,
+    /// The weeder.
+    Weeder,
+}
+
+impl Kind {
+    /// The word on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Prober => "prober",
+            Self::Weeder => "weeder",
+        }
+    }
+
+    /// Gardener's own configuration.
+    pub fn config(self) -> &'static str {
+        match self {
+            Self::Prober => include_str!("../../../config/prober.yaml"),
+            Self::Weeder => include_str!("../../../config/weeder.yaml"),
+        }
+    }
+
+    /// Gardener's arguments but for the config file.
+    pub fn args(self) -> &'static [&'static str] {
+        match self {
+            Self::Prober => {
+                &["--kube-api-qps=20.0", "--kube-api-burst=100", "--zap-log-level=INFO", "--enable-leader-election=true"]
+            }
+            Self::Weeder => &["--enable-leader-election=true"],
+        }
+    }
+}
+
+/// The binary under test: DEPENDENCY_WATCHDOG_BIN, or the one that cargo has built beside this program, or beside the folder
+/// with this test.
+pub fn binary() -> Result<PathBuf> {
+    if let Some(path) = std::env::var_os("DEPENDENCY_WATCHDOG_BIN") {
+        return Ok(path.into());
+    }
+    let this = std::env::current_exe()?;
+    let mut places = this.ancestors().skip(1).take(2).map(|folder| folder.join("dependency-watchdog"));
+    let found = places.find(|path| path.is_file());
+    found.with_context(|| {
+        format!("no dependency-watchdog near {}: build it, or name it in DEPENDENCY_WATCHDOG_BIN", this.display())
+    })
+}
+
+/// How an agent is started, once or again and again.
+#[derive(Clone, Debug)]
+pub struct Start {
+    /// Which one.
+    pub kind: Kind,
+    /// The program; none: [`binary`].
+    pub binary: Option<PathBuf>,
+    /// Its config file.
+    pub config: PathBuf,
+    /// Its way to the seed.
+    pub kubeconfig: PathBuf,
+    /// Where its log goes.
+    pub log: PathBuf,
+    /// Arguments after Gardener's; what is given twice counts as given last.
+    pub args: Vec<String>,
+    /// Environment variables that only this process has.
+    pub environment: Vec<(String, String)>,
+}
+
+impl Start {
+    /// Writes the files of an agent into a folder, each under its name.
+    pub fn new(kind: Kind, folder: &Path, name: &str, kubeconfig: &str, config: &str) -> Result<Self> {
+        let file = |end: &str| folder.join(format!("{name}.{end}"));
+        let start = Self {
+            kind,
+            binary: None,
+            config: file("yaml"),
+            kubeconfig: file("kubeconfig"),
+            log: file("log"),
+            args: Vec::new(),
+            environment: Vec::new(),
+        };
+        std::fs::write(&start.config, config)?;
+        std::fs::write(&start.kubeconfig, kubeconfig)?;
+        Ok(start)
+    }
+
+    /// With more arguments.
+    pub fn with(mut self, args: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// Starts it.
+    pub fn run(&self) -> Result<Agent> {
+        let mut args = vec![self.kind.name().to_owned(), format!("--config-file={}", self.config.display())];
+        args.extend(self.kind.args().iter().copied().map(str::to_owned));
+        // Gardener's arguments end here. Several agents share this machine, so none takes a fixed port.
+        args.extend([format!("--kubeconfig={}", self.kubeconfig.display()), "--pprof-bind-addr=0".to_owned()]);
+        args.extend(SERVED.map(str::to_owned));
+        args.extend(self.args.iter().cloned());
+        let binary = self.binary.clone().map_or_else(binary, Ok)?;
+        let process = Process::start_in(&self.environment, self.kind.name(), &binary, &args, &self.log)?;
+        Ok(Agent { process, log: self.log.clone() })
+    }
+}
+
+/// A running agent. Dropping it kills it.
+pub struct Agent {
+    process: Process,
+    log: PathBuf,
+}
+
+impl Agent {
+    /// Starts an agent with files of its own and this config, Gardener's if none is given.
+    pub fn alone(kind: Kind, kubeconfig: &str, config: Option<&str>, args: &[String]) -> Result<Self> {
+        let folder = leash::folder(kind.name())?;
+        Start::new(kind, &folder, kind.name(), kubeconfig, config.unwrap_or(kind.config()))?.with(args).run()
+    }
+
+    /// Kills it, as the kernel does when memory is short. One that has ended already is fine.
+    pub async fn kill(mut self) -> Result<()> {
+        if self.ended()?.is_none() {
+            self.signal(Signal::SIGKILL)?;
+        }
+        self.end(GRACE).await.map(drop)
+    }
+
+    /// Asks it to end, as a kubelet does.
+    pub async fn terminate(mut self) -> Result<ExitStatus> {
+        self.signal(Signal::SIGTERM)?;
+        self.end(GRACE).await
+    }
+
+    /// Waits for its end.
+    pub async fn end(&mut self, deadline: Duration) -> Result<ExitStatus> {
+        self.process.end(deadline).await
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) -> Result<()> {
+        self.process.signal(signal)
+    }
+
+    /// Holds it up, or lets it go on.
+    pub fn pause(&self, paused: bool) -> Result<()> {
+        self.signal(if paused { Signal::SIGSTOP } else { Signal::SIGCONT })
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> i32 {
+        self.process.id()
+    }
+
+    /// Its exit status, or none while it runs.
+    pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
+        self.process.ended()
+    }
+
+    /// Its log lines that are JSON and speak of `needle`.
+    pub fn log(&self, needle: &str) -> Vec<Value> {
+        lines(&self.log, needle)
+    }
+
+    /// The file that it writes its log to.
+    pub fn log_file(&self) -> &Path {
+        &self.log
+    }
+
+    /// The last lines of its log.
+    pub fn tail(&self, lines: usize) -> String {
+        tail(&self.log, lines, "")
+    }
+}

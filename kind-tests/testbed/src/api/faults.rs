@@ -1,0 +1,246 @@
+//! Scripted faults: which requests meet them, and what happens to those.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::api::requests::Record;
+
+/// What happens to a request.
+#[derive(Clone, Debug)]
+pub enum Fault {
+    /// An error in the API's form, with Retry-After in seconds if given; nothing is applied.
+    Status {
+        /// HTTP status.
+        code: u16,
+        /// Seconds of the Retry-After header and of `retryAfterSeconds`.
+        retry_after: Option<u32>,
+    },
+    /// Any answer; nothing is applied.
+    Answer {
+        /// HTTP status.
+        code: u16,
+        /// Names and values.
+        headers: Vec<(String, String)>,
+        /// The body as it goes over the wire.
+        body: Bytes,
+    },
+    /// The request is served after this time.
+    Delay(Duration),
+    /// The request is served when the token is cancelled: it was on its way for so long.
+    Hold(CancellationToken),
+    /// No answer ever; nothing is applied.
+    Stall,
+    /// The request is applied and its answer never sent.
+    StallAfter,
+    /// The connection ends without an answer; nothing is applied.
+    CloseBefore,
+    /// The request is applied, then the connection ends without an answer.
+    CloseAfter,
+    /// 200 and bytes that are neither JSON nor protobuf, under the content type of the real answer.
+    Garbage,
+    /// The real answer, cut in the middle by the end of the connection.
+    Truncate,
+    /// The real answer, one piece of `bytes` after each `pause`.
+    Slow {
+        /// Bytes in one piece.
+        bytes: usize,
+        /// Time before each piece.
+        pause: Duration,
+    },
+    /// 200 and a body that never ends: `bytes` spaces after each `pause`.
+    Endless {
+        /// Bytes in one piece.
+        bytes: usize,
+        /// Time before each piece.
+        pause: Duration,
+    },
+    /// 200 and a JSON body of this many bytes.
+    Oversized(usize),
+}
+
+impl Fault {
+    /// An API error without Retry-After.
+    pub fn status(code: u16) -> Self {
+        Self::Status { code, retry_after: None }
+    }
+
+    /// 429 with Retry-After in seconds.
+    pub fn throttle(seconds: u32) -> Self {
+        Self::Status { code: 429, retry_after: Some(seconds) }
+    }
+}
+
+type Condition = Box<dyn Fn(&Record) -> bool + Send + Sync>;
+
+/// Which requests meet a fault. Of several that match a request, the one added first has it.
+pub struct When {
+    condition: Condition,
+    skip: u64,
+    times: Option<u64>,
+}
+
+impl When {
+    /// Every request that fulfils a condition.
+    pub fn matches(condition: impl Fn(&Record) -> bool + Send + Sync + 'static) -> Self {
+        Self { condition: Box::new(condition), skip: 0, times: None }
+    }
+
+    /// Every request.
+    pub fn any() -> Self {
+        Self::matches(|_| true)
+    }
+
+    /// Every request with this method and path.
+    pub fn request(method: &str, path: &str) -> Self {
+        let (method, path) = (method.to_owned(), path.to_owned());
+        Self::matches(move |record| record.method == method && record.path == path)
+    }
+
+    /// Every request with this verb on this resource (`list`, `nodes`; `patch`, `deployments.apps`).
+    pub fn verb(verb: &str, resource: &str) -> Self {
+        let (verb, resource) = (verb.to_owned(), resource.to_owned());
+        Self::matches(move |record| record.verb == verb && record.resource == resource)
+    }
+
+    /// The same, without the first `count` of them.
+    #[must_use]
+    pub fn after(self, count: u64) -> Self {
+        Self { skip: count, ..self }
+    }
+
+    /// The same, at most `count` times.
+    #[must_use]
+    pub fn times(self, count: u64) -> Self {
+        Self { times: Some(count), ..self }
+    }
+
+    /// The same, one time.
+    #[must_use]
+    pub fn once(self) -> Self {
+        self.times(1)
+    }
+}
+
+/// Names a scripted fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FaultId(u64);
+
+/// The script of one server; can be changed while it runs.
+#[derive(Default)]
+pub struct Faults {
+    script: Mutex<Script>,
+    /// Wakes those who wait for a fault to be met.
+    met: Notify,
+}
+
+#[derive(Default)]
+struct Script {
+    added: u64,
+    lines: Vec<Line>,
+}
+
+struct Line {
+    id: FaultId,
+    when: When,
+    fault: Fault,
+    hits: u64,
+}
+
+impl Faults {
+    /// Adds a fault behind those already there.
+    pub fn add(&self, when: When, fault: Fault) -> FaultId {
+        let mut script = self.script.lock().expect("no panic while locked");
+        script.added += 1;
+        let id = FaultId(script.added);
+        script.lines.push(Line { id, when, fault, hits: 0 });
+        id
+    }
+
+    /// Takes a fault out.
+    pub fn remove(&self, id: FaultId) {
+        self.script.lock().expect("no panic while locked").lines.retain(|line| line.id != id);
+    }
+
+    /// Takes all faults out.
+    pub fn clear(&self) {
+        self.script.lock().expect("no panic while locked").lines.clear();
+    }
+
+    /// How many requests met a fault so far; 0 if it was taken out.
+    pub fn hits(&self, id: FaultId) -> u64 {
+        let script = self.script.lock().expect("no panic while locked");
+        script.lines.iter().find(|line| line.id == id).map_or(0, |line| line.hits)
+    }
+
+    /// Waits until `count` requests have met a fault.
+    pub async fn met(&self, id: FaultId, count: u64) {
+        loop {
+            let next = self.met.notified();
+            tokio::pin!(next);
+            // From here on it is woken, so that none is missed between the look and the wait.
+            next.as_mut().enable();
+            if self.hits(id) >= count {
+                return;
+            }
+            next.await;
+        }
+    }
+
+    /// The fault that a request meets, counted.
+    pub(crate) fn meet(&self, record: &Record) -> Option<Fault> {
+        let mut script = self.script.lock().expect("no panic while locked");
+        for line in &mut script.lines {
+            if line.when.times.is_some_and(|times| line.hits >= times) || !(line.when.condition)(record) {
+                continue;
+            }
+            if line.when.skip > 0 {
+                line.when.skip -= 1;
+                continue;
+            }
+            line.hits += 1;
+            self.met.notify_waiters();
+            return Some(line.fault.clone());
+        }
+        None
+    }
+}
+
+impl std::fmt::Debug for Faults {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Faults").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_skips_counts_and_wears_out() {
+        let faults = Faults::default();
+        let id = faults.add(When::request("GET", "/version").after(1).times(2), Fault::status(500));
+        let record = Record { method: "GET".into(), path: "/version".into(), ..Record::default() };
+        let met: Vec<bool> = (0..5).map(|_| faults.meet(&record).is_some()).collect();
+        assert_eq!(met, [false, true, true, false, false]);
+        assert_eq!(faults.hits(id), 2);
+        assert!(faults.meet(&Record { method: "PUT".into(), ..record }).is_none());
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_for_a_fault_is_told_when_it_is_met_and_not_before() {
+        let faults = Faults::default();
+        let id = faults.add(When::any(), Fault::Stall);
+        let mut second = std::pin::pin!(faults.met(id, 2));
+        for hits in 0..2 {
+            assert_eq!(faults.hits(id), hits);
+            assert!(futures::poll!(second.as_mut()).is_pending());
+            faults.meet(&Record::default());
+        }
+        second.await;
+        faults.met(id, 1).await;
+    }
+}

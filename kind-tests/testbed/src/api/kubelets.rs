@@ -1,0 +1,137 @@
+//! Stand-ins for the kubelets of a seed: ready replicas follow wanted ones.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::api::store::Store;
+
+/// An annotation on a resource: milliseconds after which its pods follow, or "never" for pods that never start.
+pub const READY_AFTER: &str = "bed.example.org/ready-after";
+
+/// Which pods are to start or end, and when that is done.
+#[derive(Debug)]
+pub struct Pods<K> {
+    usual: Duration,
+    due: HashMap<K, (Instant, i64)>,
+}
+
+impl<K: Clone + Eq + Hash> Pods<K> {
+    /// Pods that take so long unless an annotation says otherwise.
+    pub fn new(usual: Duration) -> Self {
+        Self { usual, due: HashMap::new() }
+    }
+
+    /// Looks at an object as it is now.
+    pub fn see(&mut self, key: &K, object: &Value, now: Instant) {
+        let wanted = object["spec"]["replicas"].as_i64().unwrap_or_default();
+        let ready = object["status"]["readyReplicas"].as_i64().unwrap_or_default();
+        let word = object["metadata"]["annotations"][READY_AFTER].as_str();
+        if wanted == ready || (word == Some("never") && wanted > ready) {
+            self.due.remove(key);
+        } else if self.due.get(key).is_none_or(|(_, planned)| *planned != wanted) {
+            let takes = word.and_then(|word| word.parse().ok()).map_or(self.usual, Duration::from_millis);
+            self.due.insert(key.clone(), (now + takes, wanted));
+        }
+    }
+
+    /// What is done by now, each with its number of replicas.
+    pub fn take_due(&mut self, now: Instant) -> Vec<(K, i64)> {
+        self.due.extract_if(|_, (at, _)| *at <= now).map(|(key, (_, wanted))| (key, wanted)).collect()
+    }
+
+    fn next(&self) -> Option<Instant> {
+        self.due.values().map(|(at, _)| *at).min()
+    }
+}
+
+/// A merge patch for a resource whose pods are all ready.
+pub fn ready(replicas: i64) -> Value {
+    json!({"status": {"replicas": replicas, "readyReplicas": replicas, "availableReplicas": replicas}})
+}
+
+/// Kubelets of a seed in memory. Dropping it ends them.
+#[derive(Debug)]
+pub struct Kubelets(JoinHandle<()>);
+
+impl Drop for Kubelets {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Kubelets {
+    /// Lets the pods of these resources follow after this time, on the current runtime.
+    pub fn start(store: &Store, resources: &'static [&str], usual: Duration) -> Self {
+        Self::start_with(store, resources, usual, |_, _, _| {})
+    }
+
+    /// The same, and tells namespace, name and replicas of each resource before its pods have followed.
+    pub fn start_with(
+        store: &Store,
+        resources: &'static [&str],
+        usual: Duration,
+        tell: impl Fn(&str, &str, i64) + Send + 'static,
+    ) -> Self {
+        Self(tokio::spawn(follow(store.clone(), resources, usual, tell)))
+    }
+}
+
+async fn follow(store: Store, resources: &'static [&str], usual: Duration, tell: impl Fn(&str, &str, i64)) {
+    let mut pods = Pods::new(usual);
+    loop {
+        let (seen, now) = (store.revision(), Instant::now());
+        for resource in resources {
+            for object in store.list(resource, None) {
+                let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+                pods.see(&(*resource, text("namespace"), text("name")), &object, now);
+            }
+        }
+        for ((resource, namespace, name), replicas) in pods.take_due(now) {
+            tell(&namespace, &name, replicas);
+            // One that was deleted in the meantime needs none.
+            store.patch(resource, &namespace, &name, &ready(replicas)).ok();
+        }
+        let next = pods.next();
+        tokio::select! {
+            () = store.wait_for(|store| (store.revision() > seen).then_some(())) => sleep(usual / 4).await,
+            () = sleep_until(next.unwrap_or(now)), if next.is_some() => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resource(wanted: i64, ready: i64, word: Option<&str>) -> Value {
+        json!({"metadata": {"annotations": {READY_AFTER: word}}, "spec": {"replicas": wanted}, "status": {"readyReplicas": ready}})
+    }
+
+    #[test]
+    fn pods_follow_after_their_time_and_begin_again_when_others_are_wanted() {
+        let (mut pods, now, ms) = (Pods::new(Duration::from_millis(200)), Instant::now(), Duration::from_millis);
+        pods.see(&"a", &resource(2, 0, None), now);
+        pods.see(&"b", &resource(2, 0, Some("500")), now);
+        pods.see(&"a", &resource(2, 1, None), now + ms(150));
+        pods.see(&"b", &resource(0, 2, Some("500")), now + ms(150));
+        assert_eq!(pods.take_due(now + ms(199)), []);
+        assert_eq!(pods.take_due(now + ms(200)), [("a", 2)]);
+        assert_eq!(pods.next(), Some(now + ms(650)));
+        pods.see(&"b", &resource(0, 0, Some("500")), now + ms(600));
+        assert_eq!(pods.next(), None);
+    }
+
+    #[test]
+    fn pods_that_never_start_still_end() {
+        let (mut pods, now) = (Pods::new(Duration::ZERO), Instant::now());
+        pods.see(&"a", &resource(2, 0, Some("never")), now);
+        assert_eq!(pods.take_due(now), []);
+        pods.see(&"a", &resource(0, 2, Some("never")), now);
+        assert_eq!(pods.take_due(now), [("a", 0)]);
+    }
+}

@@ -1,0 +1,58 @@
+//! Nodes in a store, with Leases that are kept fresh until their way to the API server is cut.
+
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use serde_json::json;
+
+use crate::api::gardener::{lease, node};
+use crate::api::hearts::{Hearts, Leases, stamp};
+use crate::api::store::Store;
+
+/// How nodes renew their leases.
+#[derive(Clone, Debug)]
+pub struct Heart {
+    /// Time between renewals; a kubelet takes a quarter of the lease duration, 10 s.
+    pub beat: Duration,
+    /// What the lease says about its duration, in seconds; 40 in Kubernetes.
+    pub lease_seconds: u64,
+    /// The worker pool the nodes are labelled with.
+    pub pool: String,
+}
+
+impl Default for Heart {
+    fn default() -> Self {
+        Self { beat: Duration::from_secs(10), lease_seconds: 40, pool: "worker".to_owned() }
+    }
+}
+
+/// Nodes with Leases in `kube-node-lease`, each renewed at a phase of its own: node i of n begins i beats / n late.
+///
+/// Dropping it stops the renewals; the objects stay.
+pub type Nodes = Hearts<Store>;
+
+impl Nodes {
+    /// Creates `count` nodes named `PREFIX-0`, `PREFIX-1`, ... with a fresh lease each, and starts their hearts on the current runtime.
+    pub fn start(store: &Store, prefix: &str, count: usize, heart: Heart) -> Self {
+        let mut nodes = Self::new(store.clone(), heart.beat);
+        for at in 0..count {
+            let (name, phase) = (format!("{prefix}-{at}"), heart.beat.mul_f64(at as f64 / count as f64));
+            // As if the renewals had been going on before: the first one due was renewed nearly a beat ago.
+            let age = TimeDelta::from_std(heart.beat.saturating_sub(phase)).unwrap_or_default();
+            // Only a kind that is not registered could be refused, and both are built in.
+            store.apply(node(&name, &heart.pool)).ok();
+            store.apply(lease(&name, heart.lease_seconds, -age)).ok();
+            nodes.join(&name, phase, TimeDelta::zero());
+        }
+        nodes
+    }
+}
+
+impl Leases for Store {
+    async fn renew(&self, node: &str, ahead: TimeDelta) -> bool {
+        let renewed = json!(stamp(ahead));
+        // A lease that a test has deleted stays deleted.
+        self.update("leases.coordination.k8s.io", "kube-node-lease", node, |lease| lease["spec"]["renewTime"] = renewed).ok();
+        true
+    }
+}

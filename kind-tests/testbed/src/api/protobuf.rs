@@ -1,0 +1,169 @@
+//! The protobuf form of the kinds a probe lists: a table for each message says under which number of Kubernetes' `generated.proto`
+//! files the fields of the JSON form are.
+
+pub mod wire;
+
+use bytes::Bytes;
+use chrono::DateTime;
+use serde_json::Value;
+
+pub(crate) use self::wire::MEDIA_TYPE;
+use self::wire::{bytes, entry, envelope, message, number, push, text, time};
+use crate::api::{resource::Resource, status::ApiError};
+
+/// Field 2 of every list kind holds its items.
+const ITEMS: u64 = 2;
+
+/// How a field is written. What has another form in the JSON is left out; of a list each item is written.
+enum Form {
+    Text,
+    /// All are an int32 or, as far as they are used here, small enough for one; a boolean is 0 or 1.
+    Number,
+    Time,
+    Texts,
+    /// A message that holds any JSON as its text.
+    Json,
+    Message(Fields),
+}
+
+type Fields = &'static [(u64, &'static str, Form)];
+
+const METADATA: Fields = &[
+    (1, "name", Form::Text),
+    (3, "namespace", Form::Text),
+    (5, "uid", Form::Text),
+    (6, "resourceVersion", Form::Text),
+    (7, "generation", Form::Number),
+    (8, "creationTimestamp", Form::Time),
+    (9, "deletionTimestamp", Form::Time),
+    (11, "labels", Form::Texts),
+    (12, "annotations", Form::Texts),
+    (13, "ownerReferences", Form::Message(OWNER_REFERENCE)),
+    (14, "finalizers", Form::Text),
+    (17, "managedFields", Form::Message(MANAGED_FIELDS)),
+];
+const OWNER_REFERENCE: Fields =
+    &[(1, "kind", Form::Text), (3, "name", Form::Text), (4, "uid", Form::Text), (5, "apiVersion", Form::Text)];
+const MANAGED_FIELDS: Fields = &[
+    (1, "manager", Form::Text),
+    (2, "operation", Form::Text),
+    (3, "apiVersion", Form::Text),
+    (4, "time", Form::Time),
+    (6, "fieldsType", Form::Text),
+    (7, "fieldsV1", Form::Json),
+];
+const LEASE: Fields = &[(1, "metadata", Form::Message(METADATA)), (2, "spec", Form::Message(LEASE_SPEC))];
+const LEASE_SPEC: Fields = &[
+    (1, "holderIdentity", Form::Text),
+    (2, "leaseDurationSeconds", Form::Number),
+    (3, "acquireTime", Form::Time),
+    (4, "renewTime", Form::Time),
+    (5, "leaseTransitions", Form::Number),
+];
+const NODE: Fields = &[
+    (1, "metadata", Form::Message(METADATA)),
+    (2, "spec", Form::Message(&[(1, "podCIDR", Form::Text), (3, "providerID", Form::Text), (4, "unschedulable", Form::Number)])),
+    (3, "status", Form::Message(NODE_STATUS)),
+];
+const NODE_STATUS: Fields = &[
+    (4, "conditions", Form::Message(NODE_CONDITION)),
+    (5, "addresses", Form::Message(&[(1, "type", Form::Text), (2, "address", Form::Text)])),
+    (8, "images", Form::Message(&[(1, "names", Form::Text), (2, "sizeBytes", Form::Number)])),
+];
+const NODE_CONDITION: Fields = &[
+    (1, "type", Form::Text),
+    (2, "status", Form::Text),
+    (3, "lastHeartbeatTime", Form::Time),
+    (4, "lastTransitionTime", Form::Time),
+    (5, "reason", Form::Text),
+    (6, "message", Form::Text),
+];
+const STATUS: Fields = &[
+    (1, "metadata", Form::Message(&[])),
+    (2, "status", Form::Text),
+    (3, "message", Form::Text),
+    (4, "reason", Form::Text),
+    (5, "details", Form::Message(STATUS_DETAILS)),
+    (6, "code", Form::Number),
+];
+const STATUS_DETAILS: Fields =
+    &[(1, "name", Form::Text), (2, "group", Form::Text), (3, "kind", Form::Text), (5, "retryAfterSeconds", Form::Number)];
+
+fn encode(fields: Fields, object: &Value) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (field, name, form) in fields {
+        match &object[*name] {
+            Value::Array(items) => out.extend(items.iter().filter_map(|item| form.encode(*field, item)).flatten()),
+            value => out.extend(form.encode(*field, value).unwrap_or_default()),
+        }
+    }
+    out
+}
+
+impl Form {
+    fn encode(&self, field: u64, value: &Value) -> Option<Vec<u8>> {
+        Some(match self {
+            Self::Text => text(field, value.as_str()?),
+            Self::Number => {
+                let value = value.as_i64().or(value.as_bool().map(i64::from))?;
+                number(field, i32::try_from(value).ok()?.into())
+            }
+            Self::Time => time(field, DateTime::parse_from_rfc3339(value.as_str()?).ok()?),
+            Self::Texts => {
+                value.as_object()?.iter().flat_map(|(key, value)| entry(field, key, value.as_str().unwrap_or_default())).collect()
+            }
+            Self::Json => message(field, &[text(1, &value.as_object().map(|_| value.to_string())?)]),
+            Self::Message(fields) => value.as_object().map(|_| bytes(field, &encode(fields, value)))?,
+        })
+    }
+}
+
+fn fields_of(resource: &Resource) -> Option<Fields> {
+    match (resource.group.as_str(), resource.kind.as_str()) {
+        ("coordination.k8s.io", "Lease") => Some(LEASE),
+        ("", "Node") => Some(NODE),
+        _ => None,
+    }
+}
+
+/// The message of a Lease.
+pub fn lease(value: &Value) -> Bytes {
+    encode(LEASE, value).into()
+}
+
+/// The message of a Node.
+pub fn node(value: &Value) -> Bytes {
+    encode(NODE, value).into()
+}
+
+/// Whether a resource has a protobuf form here.
+pub(crate) fn speaks(resource: &Resource) -> bool {
+    fields_of(resource).is_some()
+}
+
+/// The message of one object, without envelope.
+pub(crate) fn encode_object(resource: &Resource, value: &Value) -> Option<Bytes> {
+    Some(encode(fields_of(resource)?, value).into())
+}
+
+/// A whole response body with one object, of which this is the message.
+pub(crate) fn object_body(resource: &Resource, message: &[u8]) -> Bytes {
+    envelope(&resource.api_version(), &resource.kind, message).into()
+}
+
+/// A whole response body with a list of messages; `rest` is the token and how many objects are left behind it.
+pub(crate) fn list_body(resource: &Resource, revision: u64, rest: Option<(&str, usize)>, items: &[Bytes]) -> Bytes {
+    let mut list = Vec::with_capacity(128 + items.iter().map(|item| item.len() + 6).sum::<usize>());
+    let mut metadata = [text(2, &revision.to_string()), text(3, rest.map_or("", |(token, _)| token))].concat();
+    if let Some((_, left)) = rest {
+        metadata.extend(number(4, left as i64));
+    }
+    push(&mut list, 1, &metadata);
+    items.iter().for_each(|item| push(&mut list, ITEMS, item));
+    envelope(&resource.api_version(), &format!("{}List", resource.kind), &list).into()
+}
+
+/// A whole response body with an error.
+pub(crate) fn status_body(error: &ApiError) -> Bytes {
+    envelope("v1", "Status", &encode(STATUS, &error.body())).into()
+}

@@ -1,0 +1,134 @@
+//! What kinds of objects a server holds: the paths they are served under and the rules that differ from kind to kind.
+
+/// One resource of the API, for example `deployments` in `apps/v1`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resource {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// Version inside the group.
+    pub version: String,
+    /// Lower-case plural, as it stands in paths.
+    pub plural: String,
+    /// The kind of one object.
+    pub kind: String,
+    /// Whether objects live in namespaces.
+    pub namespaced: bool,
+    /// Whether `status` is written through a path of its own.
+    pub status: bool,
+    /// Whether a status given at creation is kept although there is a status path (kubelets register nodes so).
+    pub status_on_create: bool,
+    /// Where replicas live, if there is a scale subresource.
+    pub scale: Option<ScalePaths>,
+    /// Whether it is a custom resource: no protobuf, stricter updates.
+    pub custom: bool,
+    /// Whether an update without resourceVersion is accepted.
+    pub unconditional_update: bool,
+    /// Whether `metadata.generation` counts changes.
+    pub generation: bool,
+}
+
+/// Where a resource keeps its replicas.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScalePaths {
+    /// Field names from the root to the wanted replicas.
+    pub spec: Vec<String>,
+    /// Field names from the root to the observed replicas.
+    pub status: Vec<String>,
+    /// What an absent wanted number is replaced by at a write.
+    pub default: Option<i64>,
+}
+
+impl Resource {
+    /// A namespaced built-in resource without subresources. `api_version` is `v1` or `GROUP/VERSION`.
+    pub fn new(api_version: &str, plural: &str, kind: &str) -> Self {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        Self {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            plural: plural.to_owned(),
+            kind: kind.to_owned(),
+            namespaced: true,
+            status: false,
+            status_on_create: false,
+            scale: None,
+            custom: false,
+            unconditional_update: true,
+            generation: false,
+        }
+    }
+
+    /// A namespaced custom resource without subresources.
+    pub fn custom(api_version: &str, plural: &str, kind: &str) -> Self {
+        Self { custom: true, unconditional_update: false, generation: true, ..Self::new(api_version, plural, kind) }
+    }
+
+    /// The same, at cluster scope.
+    #[must_use]
+    pub fn cluster_wide(self) -> Self {
+        Self { namespaced: false, ..self }
+    }
+
+    /// The same, with a status subresource.
+    #[must_use]
+    pub fn with_status(self) -> Self {
+        Self { status: true, ..self }
+    }
+
+    /// The same, with a scale subresource. Paths are dotted, as in a CustomResourceDefinition (`.spec.replicas`).
+    #[must_use]
+    pub fn with_scale(self, spec_path: &str, status_path: &str) -> Self {
+        let split = |path: &str| path.split('.').filter(|part| !part.is_empty()).map(str::to_owned).collect();
+        Self { scale: Some(ScalePaths { spec: split(spec_path), status: split(status_path), default: None }), ..self }
+    }
+
+    /// `v1` or `GROUP/VERSION`.
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+    }
+
+    /// The name under which a [`crate::api::Store`] finds it: `nodes`, `deployments.apps`.
+    pub fn full_name(&self) -> String {
+        if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
+    }
+
+    /// Whether `name` is the full name of this resource.
+    pub(crate) fn is_named(&self, name: &str) -> bool {
+        match name.split_once('.') {
+            None => self.group.is_empty() && self.plural == name,
+            Some((plural, group)) => self.plural == plural && self.group == group,
+        }
+    }
+
+    /// The resources every server knows without being told: what a seed and a shoot of Gardener need.
+    pub fn built_in() -> Vec<Self> {
+        let workload = |plural: &str, kind: &str| {
+            let mut resource = Self::new("apps/v1", plural, kind).with_status().with_scale(".spec.replicas", ".status.replicas");
+            resource.generation = true;
+            if let Some(scale) = &mut resource.scale {
+                scale.default = Some(1);
+            }
+            resource
+        };
+        let node = Self { status_on_create: true, ..Self::new("v1", "nodes", "Node").cluster_wide().with_status() };
+        // Only leases of the built-in kinds here refuse an update that names no resourceVersion.
+        let lease = Self { unconditional_update: false, ..Self::new("coordination.k8s.io/v1", "leases", "Lease") };
+        vec![
+            node,
+            lease,
+            Self::new("v1", "namespaces", "Namespace").cluster_wide().with_status(),
+            Self::new("v1", "secrets", "Secret"),
+            Self::new("v1", "configmaps", "ConfigMap"),
+            Self { status_on_create: true, ..Self::new("v1", "pods", "Pod").with_status() },
+            Self::new("v1", "services", "Service").with_status(),
+            Self::new("v1", "serviceaccounts", "ServiceAccount"),
+            Self::new("v1", "events", "Event"),
+            Self::new("events.k8s.io/v1", "events", "Event"),
+            Self::new("discovery.k8s.io/v1", "endpointslices", "EndpointSlice"),
+            workload("deployments", "Deployment"),
+            workload("statefulsets", "StatefulSet"),
+            workload("replicasets", "ReplicaSet"),
+            Self::custom("extensions.gardener.cloud/v1alpha1", "clusters", "Cluster").cluster_wide(),
+            Self::custom("machine.sapcloud.io/v1alpha1", "machines", "Machine").with_status(),
+        ]
+    }
+}

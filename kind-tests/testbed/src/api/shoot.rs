@@ -1,0 +1,59 @@
+//! A healthy shoot as Gardener leaves it: the probe's right to ask it, its nodes, and what belongs to it in the seed.
+
+use std::time::Duration;
+
+use crate::api::gardener::{self, CA, KCM, MCM};
+use crate::api::nodes::{Heart, Nodes};
+use crate::api::server::MemoryApi;
+use crate::api::status::ApiError;
+use crate::api::store::Store;
+
+/// What a shoot is made with. The default has a short grace, for tests.
+#[derive(Clone, Debug)]
+pub struct ShootPlan<'a> {
+    /// Its namespace in the seed.
+    pub namespace: &'a str,
+    /// The token by which it is probed.
+    pub token: &'a str,
+    /// How many nodes it has.
+    pub nodes: usize,
+    /// How they renew.
+    pub heart: Heart,
+    /// `nodeMonitorGracePeriod`, Kubernetes' default if `None`.
+    pub grace: Option<&'a str>,
+    /// Deployments and their replicas.
+    pub deployments: &'a [(&'a str, i64)],
+}
+
+impl Default for ShootPlan<'_> {
+    fn default() -> Self {
+        Self {
+            namespace: "shoot--p--s",
+            token: "probe",
+            nodes: 3,
+            heart: Heart { beat: Duration::from_millis(300), lease_seconds: 4, ..Heart::default() },
+            grace: Some("4s"),
+            deployments: &[(KCM, 1), (MCM, 1), (CA, 1)],
+        }
+    }
+}
+
+impl ShootPlan<'_> {
+    /// Makes it out of an API server, and creates what belongs to it in the seed, its Cluster last.
+    ///
+    /// # Errors
+    /// When one of its objects is there already.
+    pub fn furnish(&self, seed: &Store, api: &MemoryApi) -> Result<Nodes, ApiError> {
+        api.access().grant(self.token, gardener::shoot_probe());
+        let nodes = Nodes::start(api.store(), "node", self.nodes, self.heart.clone());
+        for node in nodes.names() {
+            seed.create(gardener::machine(self.namespace, node))?;
+        }
+        for (name, replicas) in self.deployments {
+            seed.create(gardener::deployment(self.namespace, name, *replicas))?;
+        }
+        seed.create(gardener::probe_secret(self.namespace, &api.kubeconfig(self.token)))?;
+        seed.create(gardener::cluster(self.namespace, self.grace))?;
+        Ok(nodes)
+    }
+}

@@ -1,0 +1,91 @@
+//! Telling someone of every write, in order, at the moment at which it is made.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::{Change, Store};
+use crate::api::resource::Resource;
+
+/// Who writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A client of the API.
+    Client,
+    /// The test, which may set a status along with the rest.
+    Test,
+}
+
+/// One write.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'a> {
+    /// Of what resource.
+    pub resource: &'a Resource,
+    /// The object before; none when it was created.
+    pub before: Option<&'a Value>,
+    /// The object as written; of a deletion, as it was last.
+    pub after: &'a Value,
+    /// Whether it is gone.
+    pub deleted: bool,
+    /// By whom.
+    pub source: Source,
+}
+
+pub(super) struct Observer(Box<dyn Fn(&Seen<'_>) + Send + Sync>);
+
+impl Observer {
+    pub fn see(&self, change: &Change, source: Source) {
+        let before = change.before.as_ref().map(|before| &before.value);
+        let Change { after, deleted, .. } = change;
+        (self.0)(&Seen { resource: &after.resource, before, after: &after.value, deleted: *deleted, source });
+    }
+}
+
+impl fmt::Debug for Observer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Observer")
+    }
+}
+
+impl Store {
+    /// From now on tells `observer` of every write, in order; there is one observer at most, the first. It is called while the
+    /// store is locked, so it must be quick and must not use the store. A store that keeps no history tells nothing.
+    pub fn observe(&self, observer: impl Fn(&Seen<'_>) + Send + Sync + 'static) {
+        // An observer that is there already stays.
+        self.shared.observer.set(Observer(Box::new(observer))).ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_observer_sees_every_write_with_what_was_before() {
+        let store = Store::new(Resource::built_in(), 4);
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let sink = seen.clone();
+        store.observe(move |write| {
+            let replicas = |value: &Value| value["data"]["n"].as_str().map(str::to_owned);
+            let line = (write.before.and_then(replicas), replicas(write.after), write.deleted, write.source);
+            sink.lock().unwrap().push(line);
+        });
+        let object =
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "b"}, "data": {"n": "1"}});
+        store.create(object).unwrap();
+        store.patch("configmaps", "b", "a", &json!({"data": {"n": "2"}})).unwrap();
+        store.patch("configmaps", "b", "a", &json!({"data": {"n": "2"}})).unwrap();
+        store.delete("configmaps", "b", "a").unwrap();
+        let word = |text: &str| Some(text.to_owned());
+        let expected = [
+            (None, word("1"), false, Source::Test),
+            (word("1"), word("2"), false, Source::Test),
+            (word("2"), word("2"), true, Source::Test),
+        ];
+        assert_eq!(*seen.lock().unwrap(), expected);
+    }
+}

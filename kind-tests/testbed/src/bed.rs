@@ -1,0 +1,200 @@
+//! What all scenarios of one test process share: a runtime, etcd, a certificate authority, and control planes that are lent
+//! and given back.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use crate::api::Authority;
+use anyhow::{Context, Result};
+use tokio::runtime::Runtime;
+use tokio::sync::{OnceCell, Semaphore};
+
+use crate::control_plane::{ApiServer, Etcd, programs};
+use crate::prober::{Prober, ProberConfig};
+use crate::secrets;
+use crate::seed::{ControlPlane, Seed};
+
+/// One runtime for the whole process: what a scenario leaves to the next ones must not end with that scenario.
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().expect("a runtime needs nothing but threads"));
+static BED: OnceCell<Bed> = OnceCell::const_new();
+
+/// API servers that start at once: each keeps a core busy for some seconds.
+const STARTS: usize = 2;
+
+/// What the scenarios of a test process share.
+pub struct Bed {
+    local: OnceCell<Local>,
+    starts: Semaphore,
+    serial: AtomicUsize,
+    idle: Mutex<Vec<ControlPlane>>,
+    shared: tokio::sync::Mutex<Option<Arc<Seed>>>,
+    /// Kubeconfigs of clusters that somebody else has started: SEED_KUBECONFIG and SHOOT_KUBECONFIG.
+    given: Option<(String, String)>,
+    /// Given clusters have room for one scenario at a time.
+    turn: Arc<Semaphore>,
+}
+
+struct Local {
+    programs: PathBuf,
+    etcd: Etcd,
+    authority: Authority,
+}
+
+/// Runs a scenario on the shared runtime. It fails also when any program under test has told a credential so far.
+pub fn scenario<F>(act: impl FnOnce(&'static Bed) -> F) -> Result<()>
+where
+    F: Future<Output = Result<()>>,
+{
+    RUNTIME.block_on(async {
+        let bed = BED.get_or_try_init(async || Bed::new()).await?;
+        let turn = match bed.given {
+            Some(_) => Some(bed.turn.acquire().await?),
+            None => None,
+        };
+        let result = act(bed).await;
+        drop(turn);
+        match (result, secrets::all().untold()) {
+            (Err(error), Err(leaks)) => Err(error.context(leaks)),
+            (result, untold) => result.and(untold),
+        }
+    })
+}
+
+/// Runs a scenario on the test bed's own control planes alone; on given clusters it says `why` not.
+pub fn own_scenario<F>(why: &str, act: impl FnOnce(&'static Bed) -> F) -> Result<()>
+where
+    F: Future<Output = Result<()>>,
+{
+    scenario(async |bed| {
+        if bed.is_given() {
+            eprintln!("skipped: {why}");
+            return Ok(());
+        }
+        act(bed).await
+    })
+}
+
+impl Bed {
+    fn new() -> Result<Self> {
+        // Whoever installed one before us is welcome.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let read = |variable: &str| match std::env::var(variable) {
+            Ok(path) => std::fs::read_to_string(&path).map(Some).with_context(|| format!("{variable}={path}")),
+            Err(_) => Ok(None),
+        };
+        let given = match (read("SEED_KUBECONFIG")?, read("SHOOT_KUBECONFIG")?) {
+            (Some(seed), Some(shoot)) => Some((seed, shoot)),
+            (None, None) => None,
+            _ => anyhow::bail!("SEED_KUBECONFIG and SHOOT_KUBECONFIG go together"),
+        };
+        Ok(Self {
+            local: OnceCell::new(),
+            starts: Semaphore::new(STARTS),
+            serial: AtomicUsize::new(0),
+            idle: Mutex::default(),
+            shared: tokio::sync::Mutex::default(),
+            given,
+            turn: Arc::new(Semaphore::new(1)),
+        })
+    }
+
+    /// Whether the clusters are somebody else's: then there is no audit log, and no server of ours to stop.
+    pub fn is_given(&self) -> bool {
+        self.given.is_some()
+    }
+
+    async fn local(&self) -> Result<&Local> {
+        self.local
+            .get_or_try_init(async || {
+                let programs = programs().await?;
+                let etcd = Etcd::start(&programs).await?;
+                Ok(Local { programs, etcd, authority: Authority::new()? })
+            })
+            .await
+    }
+
+    /// The folder with kube-controller-manager.
+    pub async fn programs(&self) -> Result<PathBuf> {
+        Ok(self.local().await?.programs.clone())
+    }
+
+    /// The authority that signs the certificates of the test bed's servers.
+    pub async fn authority(&self) -> Result<&Authority> {
+        Ok(&self.local().await?.authority)
+    }
+
+    /// Lets etcd forget all that was before now, for every control plane of the test bed.
+    ///
+    /// # Errors
+    /// When it does not do so.
+    pub async fn compact(&self) -> Result<()> {
+        self.local().await?.etcd.compact().await.map(drop)
+    }
+
+    /// A control plane of the test bed's own.
+    pub async fn start_control_plane(&self, role: &str) -> Result<ControlPlane> {
+        let local = self.local().await?;
+        let _start = self.starts.acquire().await?;
+        let name = format!("{role}-{}", self.serial.fetch_add(1, Ordering::Relaxed));
+        let server = ApiServer::start(&local.programs, &local.etcd, &local.authority, &name).await?;
+        ControlPlane::own(server).await
+    }
+
+    /// A control plane with an etcd of its own, which may be stopped without harm to the others.
+    pub async fn start_with_own_etcd(&self, role: &str) -> Result<(ControlPlane, Etcd)> {
+        let local = self.local().await?;
+        let etcd = Etcd::start(&local.programs).await?;
+        let server = ApiServer::start(&local.programs, &etcd, &local.authority, role).await?;
+        Ok((ControlPlane::own(server).await?, etcd))
+    }
+
+    /// A control plane for a shoot: one that an earlier scenario has given back, or a new one.
+    pub async fn lend(&self) -> Result<ControlPlane> {
+        if let Some((_, shoot)) = &self.given {
+            return ControlPlane::given(shoot).await;
+        }
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        match idle {
+            Some(plane) => Ok(plane),
+            None => self.start_control_plane("shoot").await,
+        }
+    }
+
+    /// Takes a clean control plane back.
+    pub fn give_back(&self, plane: ControlPlane) {
+        if self.given.is_none() {
+            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(plane);
+        }
+    }
+
+    /// The seed that ordinary scenarios share, with one prober at work on it.
+    pub async fn seed(&self) -> Result<Arc<Seed>> {
+        let mut shared = self.shared.lock().await;
+        if let Some(seed) = &*shared {
+            return Ok(seed.clone());
+        }
+        let plane = match &self.given {
+            Some((seed, _)) => ControlPlane::given(seed).await?,
+            None => self.start_control_plane("seed").await?,
+        };
+        let seed = Seed::prepare(plane).await?;
+        seed.keep(Prober::start(&seed, ProberConfig::default()).await?);
+        let seed = Arc::new(seed);
+        *shared = Some(seed.clone());
+        Ok(seed)
+    }
+
+    /// A seed for one scenario alone, with no prober yet.
+    pub async fn own_seed(&self) -> Result<Arc<Seed>> {
+        let plane = match &self.given {
+            Some((seed, _)) => {
+                // Two probers on one seed would fight: the shared one ends with its seed.
+                *self.shared.lock().await = None;
+                ControlPlane::given(seed).await?
+            }
+            None => self.start_control_plane("seed").await?,
+        };
+        Ok(Arc::new(Seed::prepare(plane).await?))
+    }
+}

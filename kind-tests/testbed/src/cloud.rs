@@ -1,0 +1,229 @@
+//! The VMs that a machine-controller-manager makes and deletes, and a kubelet on each.
+//!
+//! ```text
+//! machine-controller --a file for each VM--> folder <--looks-- host --begins, ends--> kubelets --node, lease--> shoot
+//! ```
+//! Nobody collects garbage in these shoots: the lease of a VM that is gone is deleted here.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::api::{Hearts, Leases, gardener, stamp};
+use anyhow::Result;
+use chrono::TimeDelta;
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use crate::kube_api::KubeApi;
+use crate::leash;
+use crate::shoot::{LEASES, labelled};
+
+const NODES: &str = "/api/v1/nodes";
+/// The worker pool of every node.
+pub const POOL: &str = "pool";
+/// How often the host looks into the folder.
+const TICK: Duration = Duration::from_millis(100);
+/// From one VM's phase to the next one's, in beats: any number of them are spread well (the golden ratio).
+const NEXT_PHASE: f64 = 0.618;
+
+/// The VMs of one shoot. Dropping it ends their kubelets.
+pub struct Cloud {
+    folder: PathBuf,
+    vms: Arc<Mutex<Vms>>,
+    host: JoinSet<()>,
+}
+
+/// The VMs that have a kubelet.
+struct Vms {
+    kubelets: Hearts<Kubelet>,
+    /// Whether there is no way from the nodes to the API server.
+    cut: bool,
+    broken: BTreeSet<String>,
+    /// How many there ever were.
+    serial: u32,
+}
+
+impl Cloud {
+    /// No VM yet; the nodes join the shoot with this API and renew leases that last for `grace`.
+    pub fn start(api: KubeApi, grace: Duration) -> Result<Self> {
+        let folder = leash::folder("vms")?;
+        let kubelets = Hearts::new(Kubelet { api: api.clone(), grace }, grace / 4);
+        let vms = Arc::new(Mutex::new(Vms { kubelets, cut: false, broken: BTreeSet::new(), serial: 0 }));
+        let mut host = JoinSet::new();
+        host.spawn(run(folder.clone(), vms.clone(), api));
+        Ok(Self { folder, vms, host })
+    }
+
+    /// Where each file is a VM.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The names of the VMs.
+    pub fn names(&self) -> Result<BTreeSet<String>> {
+        names(&self.folder)
+    }
+
+    /// Cuts the way of all nodes to the API server, also of those that are yet to come. No renewal lands after this has returned.
+    pub async fn cut(&self) {
+        let mut vms = self.vms.lock().await;
+        vms.cut = true;
+        vms.apply();
+        vms.kubelets.settled().await;
+    }
+
+    /// Opens the way again.
+    pub async fn heal(&self) {
+        let mut vms = self.vms.lock().await;
+        vms.cut = false;
+        vms.apply();
+    }
+
+    /// Breaks a VM: its kubelet says nothing any more.
+    pub async fn break_down(&self, name: &str) {
+        let mut vms = self.vms.lock().await;
+        vms.broken.insert(name.into());
+        vms.apply();
+        vms.kubelets.settled().await;
+    }
+
+    /// Mends a VM that was broken.
+    pub async fn mend(&self, name: &str) {
+        let mut vms = self.vms.lock().await;
+        vms.broken.remove(name);
+        vms.apply();
+    }
+
+    /// Ends all kubelets. No renewal lands after this has returned.
+    pub async fn end(self) {
+        drop(self.host);
+        let mut vms = self.vms.lock().await;
+        for name in vms.kubelets.names().to_vec() {
+            vms.kubelets.leave(&name);
+        }
+        vms.kubelets.settled().await;
+    }
+}
+
+impl Vms {
+    /// Lets those kubelets speak that can.
+    fn apply(&self) {
+        let is_mute = |name: &String| self.cut || self.broken.contains(name);
+        let (mute, well): (Vec<_>, Vec<_>) = self.kubelets.names().iter().enumerate().partition(|&(_, name)| is_mute(name));
+        let numbers = |vms: Vec<(usize, &String)>| vms.into_iter().map(|(number, _)| number).collect::<Vec<_>>();
+        self.kubelets.cut(numbers(mute));
+        self.kubelets.heal(numbers(well));
+    }
+
+    fn begin(&mut self, name: &str) {
+        self.serial += 1;
+        let phase = (f64::from(self.serial) * NEXT_PHASE).fract();
+        self.kubelets.join(name, self.kubelets.beat().mul_f64(phase), TimeDelta::zero());
+        self.apply();
+    }
+
+    /// Ends those whose VM is gone, and returns their names.
+    async fn end_others(&mut self, names: &BTreeSet<String>) -> Vec<String> {
+        let gone: Vec<String> = self.kubelets.names().iter().filter(|name| !names.contains(*name)).cloned().collect();
+        for name in &gone {
+            self.kubelets.leave(name);
+            self.broken.remove(name);
+        }
+        if !gone.is_empty() {
+            self.kubelets.settled().await;
+        }
+        gone
+    }
+}
+
+/// Runs a kubelet on each VM.
+async fn run(folder: PathBuf, vms: Arc<Mutex<Vms>>, api: KubeApi) {
+    loop {
+        sleep(TICK).await;
+        // Whoever deletes this folder has no more use for its VMs.
+        let Ok(names) = names(&folder) else { return };
+        let gone = {
+            let mut vms = vms.lock().await;
+            let known: BTreeSet<String> = vms.kubelets.names().iter().cloned().collect();
+            for name in names.difference(&known) {
+                vms.begin(name);
+            }
+            vms.end_others(&names).await
+        };
+        for name in gone {
+            // A lease that stays is one without a Machine, which is nobody's candidate.
+            let _ = api.delete(&format!("{LEASES}/{name}")).await;
+        }
+    }
+}
+
+fn names(folder: &Path) -> Result<BTreeSet<String>> {
+    let names = std::fs::read_dir(folder)?.map(|file| Ok(file?.file_name().to_string_lossy().into_owned()));
+    names.collect()
+}
+
+/// What a kubelet does once in a beat.
+#[derive(Clone)]
+struct Kubelet {
+    api: KubeApi,
+    grace: Duration,
+}
+
+impl Leases for Kubelet {
+    async fn renew(&self, name: &str, ahead: TimeDelta) -> bool {
+        self.beat(name, ahead).await.is_ok()
+    }
+}
+
+impl Kubelet {
+    /// Registers the node where there is none, renews its lease, and corrects conditions that others have set meanwhile.
+    async fn beat(&self, name: &str, ahead: TimeDelta) -> Result<()> {
+        let own = gardener::node(name, POOL);
+        let Some(node) = self.api.find(&format!("{NODES}/{name}")).await? else {
+            self.api.create(LEASES, &labelled(gardener::lease(name, self.grace.as_secs(), ahead))).await?;
+            return self.api.create(NODES, &labelled(own)).await;
+        };
+        self.api.merge(&format!("{LEASES}/{name}"), &json!({"spec": {"renewTime": stamp(ahead)}})).await?;
+        if let Some(conditions) = corrected(&node, &own) {
+            self.api.merge(&format!("{NODES}/{name}/status"), &json!({"status": {"conditions": conditions}})).await?;
+        }
+        Ok(())
+    }
+}
+
+/// The conditions of a node with its kubelet's own as they are, if they differ. kube-controller-manager sets all four of them to Unknown,
+/// and machine-controller-manager takes a node for healthy only when all are back.
+fn corrected(node: &Value, own: &Value) -> Option<Vec<Value>> {
+    let conditions = |node: &Value| node["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let (posted, own) = (conditions(node), conditions(own));
+    let is_posted = |own: &Value| posted.iter().any(|it| it["type"] == own["type"] && it["status"] == own["status"]);
+    if own.iter().all(is_posted) {
+        return None;
+    }
+    let others = posted.iter().filter(|it| !own.iter().any(|own| own["type"] == it["type"]));
+    Some(own.iter().chain(others).cloned().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(conditions: &[(&str, &str)]) -> Value {
+        let conditions = conditions.iter().map(|(kind, status)| json!({"type": kind, "status": status}));
+        json!({"status": {"conditions": conditions.collect::<Vec<_>>()}})
+    }
+
+    #[test]
+    fn a_kubelet_corrects_its_own_conditions_and_leaves_those_of_others() {
+        let own = node(&[("DiskPressure", "False"), ("Ready", "True")]);
+        let given_up = node(&[("Ready", "Unknown"), ("Terminating", "True"), ("DiskPressure", "False")]);
+        let expected = node(&[("DiskPressure", "False"), ("Ready", "True"), ("Terminating", "True")]);
+        assert_eq!(corrected(&given_up, &own).map(Value::from).as_ref(), Some(&expected["status"]["conditions"]));
+        assert_eq!(corrected(&expected, &own), None);
+        assert_eq!(corrected(&node(&[]), &own).map(|conditions| conditions.len()), Some(2));
+    }
+}

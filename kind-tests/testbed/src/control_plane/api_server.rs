@@ -1,0 +1,164 @@
+//! kube-apiserver, with RBAC enforced and an audit log.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::api::{Authority, Serving};
+use anyhow::{Context, Result, bail};
+use rcgen::KeyPair;
+
+use super::{Etcd, TRIES, free_ports};
+use crate::audit::{Audit, POLICY};
+use crate::kube_api::{KubeApi, kubeconfig};
+use crate::leash;
+use crate::process::Process;
+use crate::wait::eventually;
+
+/// The bearer token of the test bed itself, a cluster administrator. Valid on loopback for as long as a test runs.
+pub const ADMIN_TOKEN: &str = "administrator-of-the-test-bed";
+
+/// It takes some seconds of a core to be ready, and others may start at the same time.
+const START: Duration = Duration::from_secs(90);
+
+/// A running kube-apiserver.
+pub struct ApiServer {
+    process: Mutex<Arc<Process>>,
+    name: String,
+    program: PathBuf,
+    args: Vec<String>,
+    log: PathBuf,
+    api: KubeApi,
+    port: u16,
+    authority: String,
+    audit: Audit,
+}
+
+impl ApiServer {
+    /// Starts kube-apiserver on a free port and waits until it is ready, which takes about 3 s of one core. `name` is its
+    /// prefix in etcd and must be its alone.
+    pub async fn start(programs: &Path, etcd: &Etcd, authority: &Authority, name: &str) -> Result<Self> {
+        let folder = leash::folder(name)?;
+        let serving = authority.issue(&Serving::default())?;
+        let accounts = KeyPair::generate()?;
+        let file = |file: &str, text: &str| -> Result<PathBuf> {
+            let path = folder.join(file);
+            std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+            Ok(path)
+        };
+        let (certificate, key) = (file("tls.crt", &serving.certificate)?, file("tls.key", &serving.key)?);
+        let signing = file("accounts.key", &accounts.serialize_pem())?;
+        let verifying = file("accounts.pub", &accounts.public_key_pem())?;
+        let tokens = file("tokens.csv", &format!("{ADMIN_TOKEN},admin,admin,system:masters\n"))?;
+        let policy = file("audit-policy.yaml", POLICY)?;
+        let audit = folder.join("audit.log");
+
+        let mut last = String::new();
+        for attempt in 0..TRIES {
+            let [port] = free_ports()?;
+            let args = vec![
+                format!("--etcd-servers={}", etcd.url()),
+                format!("--etcd-prefix=/{name}"),
+                "--bind-address=127.0.0.1".into(),
+                "--advertise-address=127.0.0.1".into(),
+                format!("--secure-port={port}"),
+                format!("--tls-cert-file={}", certificate.display()),
+                format!("--tls-private-key-file={}", key.display()),
+                "--authorization-mode=RBAC".into(),
+                format!("--token-auth-file={}", tokens.display()),
+                "--service-account-issuer=https://kubernetes.default.svc".into(),
+                format!("--service-account-signing-key-file={}", signing.display()),
+                format!("--service-account-key-file={}", verifying.display()),
+                "--service-cluster-ip-range=10.0.0.0/24".into(),
+                // No controller makes ServiceAccount tokens for pods here, and none would take a taint off a new node.
+                "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition".into(),
+                "--endpoint-reconciler-type=none".into(),
+                format!("--audit-policy-file={}", policy.display()),
+                format!("--audit-log-path={}", audit.display()),
+            ];
+            let log = folder.join(format!("log-{attempt}"));
+            let program = programs.join("kube-apiserver");
+            let mut process = Process::start(name, &program, &args, &log)?;
+            let config = kubeconfig(&format!("https://127.0.0.1:{port}"), &authority.pem(), ADMIN_TOKEN);
+            let api = KubeApi::connect(&config).await?;
+            let ready = eventually("kube-apiserver is ready", START, async || {
+                if process.ended()?.is_some() {
+                    return Ok(false);
+                }
+                api.text("/readyz").await.map(|_| true)
+            })
+            .await
+            .with_context(|| process.tail(5))?;
+            if ready {
+                let process = Mutex::new(Arc::new(process));
+                let (authority, audit) = (authority.pem(), Audit::of(&audit));
+                return Ok(Self { process, name: name.into(), program, args, log, api, port, authority, audit });
+            }
+            last = process.tail(5);
+        }
+        bail!("kube-apiserver does not start: {last}")
+    }
+
+    /// The port on 127.0.0.1 that it listens on.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Its certificate authority, as PEM text.
+    pub fn authority(&self) -> &str {
+        &self.authority
+    }
+
+    /// A kubeconfig for the test bed's administrator.
+    pub fn admin_kubeconfig(&self) -> String {
+        kubeconfig(&format!("https://127.0.0.1:{}", self.port), &self.authority, ADMIN_TOKEN)
+    }
+
+    /// What it was asked.
+    pub fn audit(&self) -> &Audit {
+        &self.audit
+    }
+
+    /// The process, to be stopped, continued or killed.
+    pub fn process(&self) -> Arc<Process> {
+        self.current().clone()
+    }
+
+    /// Starts it on the same port after it was killed, as a process of the caller's, and does not wait for it.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn run(&self) -> Result<Process> {
+        Process::start(&self.name, &self.program, &self.args, &self.log)
+    }
+
+    /// Starts it on the same port after it was killed, and waits until it is ready. What it knew it reads from etcd.
+    ///
+    /// # Errors
+    /// When it cannot be started, or does not get ready.
+    pub async fn start_again(&self) -> Result<()> {
+        let mut last = String::new();
+        for _ in 0..TRIES {
+            let mut process = self.run()?;
+            // A connection of somebody else's may happen to begin on its port at this moment.
+            let ready = eventually("kube-apiserver is ready again", START, async || {
+                if process.ended()?.is_some() {
+                    return Ok(false);
+                }
+                self.api.text("/readyz").await.map(|_| true)
+            })
+            .await
+            .with_context(|| process.tail(5))?;
+            last = process.tail(5);
+            *self.current() = Arc::new(process);
+            if ready {
+                return Ok(());
+            }
+        }
+        bail!("kube-apiserver does not start again: {last}")
+    }
+
+    fn current(&self) -> MutexGuard<'_, Arc<Process>> {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,55 @@
+//! The test bed: Gardener's world on loopback, real where it matters, with no container engine.
+//!
+//! ```text
+//!            etcd (one, in memory)
+//!              |        |
+//!   seed API server   shoot API servers <---- nodes: leases renewed, cut, skewed, healed
+//!     |   |   ^          ^     ^
+//!     |   |   |        relay   +------------- kube-controller-manager (node-lifecycle-controller)
+//!     |   |   |          ^     '------------- machine-controller-manager, where a scenario has VMs
+//!     |   |   +--- dependency-watchdog prober: the real binary, with Gardener's RBAC and arguments
+//!     |   +------- kubelets: a stand-in that lets readyReplicas follow replicas
+//!     +----------- journal: every change of a dependent resource, in order
+//! ```
+//!
+//! What needs no real control plane has a seed and shoots in memory instead ([`api`]).
+//!
+//! [`Bed`] holds what all scenarios of a test process share, [`Seed`] is a control plane with Gardener's
+//! resources and roles, [`Shoot`] is one cluster whose control plane lives in a namespace of a seed. What Gardener itself deploys,
+//! and what it finds, is said by its own code ([`gardenlet`]). Everything that is
+//! started ends with the test process, however that ends ([`leash`]), and whatever the programs under test say is searched for
+//! credentials ([`secrets`]).
+
+pub mod agent;
+pub mod api;
+pub mod audit;
+pub mod bed;
+pub mod cloud;
+pub mod control_plane;
+pub mod gardenlet;
+mod go_programs;
+pub mod installation;
+pub mod kube_api;
+pub mod leash;
+pub mod log;
+pub mod manifests;
+pub mod objects;
+pub mod page;
+pub mod pod;
+pub mod prober;
+pub mod process;
+pub mod relay;
+pub mod secrets;
+pub mod seed;
+pub mod shoot;
+pub mod usage;
+pub mod wait;
+
+pub use bed::{Bed, own_scenario, scenario};
+pub use cloud::Cloud;
+pub use kube_api::KubeApi;
+pub use pod::Pod;
+pub use prober::{Prober, ProberConfig};
+pub use seed::Seed;
+pub use shoot::{Shoot, ShootPlan};
+pub use wait::eventually;

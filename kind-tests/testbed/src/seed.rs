@@ -1,0 +1,181 @@
+//! A seed: a control plane with Gardener's resources and roles, kubelets that follow, and a journal of what happened to the
+//! dependent resources.
+
+mod journal;
+mod kubelets;
+mod plane;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::Result;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+pub use crate::api::READY_AFTER;
+pub use journal::{Dependent, Entry, IGNORE, Journal, MARKER, MEMORY};
+pub use plane::ControlPlane;
+
+use crate::agent::Agent;
+use crate::audit::{Asked, Mark};
+use crate::kube_api::{Change, KubeApi};
+use crate::leash;
+use crate::manifests::{GARDEN, Manifest, PROBER, PROBER_USER, SCALERS, definitions, seed_access};
+use crate::secrets;
+use crate::wait::eventually;
+
+/// A seed.
+pub struct Seed {
+    plane: ControlPlane,
+    journal: Arc<Journal>,
+    folder: PathBuf,
+    mark: Mark,
+    prober: Mutex<Option<Agent>>,
+    log: Mutex<PathBuf>,
+    _tasks: JoinSet<()>,
+}
+
+/// The collections of resources that a prober may be told to scale, over all namespaces.
+const DEPENDENTS: [&str; 3] = ["/apis/apps/v1/deployments", "/apis/apps/v1/statefulsets", "/apis/bed.example.org/v1/scalers"];
+
+impl Seed {
+    /// Makes a seed out of a control plane.
+    pub async fn prepare(plane: ControlPlane) -> Result<Self> {
+        let api = plane.api().clone();
+        apply(&api, definitions()).await?;
+        apply(&api, seed_access()).await?;
+        for collection in
+            ["/apis/extensions.gardener.cloud/v1alpha1/clusters", "/apis/machine.sapcloud.io/v1alpha1/machines", DEPENDENTS[2]]
+        {
+            eventually("the seed serves Gardener's resources", std::time::Duration::from_secs(30), async || {
+                api.get(collection).await
+            })
+            .await?;
+        }
+        let journal = Arc::new(Journal::default());
+        let kubelets = Arc::new(kubelets::Kubelets::default());
+        let mut tasks = JoinSet::new();
+        if !has_kubelets(&api).await? {
+            tasks.spawn(kubelets::run(kubelets.clone(), api.clone()));
+        }
+        for collection in DEPENDENTS {
+            tasks.spawn(follow(api.clone(), collection, journal.clone(), kubelets.clone()));
+        }
+        Ok(Self {
+            mark: plane.mark(),
+            plane,
+            journal,
+            folder: leash::folder("prober")?,
+            prober: Mutex::default(),
+            log: Mutex::default(),
+            _tasks: tasks,
+        })
+    }
+
+    /// The seed's API, for its administrator.
+    pub fn api(&self) -> &KubeApi {
+        self.plane.api()
+    }
+
+    /// The seed's control plane.
+    pub fn plane(&self) -> &ControlPlane {
+        &self.plane
+    }
+
+    /// What happened to the dependent resources.
+    pub fn journal(&self) -> &Journal {
+        &self.journal
+    }
+
+    /// A folder for this seed's probers.
+    pub fn folder(&self) -> &PathBuf {
+        &self.folder
+    }
+
+    /// Grants more.
+    pub async fn apply(&self, manifests: Vec<Manifest>) -> Result<()> {
+        apply(self.api(), manifests).await
+    }
+
+    /// Sets or removes an annotation of a namespace.
+    pub async fn annotate(&self, namespace: &str, key: &str, value: Option<&str>) -> Result<()> {
+        let patch = json!({"metadata": {"annotations": {key: value}}});
+        self.api().merge(&format!("/api/v1/namespaces/{namespace}"), &patch).await.map(drop)
+    }
+
+    /// A kubeconfig with the prober's rights, and no more.
+    pub async fn prober_kubeconfig(&self) -> Result<String> {
+        let token = self.api().token(GARDEN, PROBER).await?;
+        Ok(self.plane.kubeconfig(&self.plane.url(), &token))
+    }
+
+    /// Keeps a prober at work as long as there is this seed.
+    pub fn keep(&self, prober: Agent) {
+        *self.prober.lock().unwrap_or_else(PoisonError::into_inner) = Some(prober);
+    }
+
+    /// The log of the prober that was started last.
+    pub fn log(&self) -> PathBuf {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Tells where the prober writes its log.
+    pub fn set_log(&self, log: PathBuf) {
+        *self.log.lock().unwrap_or_else(PoisonError::into_inner) = log;
+    }
+
+    /// Searches all Events for credentials.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub async fn search_events(&self) -> Result<()> {
+        let events = self.api().get("/api/v1/events").await?;
+        secrets::all().search("an Event", events.to_string().as_bytes());
+        Ok(())
+    }
+
+    /// What a prober asked of this seed, since the seed was prepared.
+    pub fn asked(&self) -> Vec<Asked> {
+        self.asked_since(&self.mark)
+    }
+
+    /// What a prober asked of this seed since then.
+    pub fn asked_since(&self, mark: &Mark) -> Vec<Asked> {
+        let all = self.plane.asked(mark);
+        all.into_iter().filter(|asked| asked.user == PROBER_USER).collect()
+    }
+}
+
+/// Creates these objects, in order.
+pub async fn apply(api: &KubeApi, manifests: Vec<Manifest>) -> Result<()> {
+    for (collection, object) in manifests {
+        api.create(&collection, &object).await?;
+    }
+    Ok(())
+}
+
+/// Whether somebody else's kubelets run the pods of this seed, so that a stand-in would be in their way.
+async fn has_kubelets(api: &KubeApi) -> Result<bool> {
+    Ok(!api.names("/api/v1/nodes?labelSelector=!bed").await?.is_empty())
+}
+
+async fn follow(api: KubeApi, collection: &'static str, journal: Arc<Journal>, kubelets: Arc<kubelets::Kubelets>) {
+    loop {
+        let _ = api
+            .follow(collection, |change| {
+                if let Change::Set(object) = &change {
+                    kubelets.see(&path(collection, object), object);
+                }
+                journal.write(&change);
+            })
+            .await;
+        // The server may be stopped, or the watch too old: begin anew a moment later.
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    }
+}
+
+fn path(collection: &str, object: &Value) -> String {
+    let (base, plural) = collection.rsplit_once('/').unwrap_or((SCALERS, "scalers"));
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+    format!("{base}/namespaces/{}/{plural}/{}", text("namespace"), text("name"))
+}

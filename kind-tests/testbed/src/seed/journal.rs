@@ -1,0 +1,109 @@
+//! Every state that a dependent resource went through, in the order in which the API server took the writes.
+
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+pub use crate::api::gardener::{IGNORE, PROTECTED as MARKER, REPLICAS as MEMORY};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::kube_api::Change;
+
+/// A resource that the prober scales, as far as scenarios look at it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Dependent {
+    /// spec.replicas.
+    pub replicas: i64,
+    /// status.readyReplicas.
+    pub ready: i64,
+    /// The annotation [`MEMORY`].
+    pub memory: Option<String>,
+    /// The annotation [`MARKER`].
+    pub marker: Option<String>,
+}
+
+impl Dependent {
+    /// Reads an object.
+    pub fn of(object: &Value) -> Self {
+        let annotation = |key: &str| object["metadata"]["annotations"][key].as_str().map(Into::into);
+        Self {
+            replicas: object["spec"]["replicas"].as_i64().unwrap_or_default(),
+            ready: object["status"]["readyReplicas"].as_i64().unwrap_or_default(),
+            memory: annotation(MEMORY),
+            marker: annotation(MARKER),
+        }
+    }
+
+    /// At 0, marked, with this memory.
+    pub fn is_held_down(&self, memory: &str) -> bool {
+        self.replicas == 0 && self.memory.as_deref() == Some(memory) && self.marker.as_deref() == Some("")
+    }
+
+    /// At this many replicas, with no trace of the prober.
+    pub fn is_free_at(&self, replicas: i64) -> bool {
+        self.replicas == replicas && self.memory.is_none() && self.marker.is_none()
+    }
+}
+
+impl fmt::Display for Dependent {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}/{} ready", self.replicas, self.ready)?;
+        if let Some(memory) = &self.memory {
+            write!(out, ", memory {memory:?}")?;
+        }
+        if let Some(marker) = &self.marker {
+            write!(out, ", marker {marker:?}")?;
+        }
+        Ok(())
+    }
+}
+
+/// One state of one resource.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// When the watch told of it.
+    pub at: Instant,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its resource version.
+    pub version: String,
+    /// Its state, or none when it was deleted.
+    pub state: Option<Dependent>,
+}
+
+/// All entries of a seed.
+#[derive(Default)]
+pub struct Journal {
+    entries: Mutex<Vec<Entry>>,
+}
+
+impl Journal {
+    pub(super) fn write(&self, change: &Change) {
+        let (object, state) = match change {
+            Change::Set(object) => (object, Some(Dependent::of(object))),
+            Change::Gone(object) => (object, None),
+        };
+        let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+        let entry = Entry {
+            at: Instant::now(),
+            namespace: text("namespace"),
+            name: text("name"),
+            version: text("resourceVersion"),
+            state,
+        };
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = entries.iter().rev().find(|old| old.namespace == entry.namespace && old.name == entry.name);
+        // A watch that begins anew tells what is known, and a write that changes none of what is looked at is no entry.
+        if last.is_none_or(|last| last.state != entry.state) {
+            entries.push(entry);
+        }
+    }
+
+    /// The entries of one namespace.
+    pub fn of(&self, namespace: &str) -> Vec<Entry> {
+        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.iter().filter(|entry| entry.namespace == namespace).cloned().collect()
+    }
+}

@@ -1,0 +1,147 @@
+//! A shoot: its nodes and its own API server behind a relay, and its control plane in a namespace of a seed.
+
+mod changes;
+mod cluster;
+mod nodes;
+mod sight;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use chrono::TimeDelta;
+use futures::future::try_join_all;
+
+pub use crate::api::gardener::{CA, KCM, MCM};
+pub use cluster::Body;
+pub use nodes::{LEASES, Nodes, labelled};
+
+use crate::audit::Mark;
+use crate::bed::Bed;
+use crate::manifests::{MACHINES, shoot_access, shoot_namespace};
+use crate::relay::Relay;
+use crate::seed::{ControlPlane, Seed, apply};
+
+/// How long a scenario waits for what the watchdog should do. Far more than it needs, for machines that do much at once.
+pub const PATIENCE: Duration = Duration::from_secs(45);
+
+/// What a shoot is made with.
+#[derive(Clone, Debug)]
+pub struct ShootPlan {
+    /// How many nodes it has.
+    pub nodes: usize,
+    /// The shoot's nodeMonitorGracePeriod. The kubelets renew four times in it, as they do everywhere.
+    pub grace: Duration,
+    /// Deployments and their replicas.
+    pub deployments: Vec<(&'static str, i64)>,
+    /// The Shoot inside the Cluster resource.
+    pub body: Body,
+    /// Whether the prober's Secret is there from the beginning.
+    pub secret: bool,
+    /// Whether a 403 is part of the story.
+    pub forbidden: bool,
+    /// How far the nodes' clocks are ahead of ours, from the beginning; node by node, 0 for the rest.
+    pub skew: Vec<TimeDelta>,
+}
+
+impl Default for ShootPlan {
+    fn default() -> Self {
+        Self {
+            nodes: 3,
+            // Long enough for a test machine that does much at once, short enough for a test suite.
+            grace: Duration::from_secs(6),
+            deployments: vec![(KCM, 2), (MCM, 1), (CA, 1)],
+            body: Body::default(),
+            secret: true,
+            forbidden: false,
+            skew: Vec::new(),
+        }
+    }
+}
+
+/// A shoot of a scenario.
+pub struct Shoot {
+    bed: &'static Bed,
+    /// The seed with its control plane.
+    pub seed: Arc<Seed>,
+    /// Its namespace on the seed, which is the name of its Cluster too.
+    pub namespace: String,
+    /// Its own control plane.
+    pub plane: ControlPlane,
+    /// What the prober's requests pass.
+    pub relay: Relay,
+    /// Its nodes.
+    pub nodes: Nodes,
+    body: Body,
+    forbidden: bool,
+    mark: Mark,
+    seed_mark: Mark,
+}
+
+impl Shoot {
+    /// Makes a shoot on a seed. `name` is the scenario's own.
+    pub async fn create(bed: &'static Bed, seed: &Arc<Seed>, name: &str, plan: ShootPlan) -> Result<Self> {
+        Self::create_at(bed.lend().await?, bed, seed, name, plan).await
+    }
+
+    /// The same with a control plane that others may share; each has nodes of its own by its Machines.
+    pub async fn create_at(
+        plane: ControlPlane,
+        bed: &'static Bed,
+        seed: &Arc<Seed>,
+        name: &str,
+        plan: ShootPlan,
+    ) -> Result<Self> {
+        apply(plane.api(), shoot_access()).await?;
+        let relay = Relay::start(plane.address()).await?;
+        let beat = (plan.grace / 4).min(Duration::from_secs(10));
+        let nodes = Nodes::create(plane.api().clone(), plan.nodes, plan.grace, beat, &plan.skew).await?;
+        let mut body = plan.body;
+        body.grace.get_or_insert(plan.grace);
+        let shoot = Self {
+            bed,
+            seed: seed.clone(),
+            namespace: format!("shoot--bed--{name}"),
+            mark: plane.mark(),
+            seed_mark: seed.plane().mark(),
+            plane,
+            relay,
+            nodes,
+            body,
+            forbidden: plan.forbidden,
+        };
+        shoot.seed.apply(vec![shoot_namespace(&shoot.namespace)]).await?;
+        for (name, replicas) in plan.deployments {
+            shoot.deploy(name, replicas).await?;
+        }
+        for name in shoot.nodes.names() {
+            shoot.add_machine(name, name).await?;
+        }
+        if plan.secret {
+            shoot.renew_secret().await?;
+        }
+        shoot.publish().await?;
+        Ok(shoot)
+    }
+
+    fn path(&self, api: &str, plural: &str) -> String {
+        format!("{api}/namespaces/{}/{plural}", self.namespace)
+    }
+
+    /// Ends the scenario: nothing was forbidden, and the next one finds clean control planes.
+    pub async fn end(self) -> Result<()> {
+        self.delete_cluster().await?;
+        if !self.forbidden {
+            let asked = [self.asked_of_seed(), self.asked()].concat();
+            let forbidden: Vec<_> = asked.iter().filter(|asked| asked.code == 403).collect();
+            ensure!(forbidden.is_empty(), "forbidden: {forbidden:#?}");
+        }
+        self.seed.search_events().await?;
+        let api = self.seed.api();
+        let paths = [self.path("/apis/apps/v1", "deployments"), self.path(MACHINES, "machines"), self.path("/api/v1", "secrets")];
+        try_join_all(paths.iter().map(|path| api.delete(path))).await?;
+        self.nodes.remove().await?;
+        self.bed.give_back(self.plane);
+        Ok(())
+    }
+}

@@ -1,0 +1,81 @@
+//! A plain HTTP client and a server for it.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use testbed::api::{Authority, MemoryApi, Options};
+
+/// No answer of a healthy server takes this long.
+pub const DEADLINE: Duration = Duration::from_secs(20);
+
+pub struct Bed {
+    pub server: MemoryApi,
+    pub http: reqwest::Client,
+    pub token: String,
+}
+
+pub struct Answer {
+    pub code: u16,
+    pub headers: reqwest::header::HeaderMap,
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {:?}", String::from_utf8_lossy(&self.body)))
+    }
+}
+
+impl Bed {
+    pub async fn start() -> Self {
+        Self::with(Options::default()).await
+    }
+
+    pub async fn with(options: Options) -> Self {
+        rustls::crypto::ring::default_provider().install_default().ok();
+        let authority = Authority::new().unwrap();
+        let server = MemoryApi::start(&authority, options).await.unwrap();
+        let http = client(&authority);
+        Self { server, http, token: "admin".to_owned() }
+    }
+
+    pub fn request(&self, method: &str, path: &str) -> reqwest::RequestBuilder {
+        let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
+        self.http.request(method, format!("{}{path}", self.server.url())).bearer_auth(&self.token)
+    }
+
+    pub async fn send(&self, request: reqwest::RequestBuilder) -> Result<Answer, reqwest::Error> {
+        let response = request.send().await?;
+        let (code, headers) = (response.status().as_u16(), response.headers().clone());
+        Ok(Answer { code, headers, body: response.bytes().await?.to_vec() })
+    }
+
+    pub async fn get(&self, path: &str) -> Answer {
+        self.send(self.request("GET", path)).await.unwrap()
+    }
+
+    pub async fn put(&self, path: &str, body: &Value) -> Answer {
+        let request = self.request("PUT", path).header("content-type", "application/json");
+        self.send(request.body(body.to_string())).await.unwrap()
+    }
+
+    pub async fn post(&self, path: &str, body: &Value) -> Answer {
+        let request = self.request("POST", path).header("content-type", "application/json");
+        self.send(request.body(body.to_string())).await.unwrap()
+    }
+
+    pub async fn patch(&self, path: &str, body: &Value) -> Answer {
+        let request = self.request("PATCH", path).header("content-type", "application/merge-patch+json");
+        self.send(request.body(body.to_string())).await.unwrap()
+    }
+
+    pub async fn delete(&self, path: &str, body: &Value) -> Answer {
+        let request = self.request("DELETE", path).header("content-type", "application/json");
+        self.send(request.body(body.to_string())).await.unwrap()
+    }
+}
+
+pub fn client(authority: &Authority) -> reqwest::Client {
+    let ca = reqwest::Certificate::from_pem(authority.pem().as_bytes()).unwrap();
+    reqwest::Client::builder().tls_certs_only([ca]).no_proxy().timeout(DEADLINE).build().unwrap()
+}

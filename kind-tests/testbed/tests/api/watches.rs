@@ -1,0 +1,159 @@
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use testbed::api::Options;
+
+use crate::client::{Bed, DEADLINE};
+
+fn secret(name: &str, label: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": "n", "labels": {"l": label}}})
+}
+
+struct Lines {
+    response: reqwest::Response,
+    rest: Vec<u8>,
+}
+
+impl Lines {
+    async fn open(bed: &Bed, query: &str) -> Self {
+        let response = bed.request("GET", &format!("/api/v1/namespaces/n/secrets?watch=true{query}")).send().await.unwrap();
+        assert_eq!(response.status(), 200);
+        Self { response, rest: Vec::new() }
+    }
+
+    /// The next event; `None` at the end of the watch.
+    async fn next(&mut self) -> Option<Value> {
+        loop {
+            if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.rest.drain(..=end).collect();
+                return Some(serde_json::from_slice(&line).unwrap());
+            }
+            let chunk = tokio::time::timeout(DEADLINE, self.response.chunk()).await.expect("news in time").unwrap()?;
+            self.rest.extend_from_slice(&chunk);
+        }
+    }
+
+    async fn told(&mut self) -> (String, String) {
+        let event = self.next().await.expect("one more event");
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        (text(&event["type"]), text(&event["object"]["metadata"]["name"]))
+    }
+}
+
+fn event(kind: &str, name: &str) -> (String, String) {
+    (kind.to_owned(), name.to_owned())
+}
+
+#[tokio::test]
+async fn a_watch_without_version_begins_with_what_there_is() {
+    let bed = Bed::start().await;
+    let store = bed.server.store();
+    store.create(secret("a", "x")).unwrap();
+    let mut lines = Lines::open(&bed, "").await;
+    assert_eq!(lines.told().await, event("ADDED", "a"));
+    store.patch("secrets", "n", "a", &json!({"data": {"k": "dg=="}})).unwrap();
+    assert_eq!(lines.told().await, event("MODIFIED", "a"));
+    store.delete("secrets", "n", "a").unwrap();
+    assert_eq!(lines.told().await, event("DELETED", "a"));
+}
+
+#[tokio::test]
+async fn a_watch_goes_on_from_the_version_of_a_list() {
+    let bed = Bed::start().await;
+    let store = bed.server.store();
+    store.create(secret("a", "x")).unwrap();
+    let version =
+        bed.get("/api/v1/namespaces/n/secrets").await.json()["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
+    store.create(secret("b", "x")).unwrap();
+    let mut lines = Lines::open(&bed, &format!("&resourceVersion={version}")).await;
+    assert_eq!(lines.told().await, event("ADDED", "b"));
+}
+
+#[tokio::test]
+async fn objects_that_come_to_match_or_cease_to_are_added_and_deleted() {
+    let bed = Bed::start().await;
+    let store = bed.server.store();
+    store.create(secret("a", "no")).unwrap();
+    let version = store.revision();
+    store.apply(secret("a", "yes")).unwrap();
+    store.apply(secret("other", "no")).unwrap();
+    store.apply(secret("a", "no")).unwrap();
+    let mut lines = Lines::open(&bed, &format!("&resourceVersion={version}&labelSelector=l%3Dyes")).await;
+    assert_eq!(lines.told().await, event("ADDED", "a"));
+    assert_eq!(lines.told().await, event("DELETED", "a"));
+}
+
+#[tokio::test]
+async fn a_compacted_version_ends_in_an_error_event() {
+    let bed = Bed::start().await;
+    let store = bed.server.store();
+    let version = store.revision();
+    store.create(secret("a", "x")).unwrap();
+    store.compact();
+    let mut lines = Lines::open(&bed, &format!("&resourceVersion={version}")).await;
+    let event = lines.next().await.unwrap();
+    assert_eq!((event["type"].as_str(), event["object"]["code"].as_i64()), (Some("ERROR"), Some(410)));
+    assert_eq!(lines.next().await, None);
+}
+
+#[tokio::test]
+async fn a_short_history_forgets_old_versions() {
+    let bed = Bed::with(Options { history: 2, ..Options::default() }).await;
+    let store = bed.server.store();
+    let version = store.revision();
+    for name in ["a", "b", "c"] {
+        store.create(secret(name, "x")).unwrap();
+    }
+    let mut lines = Lines::open(&bed, &format!("&resourceVersion={version}")).await;
+    assert_eq!(lines.told().await.0, "ERROR");
+    let mut lines = Lines::open(&bed, &format!("&resourceVersion={}", version + 1)).await;
+    assert_eq!(lines.told().await, event("ADDED", "b"));
+}
+
+#[tokio::test]
+async fn bookmarks_carry_the_newest_version() {
+    let bed = Bed::with(Options { bookmark_interval: Duration::from_millis(20), ..Options::default() }).await;
+    let store = bed.server.store();
+    let mut lines = Lines::open(&bed, &format!("&allowWatchBookmarks=true&resourceVersion={}", store.revision())).await;
+    store.create(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "elsewhere"}})).unwrap();
+    let version = store.revision().to_string();
+    loop {
+        let event = lines.next().await.unwrap();
+        assert_eq!(event["type"], "BOOKMARK");
+        if event["object"]["metadata"]["resourceVersion"] == version.as_str() {
+            break;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_streamed_list_ends_in_a_marked_bookmark() {
+    let bed = Bed::start().await;
+    bed.server.store().create(secret("a", "x")).unwrap();
+    let query = "&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan";
+    let mut lines = Lines::open(&bed, query).await;
+    assert_eq!(lines.told().await, event("ADDED", "a"));
+    let end = lines.next().await.unwrap();
+    assert_eq!(end["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"], "true");
+}
+
+#[tokio::test]
+async fn watches_end_when_broken_or_out_of_time() {
+    let bed = Bed::start().await;
+    let mut lines = Lines::open(&bed, "&timeoutSeconds=0").await;
+    assert_eq!(lines.next().await, None);
+    let mut lines = Lines::open(&bed, "").await;
+    bed.server.store().break_watches();
+    assert_eq!(lines.next().await, None);
+}
+
+#[tokio::test]
+async fn only_watches_that_allow_them_get_bookmarks() {
+    let bed = Bed::with(Options { bookmark_interval: Duration::from_millis(1), ..Options::default() }).await;
+    let mut lines = Lines::open(&bed, "").await;
+    let mut marked = Lines::open(&bed, "&allowWatchBookmarks=true").await;
+    assert_eq!(marked.told().await.0, "BOOKMARK");
+    assert_eq!(marked.told().await.0, "BOOKMARK");
+    bed.server.store().create(secret("a", "x")).unwrap();
+    assert_eq!(lines.told().await, event("ADDED", "a"));
+}
