@@ -195,9 +195,10 @@ fn a_leader_that_cannot_renew_ends_with_1_before_the_other_replica_leads() -> Re
             let names: Vec<&str> = known.iter().map(String::as_str).collect();
             let (entry, before) = register.next(&names).await?;
             let before = before.context("nobody before")?;
-            // Where answers alone were lost, a renewal may have come through that its sender never knew of.
+            // The last renewal may have come through without an answer, which its sender never knew of; where answers alone were lost,
+            // several. It was sent a retry period after the last one known of, or somewhat later on a busy machine.
             let held = ended - before.renewed;
-            ensure!(trial == "half-open" || held >= DEADLINE, "{trial}: gave up after {held}");
+            ensure!(trial == "half-open" || held >= DEADLINE - RETRY * 2, "{trial}: gave up after {held}");
             ensure!(held < DURATION, "{trial}: led for {held}");
             ensure!(entry.acquired - before.renewed >= DURATION, "{trial}: {before:?} {entry:?}");
             known.push(leading(&second).await?);
