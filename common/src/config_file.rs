@@ -87,7 +87,7 @@ impl<T> ConfigFile<T> {
     fn accept(&self, Loaded { config, warnings }: Loaded<T>) -> T {
         self.reloads.get_or_create(&Labels { result: "taken" }).inc();
         self.refused.set(0);
-        tracing::info!(file = %self.path.display(), "config file changed and is taken up");
+        tracing::info!(file = %self.path.display(), "config file changed and is applied");
         self.warn(warnings);
         config
     }

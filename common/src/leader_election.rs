@@ -249,7 +249,7 @@ impl Elector {
         if let Some(lease) = self.lease.take() {
             match self.attempt(Some(lease)).await {
                 Ok(standing) => return Ok(standing),
-                Err(error) => tracing::debug!(lease = self.name, error = %error, "Lease is read anew"),
+                Err(error) => tracing::debug!(lease = self.name, error = %error, "Lease is read again"),
             }
         }
         let lease = self.request(self.api.get_opt(&self.name)).await?;
@@ -305,7 +305,7 @@ impl Elector {
                 Err(error) => error,
             },
         };
-        tracing::debug!(lease = self.name, error = %error, "Lease is no longer watched, it is read anew");
+        tracing::debug!(lease = self.name, error = %error, "Lease is no longer watched, it is read again");
         self.lease = None;
         // At once after a watch of the usual length; otherwise in the rhythm of replicas that do not watch.
         sleep_until(pause.min(until)).await;

@@ -176,7 +176,7 @@ impl<V> View<V> {
                     what = self.what,
                     broken_for_s = since.elapsed().as_secs_f64(),
                     error,
-                    "watch broke, it starts anew"
+                    "watch broke, it is restarted"
                 );
             }
             None => tracing::warn!(what = self.what, error, "cannot be listed yet, trying again"),

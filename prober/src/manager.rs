@@ -152,7 +152,7 @@ impl Manager {
         let by_itself = self.probes.extract_if(|_, running| running.task == id).next();
         if let Some((namespace, running)) = by_itself {
             self.shared.metrics.panicked();
-            tracing::error!(namespace, "probe panicked and starts anew");
+            tracing::error!(namespace, "probe panicked and is restarted");
             let settings = running.settings.borrow().clone();
             let before = if running.started.elapsed() < CALM { running.began.panics } else { 0 };
             self.start(&namespace, running.uid, settings, Began { panics: before.saturating_add(1), ..running.began });

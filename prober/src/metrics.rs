@@ -79,7 +79,7 @@ impl Metrics {
         registry.register("dwd_probes_ended_while_held_down", help, metrics.probes_ended_while_held_down.clone());
         let help = "Writes by this replica while it did not lead: the leader did not act";
         registry.register("dwd_protected_without_lead", help, metrics.without_lead.clone());
-        registry.register("dwd_panics", "Tasks of shoots that panicked and were started anew", metrics.panics.clone());
+        registry.register("dwd_panics", "Tasks of shoots that panicked and were restarted", metrics.panics.clone());
         // Both series are there from the beginning, so that the first event of each is seen as an increase.
         for direction in [Direction::Up, Direction::Down].map(direction_label) {
             drop(metrics.abandoned_flows.get_or_create(&direction));

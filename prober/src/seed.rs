@@ -183,7 +183,8 @@ impl Seed {
         futures::future::join_all(dependents.iter().map(|dependent| dependent.filled())).await;
     }
 
-    /// What of the seed is not known at present, if anything; dependents are left out, since their kinds may not exist.
+    /// What of the seed is not known at present, if anything. Dependents are left out, since their kinds may not exist, and
+    /// namespaces, without which the leader protects all the same.
     pub fn unknown(&self) -> Option<&'static str> {
         let views = [
             (self.clusters.is_known(), "Clusters"),
@@ -193,9 +194,9 @@ impl Seed {
         views.into_iter().find(|(known, _)| !known).map(|(_, what)| what)
     }
 
-    /// Whether all is known that shoots are protected by: the above, and every dependent whose kind exists.
+    /// Whether all is known that shoots are protected and restored by: the above, every dependent whose kind exists, and what is paused.
     pub fn is_known(&self) -> bool {
-        self.unknown().is_none() && self.named.borrow().dependents.iter().all(|dependent| !dependent.is_unknown())
+        self.unknown().is_none() && self.namespaces.is_known() && self.named.borrow().dependents.iter().all(|dependent| !dependent.is_unknown())
     }
 
     pub fn secrets(&self) -> Arc<SecretView> {

@@ -21,7 +21,7 @@ use crate::history::{History, What};
 #[derive(Clone, Debug)]
 pub struct ShootStatuses {
     clock: Clock,
-    /// Whether metrics tell shoots apart.
+    /// Whether metrics distinguish shoots.
     per_shoot: bool,
     inner: Arc<Mutex<Inner>>,
     /// What happened last.
@@ -78,7 +78,7 @@ pub struct StatusHandle {
 }
 
 impl ShootStatuses {
-    /// Empty. With `per_shoot` there are metrics that tell shoots apart, so that their number grows with the shoots'.
+    /// Empty. With `per_shoot` there are metrics that distinguish shoots, so that their number grows with the shoots'.
     pub fn new(clock: Clock, per_shoot: bool) -> Self {
         Self { clock, per_shoot, inner: Arc::default(), history: History::default() }
     }

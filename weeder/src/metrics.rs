@@ -49,7 +49,7 @@ impl Metrics {
         registry.register("dwd_weeder_deletions", "DELETEs of crash-looping pods, by result", self.deletions.clone());
         let help = "Namespaces in which a configured Service or a crash-looping dependant is known";
         registry.register("dwd_weeder_namespaces", help, self.namespaces.clone());
-        registry.register("dwd_weeder_watch_restarts", "Watches that broke and began anew with a list", self.restarts.clone());
+        registry.register("dwd_weeder_watch_restarts", "Watches that broke and began again with a list", self.restarts.clone());
         let help = "Objects that could not be understood; what was known of them stays";
         registry.register("dwd_weeder_unreadable_objects", help, self.unreadable.clone());
         // All series are there from the beginning, so that the first event of each kind is seen as an increase.

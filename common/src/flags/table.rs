@@ -76,7 +76,7 @@ pub(super) const FLAGS: &[Flag] = &[
         "metrics-per-shoot",
         "",
         |args| &mut args.metrics_per_shoot,
-        "Show metrics that tell shoots apart, so that their number grows with that of the shoots. For the prober.",
+        "Show metrics that distinguish shoots, so that their number grows with that of the shoots. For the prober.",
     ),
     flag(
         "health-bind-addr",

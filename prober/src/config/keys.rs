@@ -133,7 +133,7 @@ object! {
         /// Above 0.
         #[serde(serialize_with = "as_in_go")]
         timeout: Duration = duration(POSITIVE), "timeout", "a duration above 0", "30s",
-            "The longest that its requests may take; on the way down an answer is waited for 5 s at most, then it is asked anew";
+            "The longest that its requests may take; on the way down an answer is waited for 5 s at most, then it is requested again";
     }
 }
 

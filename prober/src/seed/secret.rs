@@ -63,7 +63,7 @@ impl Secrets for ShootSecret {
             Ok(Some(secret)) => Ok(Arc::new(KubeconfigSecret::from(secret))),
             Ok(None) => Err(Cause::NoSecret),
             Err(error) => {
-                tracing::debug!(namespace = self.namespace, name, error = %error, "Secret cannot be read anew");
+                tracing::debug!(namespace = self.namespace, name, error = %error, "Secret cannot be read again");
                 Err(Cause::SeedUnknown("Secrets"))
             }
         }

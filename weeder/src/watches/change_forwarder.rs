@@ -33,7 +33,7 @@ impl<V: Send> Follower<V> for ChangeForwarder<V> {
     async fn take(&mut self, change: Change<V>) {
         if let Change::Lost(error) = &change {
             self.metrics.restart(self.what);
-            tracing::warn!(what = self.what, error = error.as_str(), "watch broke, it starts anew");
+            tracing::warn!(what = self.what, error = error.as_str(), "watch broke, it is restarted");
             if let Some(loss) = self.loss.take() {
                 drop(loss.send(change));
             }

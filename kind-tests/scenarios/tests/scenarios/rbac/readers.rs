@@ -93,11 +93,9 @@ fn what_a_prober_may_not_list_it_does_not_know_and_says_so() -> Result<()> {
                 Some(word) => ready(log, 500, word).await?,
                 None => ready(log, 200, "ok").await?,
             }
-            // Without knowing who is paused shoots are protected all the same.
-            let known = if resource == "namespaces" { 1.0 } else { 0.0 };
             eventually("dwd_seed_known", PATIENCE, async || {
                 let shown = metrics(log).await?.value("dwd_seed_known")?;
-                ensure!(shown == known, "{resource}: {shown}");
+                ensure!(shown == 0.0, "{resource}: {shown}");
                 Ok(())
             })
             .await?;
