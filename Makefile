@@ -40,14 +40,14 @@ machine-controller-manager:
 test: ## Run every test, also those on a real control plane; needs Rust and Go
 	@$(MAKE) --no-print-directory --jobs=2 test-binaries control-plane machine-controller-manager gardenlet
 	@$(MAKE) --no-print-directory scenarios
-	@$(MAKE) --no-print-directory --jobs=2 other-tests machines
+	@$(MAKE) --no-print-directory --jobs --output-sync=target machines faults benchmarks other-tests
 
 # Always the whole workspace: a single package would be built with other features of its dependencies, and so all of these again.
 .PHONY: test-binaries
 test-binaries:
 	cargo test --workspace --all-targets --no-run
 
-# The scenarios keep two processors busy by themselves; the other two mostly wait, and run side by side.
+# The scenarios keep two processors busy by themselves. The others mostly wait, and run side by side; each says what it found at its end.
 .PHONY: scenarios
 scenarios:
 	cargo test --workspace --test scenarios
@@ -56,9 +56,17 @@ scenarios:
 machines:
 	cargo test --workspace --test machines
 
+.PHONY: faults
+faults:
+	cargo test --workspace --bin soak --test kills --test smoke
+
+.PHONY: benchmarks
+benchmarks:
+	cargo test --workspace --bin benchmarks --test fleet --test race
+
 .PHONY: other-tests
 other-tests:
-	cargo test --workspace --exclude scenarios
+	cargo test --workspace --exclude scenarios --exclude faults --exclude benchmarks
 
 .PHONY: kind-tests
 kind-tests: ## Run the scenarios on two kind clusters, which it makes and removes; needs Rust, kind and Docker or podman
