@@ -100,7 +100,7 @@ async fn follow_nodes(api: KubeApi, seen: watch::Sender<Seen>) {
                 if name == SENTINEL {
                     seen.send_modify(|seen| seen.at_work = is_tainted(&node));
                 } else if readiness(&node) == Some("Unknown") {
-                    seen.send_modify(|seen| drop(seen.unknown.insert(name.into())));
+                    seen.send_modify(|seen| seen.unknown.extend([name.to_owned()]));
                 }
             })
             .await;
