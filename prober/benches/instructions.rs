@@ -5,27 +5,19 @@
 
 mod bodies;
 mod canned;
+mod pieces;
 mod probing;
 mod work;
 
 use std::hint::black_box;
 use std::process::Command;
 
+use pieces::PIECES;
 use probing::Probing;
 use serde_json::json;
-use work::Shoot;
 
-const NAMES: [&str; 9] = [
-    "decode 5,000 leases, protobuf",
-    "decode 5,000 leases, JSON",
-    "copy 5,000 leases, protobuf",
-    "decode a page of 500 nodes, protobuf",
-    "verdict on 5,000 leases and Machines",
-    "verdict on 5,000 leases, Machines, nodes",
-    "healthy probe computed, 100 nodes",
-    "healthy probe computed, 5,000 nodes",
-    "healthy probe over TLS, 100 nodes",
-];
+/// What only counts are taken of: on a clock most of it is the network's.
+const OVER_TLS: &str = "healthy probe over TLS, 100 nodes";
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
@@ -38,7 +30,7 @@ fn main() {
 fn count() {
     let mut counted = serde_json::Map::new();
     println!("{:<42} {:>16}", "work", "instructions");
-    for name in NAMES {
+    for name in PIECES.iter().map(|(name, _)| *name).chain([OVER_TLS]) {
         let instructions = instructions(name);
         println!("{name:<42} {instructions:>16}");
         counted.insert(name.to_owned(), instructions.into());
@@ -63,46 +55,20 @@ fn instructions(name: &str) -> u64 {
 }
 
 fn run(name: &str) {
-    let large = || Shoot::new(5_000);
-    let computed = |count| {
-        let mut shoot = Shoot::new(count);
-        work::probe(&mut shoot);
-        measured(|| black_box(work::probe(&mut shoot)));
-    };
-    match NAMES.iter().position(|known| *known == name) {
-        Some(0) => drop(measured_with(large(), |shoot| work::decode(bodies::PROTOBUF, &shoot.protobuf).len())),
-        Some(1) => drop(measured_with(large(), |shoot| work::decode(bodies::JSON, &shoot.json).len())),
-        Some(2) => {
-            let body = large().protobuf;
-            let mut copy = Vec::with_capacity(body.len());
-            work::copy(&body, &mut copy);
-            measured(|| work::copy(&body, &mut copy));
-        }
-        Some(3) => drop(measured_with(bodies::nodes_protobuf(500), |body| work::decode_nodes(body).len())),
-        Some(4) => drop(measured_with(large(), work::judge)),
-        Some(5) => drop(measured_with(large().with_nodes(), work::judge)),
-        Some(6) => computed(100),
-        Some(7) => computed(5_000),
-        Some(8) => {
-            let mut probing = Probing::new(100);
-            measured(|| probing.leases());
-        }
-        _ => {
-            eprintln!("no such work: {name}");
-            std::process::exit(2);
-        }
+    if name == OVER_TLS {
+        let mut probing = Probing::new(100);
+        measured(|| probing.leases());
+        return;
     }
+    let (_, ground) = PIECES.iter().find(|(known, _)| *known == name).expect("a piece of this name");
+    let mut piece = ground();
+    // A first run is not counted: it finds the functions of shared libraries.
+    (piece.work)();
+    measured(piece.work);
 }
 
 /// What is counted, and nothing else.
 #[inline(never)]
 fn measured<T>(work: impl FnOnce() -> T) -> T {
     black_box(work())
-}
-
-/// The same on a ground, and after a first run that is not counted: it finds the functions of shared libraries.
-fn measured_with<T, R>(ground: T, work: impl Fn(&T) -> R) -> T {
-    work(&ground);
-    measured(|| work(black_box(&ground)));
-    ground
 }

@@ -27,7 +27,7 @@ pub struct Probing {
 impl Probing {
     /// Connects to a shoot of so many nodes and probes a few times.
     pub fn new(count: usize) -> Self {
-        let server = Canned::start(bodies::leases_protobuf(count, Utc::now()), bodies::nodes_protobuf(count.min(500)));
+        let server = Canned::start(bodies::leases(count, Utc::now()), bodies::nodes(count.min(500)));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let engine = {
             let _inside = runtime.enter();

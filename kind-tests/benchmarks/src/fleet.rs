@@ -1,18 +1,20 @@
 //! Load: what a whole seed full of shoots costs, and how fast the watchdog is when all of them need it at once.
 
-pub mod bare;
+mod bare;
 pub mod fill;
-pub mod growth;
-pub mod healthy;
-pub mod heart;
+mod growth;
+mod healthy;
+mod heart;
 pub mod light;
-pub mod meltdown;
-pub mod start;
-pub mod weeder;
+mod meltdown;
+mod start;
+mod weeder;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::Subcommand;
-use testbed::{scenario, usage};
+use testbed::agent::{Agent, Kind};
+use testbed::scenario;
+use tokio::runtime::Runtime;
 
 /// The token of the probe in light shoots.
 const TOKEN: &str = "light";
@@ -43,10 +45,22 @@ pub fn run(benchmark: Benchmark) -> Result<()> {
     match benchmark {
         Benchmark::Healthy(options) => scenario(async |bed| healthy::run(bed, options).await),
         Benchmark::Meltdown(options) => scenario(async |bed| meltdown::run(bed, options).await),
-        Benchmark::Growth(options) => tokio::runtime::Runtime::new()?.block_on(growth::run(options)),
+        Benchmark::Growth(options) => Runtime::new()?.block_on(growth::run(options)),
         Benchmark::Weeder(options) => scenario(async |bed| weeder::run(bed, options).await),
         Benchmark::Start(options) => scenario(async |bed| start::run(bed, options).await),
         Benchmark::LightShoots(plan) => light::serve(plan),
         Benchmark::BareLoop => bare::run(),
     }
+}
+
+/// Starts a prober for light shoots.
+fn prober(kubeconfig: &str, plan: &light::Plan) -> Result<Agent> {
+    Agent::alone(Kind::Prober, kubeconfig, plan.short_config().as_deref(), &[])
+}
+
+/// Ends an agent, which must end well.
+async fn end(agent: Agent) -> Result<()> {
+    let status = agent.terminate().await?;
+    ensure!(status.success(), "the agent ended with {status}");
+    Ok(())
 }

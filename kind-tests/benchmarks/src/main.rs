@@ -7,10 +7,13 @@
 //!       '-- what was asked, how late           CPU and memory from /proc                     audit log: what was asked, and when --'
 //! ```
 
+mod beside;
+mod course;
 mod fleet;
 mod race;
 mod report;
 mod results;
+mod writes;
 
 use clap::{Parser, Subcommand};
 

@@ -13,14 +13,12 @@
 
 pub mod away;
 pub mod change;
-mod kubelets;
 mod lane;
 mod referee;
 mod replicas;
 mod seeded;
 pub mod summary;
 pub mod trial;
-mod writes;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -38,16 +36,16 @@ use testbed::{Bed, ProberConfig, Seed};
 use tokio::time::{sleep, timeout};
 
 use crate::fleet::fill::{Filling, fill};
-use crate::fleet::light::{Counts, LightShoots, Plan};
+use crate::fleet::light::{LightShoots, Plan};
 use crate::report::kept::Kept;
 use crate::report::progress;
+use crate::writes::writes;
 use change::Change;
 use lane::{Lane, is_lane};
 use replicas::Replicas;
 use seeded::seeded;
 use summary::{CONTROL, Findings};
 use trial::{Ending, Fault, Outage, Trial};
-use writes::writes;
 
 /// Kubernetes' default nodeMonitorGracePeriod, with which Gardener's own configuration is taken.
 const GRACE_S: u64 = 40;
@@ -177,8 +175,8 @@ impl Race {
         }
         let mut report = findings.report(name, what);
         if let Some(light) = &mut self.load {
-            let probes = Counts::sum(&light.counts().await?).leases;
-            report.figure("load_probes", "probes of the healthy shoots in the meantime", probes as f64, "");
+            let probes = light.look().await?.counts.probes;
+            report.add("load_probes", "probes of the healthy shoots in the meantime", probes as f64, "", None);
         }
         report.print();
         Ok(())
@@ -207,15 +205,11 @@ impl Race {
                 if number > wanted {
                     return trials;
                 }
-                match timeout(TRIAL, race.trial(&mut lane, number)).await {
-                    Ok(Ok(trial)) => trials.push(trial),
+                match timeout(TRIAL, race.trial(&mut lane, number)).await.map_err(anyhow::Error::from).flatten() {
+                    Ok(trial) => trials.push(trial),
                     // A lane in an unknown state races no more; what it did not race shows in the count.
-                    Ok(Err(error)) => {
-                        progress(format!("trial {number} came to nothing: {error:#}"));
-                        return trials;
-                    }
-                    Err(_) => {
-                        progress(format!("trial {number} did not end within {TRIAL:?}\n{}", lane.story()));
+                    Err(error) => {
+                        progress(format!("trial {number} came to nothing: {error:#}\n{}", lane.story()));
                         return trials;
                     }
                 }
@@ -290,10 +284,8 @@ impl Race {
         let (outages, hit) = (outages?, hit?);
         let (elected, grace) = (replicas.elected(&self.seed, &hit)?, TimeDelta::from_std(self.options.grace())?);
         for (outage, lane) in outages.into_iter().zip(&lanes) {
-            let fault = Fault::of(&hit, elected, &outage, grace);
-            let trial = Trial { fault: Some(fault), ..outage.trial };
-            let should_win = !trial.is_excused();
-            tell(&trial, lane, should_win);
+            let trial = Trial { fault: Some(Fault::of(&hit, elected, &outage, grace)), ..outage.trial };
+            tell(&trial, lane, !trial.is_excused());
             findings.trials.push(trial);
         }
         for (lane, mark) in healthy.iter().zip(&marks) {

@@ -1,11 +1,16 @@
 //! What a benchmark found: a table for people, and one line of JSON for scripts.
 
 pub mod kept;
+mod spread;
 
 use std::fmt::Write;
 
 use chrono::{SecondsFormat, Utc};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
+
+use kept::Kept;
+pub use spread::Spread;
 
 /// What a figure should be.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,87 +46,80 @@ impl Goal {
     }
 }
 
-/// One measured figure.
-#[derive(Clone, Debug)]
-struct Figure {
-    key: String,
-    what: String,
-    value: f64,
-    unit: &'static str,
-    goal: Option<Goal>,
-}
+/// A figure's key, what it is, its value, its unit and its goal.
+pub type Row<'a> = (&'a str, &'a str, f64, &'static str, Option<Goal>);
 
 /// A benchmark's findings.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    name: String,
-    what: String,
-    at: String,
-    machine: String,
-    figures: Vec<Figure>,
-    details: Map<String, Value>,
+    #[serde(flatten)]
+    result: Kept,
+    /// The keys of figures that are not what they should be.
+    missed: Vec<String>,
 }
 
 impl Report {
     /// `name` is the benchmark's, `what` says in a line what was measured on what.
     pub fn new(name: &str, what: impl Into<String>) -> Self {
         let at = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
-        Self { name: name.into(), what: what.into(), at, machine: machine(), figures: Vec::new(), details: Map::new() }
+        let (rows, figures) = (Vec::new(), Map::new());
+        let result = Kept { benchmark: name.into(), what: what.into(), at, machine: machine(), rows, figures };
+        Self { result, missed: Vec::new() }
     }
 
     /// Says that it was measured then and there, not now and here.
     pub fn measured_at(&mut self, at: &str, machine: &str) {
-        (self.at, self.machine) = (at.into(), machine.into());
+        (self.result.at, self.result.machine) = (at.into(), machine.into());
     }
 
-    /// Adds a figure. `key` names it in the JSON line, `what` in the table.
-    pub fn figure(&mut self, key: &str, what: impl Into<String>, value: f64, unit: &'static str) {
-        self.figures.push(Figure { key: key.into(), what: what.into(), value, unit, goal: None });
+    /// Adds a figure: `key` names it in the JSON line, `what` in the table.
+    pub fn add(&mut self, key: &str, what: &str, value: f64, unit: &'static str, goal: Option<Goal>) {
+        let with_unit = |number: String| format!("{number} {unit}").trim_end().to_owned();
+        let met = match goal {
+            None => "",
+            Some(goal) if goal.is_met(value) => "met",
+            Some(_) => {
+                self.missed.push(key.into());
+                "MISSED"
+            }
+        };
+        let goal = goal.map(|goal| with_unit(goal.text())).unwrap_or_default();
+        self.result.rows.push([what.into(), with_unit(number(value)), goal, met.into()]);
+        // To a millionth.
+        self.result.figures.insert(key.into(), json!((value * 1e6).round() / 1e6));
     }
 
-    /// Adds a figure that has a goal.
-    pub fn measured_against(&mut self, key: &str, what: impl Into<String>, value: f64, unit: &'static str, goal: Goal) {
-        self.figures.push(Figure { key: key.into(), what: what.into(), value, unit, goal: Some(goal) });
+    /// Adds several.
+    pub fn rows<const N: usize>(&mut self, rows: [Row<'_>; N]) {
+        rows.into_iter().for_each(|(key, what, value, unit, goal)| self.add(key, what, value, unit, goal));
     }
 
     /// Adds median, 99th percentile and maximum of many values; the goal is for the 99th percentile. Of no values nothing can be
     /// said, and a goal for them is missed.
-    pub fn spread(&mut self, key: &str, what: &str, values: &mut [f64], unit: &'static str, goal: Option<Goal>) {
-        if values.is_empty() && goal.is_none() {
+    pub fn spread(&mut self, key: &str, what: &str, values: &Spread, unit: &'static str, goal: Option<Goal>) {
+        let count = values.values().len();
+        if count == 0 && goal.is_none() {
             return;
         }
-        values.sort_by(f64::total_cmp);
-        self.figure(&format!("{key}_p50"), format!("{what}, median of {}", values.len()), percentile(values, 0.5), unit);
-        let (key99, what99) = (format!("{key}_p99"), format!("{what}, 99th percentile"));
-        match goal {
-            Some(goal) => self.measured_against(&key99, what99, percentile(values, 0.99), unit, goal),
-            None => self.figure(&key99, what99, percentile(values, 0.99), unit),
-        }
-        self.figure(&format!("{key}_max"), format!("{what}, worst"), percentile(values, 1.0), unit);
+        self.rows([
+            (&format!("{key}_p50"), &format!("{what}, median of {count}"), values.at(0.5), unit, None),
+            (&format!("{key}_p99"), &format!("{what}, 99th percentile"), values.at(0.99), unit, goal),
+            (&format!("{key}_max"), &format!("{what}, worst"), values.at(1.0), unit, None),
+        ]);
     }
 
     /// Adds what only the JSON line tells.
     pub fn detail(&mut self, key: &str, value: impl Into<Value>) {
-        self.details.insert(key.into(), value.into());
-    }
-
-    /// What each figure is, its value, its goal, and whether that was met.
-    fn rows(&self) -> impl Iterator<Item = [String; 4]> {
-        self.figures.iter().map(|figure| {
-            let with_unit = |number: String| format!("{number} {}", figure.unit).trim_end().to_owned();
-            let goal = figure.goal.map(|goal| with_unit(goal.text())).unwrap_or_default();
-            let met = figure.goal.map_or("", |goal| if goal.is_met(figure.value) { "met" } else { "MISSED" });
-            [figure.what.clone(), with_unit(number(figure.value)), goal, met.to_owned()]
-        })
+        self.result.figures.insert(key.into(), value.into());
     }
 
     /// The table.
     pub fn table(&self) -> String {
         let head = ["", "measured", "goal", ""].map(str::to_owned);
-        let rows: Vec<[String; 4]> = std::iter::once(head).chain(self.rows()).collect();
+        let rows: Vec<[String; 4]> = std::iter::once(head).chain(self.result.rows.iter().cloned()).collect();
         let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
         let (what, value, goal) = (width(0), width(1), width(2));
-        let mut text = format!("\n{}: {}\n", self.name, self.what);
+        let mut text = format!("\n{}: {}\n", self.result.benchmark, self.result.what);
         for [a, b, c, d] in &rows {
             let line = format!("  {a:what$}  {b:>value$}  {c:>goal$}  {d}");
             // Writing to a String cannot fail.
@@ -132,14 +130,7 @@ impl Report {
 
     /// The JSON line, without a line's end.
     pub fn json(&self) -> String {
-        let mut figures: Map<String, Value> = self.figures.iter().map(|f| (f.key.clone(), json!(rounded(f.value)))).collect();
-        figures.extend(self.details.clone());
-        let missed = self.figures.iter().filter(|f| f.goal.is_some_and(|goal| !goal.is_met(f.value))).map(|f| f.key.clone());
-        json!({
-            "benchmark": self.name, "what": self.what, "at": self.at, "machine": self.machine, "rows": self.rows().collect::<Vec<_>>(),
-            "figures": figures, "missed": missed.collect::<Vec<_>>(),
-        })
-        .to_string()
+        json!(self).to_string()
     }
 
     /// Prints both.
@@ -153,12 +144,6 @@ pub fn progress(text: impl AsRef<str>) {
     eprintln!("{} {}", Utc::now().format("%H:%M:%S"), text.as_ref());
 }
 
-/// The value below which this share of sorted values lies; not a number when there are none.
-pub fn percentile(sorted: &[f64], share: f64) -> f64 {
-    let place = (share * sorted.len() as f64).ceil() as usize;
-    sorted.get(place.saturating_sub(1)).or(sorted.last()).copied().unwrap_or(f64::NAN)
-}
-
 /// A number as people read it: three digits that count, whole ones in full.
 pub fn number(value: f64) -> String {
     match value.abs() {
@@ -167,10 +152,6 @@ pub fn number(value: f64) -> String {
         size if size >= 0.1 => format!("{value:.2}"),
         _ => format!("{value:.4}"),
     }
-}
-
-fn rounded(value: f64) -> f64 {
-    (value * 1e6).round() / 1e6
 }
 
 /// What it was measured on.
@@ -193,18 +174,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_percentile_is_a_value_that_was_measured() {
-        let values: Vec<f64> = (1..=100).map(f64::from).collect();
-        assert_eq!([0.5, 0.99, 1.0].map(|share| percentile(&values, share)), [50.0, 99.0, 100.0]);
-        assert_eq!(percentile(&[7.0], 0.01), 7.0);
-        assert!(percentile(&[], 0.5).is_nan());
-    }
-
-    #[test]
     fn what_was_not_measured_is_not_there_and_meets_no_goal() {
         let mut report = Report::new("it", "on that");
-        report.spread("free", "free", &mut [], "s", None);
-        report.spread("bound", "bound", &mut [], "s", Some(Goal::AtMost(1.0)));
+        report.spread("free", "free", &Spread::default(), "s", None);
+        report.spread("bound", "bound", &Spread::default(), "s", Some(Goal::AtMost(1.0)));
         let json: Value = serde_json::from_str(&report.json()).unwrap();
         assert_eq!(json["missed"], json!(["bound_p99"]));
         assert_eq!(json["figures"], json!({"bound_p50": null, "bound_p99": null, "bound_max": null}));
@@ -213,9 +186,11 @@ mod tests {
     #[test]
     fn the_table_and_the_json_line_say_which_goals_were_missed() {
         let mut report = Report::new("it", "on that");
-        report.measured_against("good", "a good figure", 1.0, "s", Goal::AtMost(1.0));
-        report.measured_against("bad", "a bad figure", 1.5, "s", Goal::AtMost(1.0));
-        report.figure("free", "a figure without goal", 0.25, "MiB");
+        report.rows([
+            ("good", "a good figure", 1.0, "s", Some(Goal::AtMost(1.0))),
+            ("bad", "a bad figure", 1.5, "s", Some(Goal::AtMost(1.0))),
+            ("free", "a figure without goal", 0.25, "MiB", None),
+        ]);
         let table = report.table();
         assert!(table.contains("a good figure               1 s  <= 1 s  met\n"), "{table}");
         assert!(table.contains("1.50 s  <= 1 s  MISSED\n"), "{table}");

@@ -18,6 +18,7 @@ mod content;
 mod credentials;
 mod discovery;
 mod faults;
+pub mod full_size;
 pub mod gardener;
 mod handler;
 mod hearts;

@@ -107,8 +107,13 @@ fn grants(name: &str, account: (&str, &str), rights: Rights) -> impl Iterator<It
 
 /// The prober's account and roles on a seed (rules 81 and 83).
 pub fn seed_access() -> Vec<Manifest> {
-    let mut manifests = vec![namespace(GARDEN), account(GARDEN, PROBER)];
-    manifests.extend(grants("gardener.cloud:dependency-watchdog-prober", (GARDEN, PROBER), gardener::prober_rights()));
+    [vec![namespace(GARDEN)], prober_access(PROBER)].concat()
+}
+
+/// The same rights for a prober with an account of its own.
+pub fn prober_access(name: &str) -> Vec<Manifest> {
+    let mut manifests = vec![account(GARDEN, name)];
+    manifests.extend(grants(&format!("gardener.cloud:{name}"), (GARDEN, name), gardener::prober_rights()));
     manifests
 }
 

@@ -36,6 +36,8 @@ pub struct ShootPlan {
     pub deployments: Vec<(&'static str, i64)>,
     /// The Shoot inside the Cluster resource.
     pub body: Body,
+    /// What its nodes' names begin with; shoots that share an API server differ in it.
+    pub node_prefix: String,
     /// Whether the prober's Secret is there from the beginning.
     pub secret: bool,
     /// Whether a 403 is part of the story.
@@ -52,6 +54,7 @@ impl Default for ShootPlan {
             grace: Duration::from_secs(6),
             deployments: vec![(KCM, 2), (MCM, 1), (CA, 1)],
             body: Body::default(),
+            node_prefix: "node".into(),
             secret: true,
             forbidden: false,
             skew: Vec::new(),
@@ -95,7 +98,11 @@ impl Shoot {
         apply(plane.api(), shoot_access()).await?;
         let relay = Relay::start(plane.address()).await?;
         let beat = (plan.grace / 4).min(Duration::from_secs(10));
-        let nodes = Nodes::create(plane.api().clone(), plan.nodes, plan.grace, beat, &plan.skew).await?;
+        let mut nodes = Nodes::none(plane.api().clone(), &plan.node_prefix, plan.grace, beat).await?;
+        for index in 0..plan.nodes {
+            let phase = beat.mul_f64(index as f64 / plan.nodes as f64);
+            nodes.join(phase, plan.skew.get(index).copied().unwrap_or_default()).await?;
+        }
         let mut body = plan.body;
         body.grace.get_or_insert(plan.grace);
         let shoot = Self {

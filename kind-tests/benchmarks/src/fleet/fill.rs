@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use testbed::KubeApi;
 use testbed::api::gardener;
 use testbed::manifests::{CLUSTERS, MACHINES};
+use testbed::seed::READY_AFTER;
 use testbed::shoot::{CA, KCM, MCM};
 
 use super::light::{LightShoots, USUAL_GRACE};
@@ -58,23 +59,21 @@ pub fn deployment_path(shoot: usize, name: &str) -> String {
 /// The three that Gardener lets the prober scale.
 pub const DEPENDENTS: [&str; 3] = [KCM, MCM, CA];
 
-/// Everything of one shoot, in the order in which it is to be created; the Cluster, which lets the prober begin, comes last.
-pub fn shoot(shoots: &LightShoots, number: usize, pods_take: Option<u32>) -> Vec<Object> {
-    let namespace = namespace(number);
-    let within = |api: &str, plural: &str| format!("{api}/namespaces/{namespace}/{plural}");
-    let mut objects = vec![(
-        "/api/v1/namespaces".to_owned(),
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": {"gardener.cloud/role": "shoot"}}}),
-    )];
-    objects.extend(
-        DEPENDENTS.map(|name| {
-            (within("/apis/apps/v1", "deployments"), deployment(&namespace, name, replicas(number, name), pods_take))
-        }),
-    );
-    objects.push((within("/api/v1", "secrets"), gardener::probe_secret(&namespace, &shoots.kubeconfig(number))));
-    objects.extend(shoots.plan.node_names().map(|node| (within(MACHINES, "machines"), machine(&namespace, &node))));
-    objects.push((CLUSTERS.to_owned(), cluster(&namespace, shoots.plan.grace)));
-    objects
+/// Everything of one shoot, in the order in which it is to be created: its namespace, what is in that, and the Cluster, which lets the
+/// prober begin.
+pub fn shoot(shoots: &LightShoots, number: usize, pods_take: Option<u32>) -> [Vec<Object>; 3] {
+    let name = namespace(number);
+    let within = |api: &str, plural: &str| format!("{api}/namespaces/{name}/{plural}");
+    let mut namespace = gardener::namespace(&name);
+    namespace["metadata"]["labels"] = json!({"gardener.cloud/role": "shoot"});
+    let mut content = vec![(within("/api/v1", "secrets"), gardener::probe_secret(&name, &shoots.kubeconfig(number)))];
+    content.extend(DEPENDENTS.map(|dependent| {
+        let mut deployment = gardener::deployment(&name, dependent, replicas(number, dependent));
+        deployment["metadata"]["annotations"] = json!(pods_take.map(|millis| json!({READY_AFTER: millis.to_string()})));
+        (within("/apis/apps/v1", "deployments"), deployment)
+    }));
+    content.extend(shoots.plan.node_names().map(|node| (within(MACHINES, "machines"), machine(&name, &node))));
+    [vec![("/api/v1/namespaces".to_owned(), namespace)], content, vec![(CLUSTERS.to_owned(), cluster(&name, shoots.plan.grace))]]
 }
 
 /// Fills a seed through its API.
@@ -83,57 +82,32 @@ pub async fn fill(api: &KubeApi, shoots: &LightShoots, filling: &Filling) -> Res
     let Filling { shoots: count, foreign_secrets, pods_take } = *filling;
     ensure!(count <= shoots.plan.shoots, "there are only {} light shoots", shoots.plan.shoots);
     let create = |(collection, object): Object| async move { api.create(&collection, &object).await };
-    // A namespace comes before what is in it, and everything before the Cluster.
-    let stages = |number: usize| {
-        let mut objects = shoot(shoots, number, pods_take);
-        let (last, first) = (objects.split_off(objects.len() - 1), objects.drain(..1).collect::<Vec<_>>());
-        [first, objects, last]
-    };
     for stage in 0..3 {
-        let objects = stream::iter(0..count).flat_map(|number| stream::iter(stages(number)[stage].clone()));
-        objects.map(create).buffer_unordered(IN_FLIGHT).try_collect::<Vec<()>>().await?;
-        if stage == 1 {
-            progress(format!("{count} shoots with {} Machines after {:.0?}", count * shoots.plan.nodes, begin.elapsed()));
-        }
+        let objects = stream::iter(0..count)
+            .flat_map(|number| stream::iter(shoot(shoots, number, pods_take).into_iter().nth(stage).unwrap_or_default()));
+        objects.map(create).buffer_unordered(IN_FLIGHT).try_collect::<()>().await?;
     }
+    progress(format!("{count} shoots with {} Machines after {:.0?}", count * shoots.plan.nodes, begin.elapsed()));
     let foreign = stream::iter(0..foreign_secrets).map(|number| foreign_secret(&namespace(number % count.max(1)), number));
-    foreign.map(create).buffer_unordered(IN_FLIGHT).try_collect::<Vec<()>>().await?;
+    foreign.map(create).buffer_unordered(IN_FLIGHT).try_collect::<()>().await?;
     progress(format!("the seed is filled after {:.0?}", begin.elapsed()));
     Ok(())
 }
 
-fn deployment(namespace: &str, name: &str, replicas: i64, pods_take: Option<u32>) -> Value {
-    let labels = json!({"app": "kubernetes", "role": name});
-    let annotations = pods_take.map(|millis| json!({testbed::seed::READY_AFTER: millis.to_string()}));
-    let container = json!({
-        "name": name, "image": format!("registry.example.org/{name}:v1.36.3"), "command": [name, "--leader-elect=true"],
-        "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}}, "ports": [{"name": "metrics", "containerPort": 10257}],
-    });
-    json!({
-        "apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": {"name": name, "namespace": namespace, "labels": labels, "annotations": annotations},
-        "spec": {
-            "replicas": replicas, "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
-        },
-    })
-}
-
+/// As large as Gardener's.
 fn machine(namespace: &str, node: &str) -> Value {
-    json!({
-        "apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "Machine",
-        "metadata": {
-            "name": node, "namespace": namespace,
-            "labels": {"node": node, "name": "shoot--fleet--light-worker-z1", "machine-template-hash": "3452134521"},
-            "annotations": {"machinepriority.machine.sapcloud.io": "3"}, "finalizers": ["machine.sapcloud.io/machine-controller-manager"],
-        },
-        "spec": {
-            "class": {"apiGroup": "machine.sapcloud.io", "kind": "MachineClass", "name": "shoot--fleet--light-worker-z1-f2b5c"},
-            "providerID": format!("aws:///eu-west-1/i-{node}"), "drainTimeout": "2h0m0s", "healthTimeout": "10m0s",
-            "nodeTemplate": {"metadata": {"labels": {"worker.gardener.cloud/pool": "worker", "node.kubernetes.io/role": "node"}}, "spec": {}},
-        },
-        "status": {"currentStatus": {"phase": "Running"}},
-    })
+    let mut machine = gardener::machine(namespace, node);
+    let metadata = &mut machine["metadata"];
+    metadata["labels"]["name"] = "shoot--fleet--light-worker-z1".into();
+    metadata["labels"]["machine-template-hash"] = "3452134521".into();
+    metadata["annotations"] = json!({"machinepriority.machine.sapcloud.io": "3"});
+    metadata["finalizers"] = json!(["machine.sapcloud.io/machine-controller-manager"]);
+    machine["spec"] = json!({
+        "class": {"apiGroup": "machine.sapcloud.io", "kind": "MachineClass", "name": "shoot--fleet--light-worker-z1-f2b5c"},
+        "providerID": format!("aws:///eu-west-1/i-{node}"), "drainTimeout": "2h0m0s", "healthTimeout": "10m0s",
+        "nodeTemplate": {"metadata": {"labels": {"worker.gardener.cloud/pool": "worker", "node.kubernetes.io/role": "node"}}, "spec": {}},
+    });
+    machine
 }
 
 fn cluster(name: &str, grace: u32) -> Value {

@@ -1,18 +1,13 @@
 //! What one shoot more costs, from a hundred to thousands.
 
-use std::time::Duration;
-
-use anyhow::{Result, ensure};
+use anyhow::{Result, anyhow, ensure};
 use clap::Args;
-use testbed::agent::{Agent, Kind};
 use testbed::api::{Authority, MemoryApi, Options as Api};
-use testbed::eventually;
-use tokio::time::sleep;
+use testbed::usage::Usage;
 
 use super::fill;
-use super::light::{Counts, LightShoots, Plan};
-use super::usage::Usage;
-use crate::report::{Goal, Report, percentile, progress};
+use super::light::{LightShoots, Measured, Plan};
+use crate::report::{Goal, Report, progress};
 
 /// By how much, in percent, the cost of one shoot more may differ from its mean between two sizes.
 const FLAT: f64 = 15.0;
@@ -38,13 +33,15 @@ pub struct Options {
 /// What a size costs.
 struct Cost {
     shoots: usize,
-    probes: f64,
+    seconds: u64,
+    measured: Measured,
+}
+
+impl Cost {
     /// Seconds of CPU in a second.
-    cpu: f64,
-    resident: f64,
-    most: f64,
-    bytes: f64,
-    late: Vec<f64>,
+    fn cpu(&self) -> f64 {
+        self.measured.cpu.as_secs_f64() / self.seconds as f64
+    }
 }
 
 /// Runs it.
@@ -62,36 +59,37 @@ pub async fn run(options: Options) -> Result<()> {
     let what =
         format!("growth to {largest} healthy shoots of {nodes} nodes; seed and shoots in memory, in processes of their own");
     let mut report = Report::new("growth", what);
-    for cost in &mut costs {
-        let Cost { shoots, probes, cpu, resident, most, bytes, late } = cost;
-        late.sort_by(f64::total_cmp);
-        let mut figure = |key: &str, what: &str, value: f64, unit| {
-            report.figure(&format!("{key}_{shoots}"), format!("{shoots} shoots: {what}"), value, unit);
-        };
-        figure("probes", "probes per second", *probes, "/s");
-        figure("cpu", "CPU, share of a core", *cpu * 100.0, "%");
-        figure("resident", "resident memory", *resident, "MiB");
-        figure("most", "high-water mark of memory", *most, "MiB");
-        figure("traffic", "answers of the shoots", *bytes / 1e6, "MB/s");
-        figure("late_p50", "a probe later than its schedule, median", percentile(late, 0.5), "s");
-        figure("late_p99", "a probe later than its schedule, 99th percentile", percentile(late, 0.99), "s");
-        figure("late_max", "a probe later than its schedule, worst", percentile(late, 1.0), "s");
+    for cost in &costs {
+        let Cost { shoots, seconds, measured: Measured { counts, late, usage, .. } } = cost;
+        let per_second = |count: u64| count as f64 / *seconds as f64;
+        for (key, what, value, unit) in [
+            ("probes", "probes per second", per_second(counts.probes), "/s"),
+            ("cpu", "CPU, share of a core", cost.cpu() * 100.0, "%"),
+            ("resident", "resident memory", usage.resident, "MiB"),
+            ("most", "high-water mark of memory", usage.most, "MiB"),
+            ("traffic", "answers of the shoots", per_second(counts.bytes) / 1e6, "MB/s"),
+            ("late_p50", "a probe later than its schedule, median", late.at(0.5), "s"),
+            ("late_p99", "a probe later than its schedule, 99th percentile", late.at(0.99), "s"),
+            ("late_max", "a probe later than its schedule, worst", late.at(1.0), "s"),
+        ] {
+            report.add(&format!("{key}_{shoots}"), &format!("{shoots} shoots: {what}"), value, unit, None);
+        }
     }
     let slopes = |of: fn(&Cost) -> f64| -> Vec<(String, f64)> {
         let slope = |pair: &[Cost]| (of(&pair[1]) - of(&pair[0])) / (pair[1].shoots - pair[0].shoots) as f64;
         costs.windows(2).map(|pair| (format!("{}_to_{}", pair[0].shoots, pair[1].shoots), slope(pair))).collect()
     };
     for (key, what, unit, slopes) in [
-        ("cpu", "CPU of one shoot more, in ms per minute", "ms", slopes(|cost| cost.cpu * 60_000.0)),
-        ("memory", "memory of one shoot more", "KiB", slopes(|cost| cost.resident * 1024.0)),
+        ("cpu", "CPU of one shoot more, in ms per minute", "ms", slopes(|cost| cost.cpu() * 60_000.0)),
+        ("memory", "memory of one shoot more", "KiB", slopes(|cost| cost.measured.usage.resident * 1024.0)),
     ] {
         for (between, slope) in &slopes {
-            report.figure(&format!("{key}_{between}"), format!("{what}, {}", between.replace('_', " ")), *slope, unit);
+            report.add(&format!("{key}_{between}"), &format!("{what}, {}", between.replace('_', " ")), *slope, unit, None);
         }
         let (low, high) = slopes.iter().fold((f64::MAX, 0.0_f64), |(low, high), (_, slope)| (low.min(*slope), high.max(*slope)));
         // Half of the distance between the extremes, as a share of their middle.
         let off = (high - low) / (high + low) * 100.0;
-        report.measured_against(&format!("{key}_flat"), format!("{what}: how far off its mean"), off, "%", Goal::AtMost(FLAT));
+        report.add(&format!("{key}_flat"), &format!("{what}: how far off its mean"), off, "%", Some(Goal::AtMost(FLAT)));
     }
     report.print();
     Ok(())
@@ -100,40 +98,15 @@ pub async fn run(options: Options) -> Result<()> {
 async fn size(light: &mut LightShoots, shoots: usize, seconds: u64) -> Result<Cost> {
     progress(format!("{shoots} shoots: filling a seed in memory"));
     let api = MemoryApi::start(&Authority::new()?, Api::default()).await?;
-    for number in 0..shoots {
-        for (_, object) in fill::shoot(light, number, None) {
-            api.store().apply(object).map_err(|error| anyhow::anyhow!("{error:?}"))?;
-        }
+    for (_, object) in (0..shoots).flat_map(|number| fill::shoot(light, number, None)).flatten() {
+        api.store().apply(object).map_err(|error| anyhow!("{error:?}"))?;
     }
-    let config = light.plan.short_config()?;
-    let prober = Agent::alone(Kind::Prober, &api.kubeconfig(&Api::default().admin_token), config.as_deref(), &[])?;
-    let start = light.counts().await?;
-    progress(format!("{shoots} shoots: waiting until each has been probed twice"));
-    eventually("each shoot has been probed twice", Duration::from_secs(180), async || {
-        let counts = light.counts().await?;
-        let few = counts.iter().zip(&start).take(shoots).filter(|(now, then)| now.leases < then.leases + 2).count();
-        ensure!(few == 0, "{few} have not");
-        Ok(())
-    })
-    .await?;
-    progress(format!("{shoots} shoots: measuring for {seconds} s"));
-    light.lateness().await?;
-    let (before, used) = (Counts::sum(&light.counts().await?), Usage::of(prober.id())?);
-    sleep(Duration::from_secs(seconds)).await;
-    let (after, usage) = (Counts::sum(&light.counts().await?), Usage::of(prober.id())?);
-    let (late, counts) = (light.lateness().await?, after.since(&before));
-    ensure!(counts.leases >= shoots as u64, "{} probes are too few", counts.leases);
-    ensure!(counts.requests == counts.leases && counts.connections == 0, "more than one request a probe: {counts:?}");
-    ensure!(prober.terminate().await?.success(), "the prober did not end well");
+    let prober = super::prober(&api.kubeconfig(&Api::default().admin_token), &light.plan)?;
+    light.probed(2, shoots).await?;
+    let measured = light.measure(shoots, seconds, || Usage::of(prober.id())).await?;
+    let counts = measured.counts;
+    ensure!(counts.requests == counts.probes && counts.connections == 0, "more than one request a probe: {counts:?}");
+    super::end(prober).await?;
     api.shutdown().await;
-    let per_second = 1.0 / seconds as f64;
-    Ok(Cost {
-        shoots,
-        probes: counts.leases as f64 * per_second,
-        cpu: (usage.cpu - used.cpu).as_secs_f64() * per_second,
-        resident: usage.resident,
-        most: usage.most,
-        bytes: counts.bytes as f64 * per_second,
-        late,
-    })
+    Ok(Cost { shoots, seconds, measured })
 }

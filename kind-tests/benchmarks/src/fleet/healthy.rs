@@ -4,16 +4,15 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use clap::Args;
-use testbed::agent::{Agent, Kind};
-use testbed::manifests::PROBER_USER;
-use testbed::{Bed, eventually};
-use tokio::time::sleep;
+use testbed::Bed;
+use testbed::usage::Usage;
+use tokio::try_join;
 
-use super::bare::BareLoop;
+use super::bare;
 use super::fill::{Filling, fill};
-use super::light::{Counts, LightShoots, Plan};
-use super::usage::Usage;
-use crate::report::{Goal, Report, progress};
+use super::light::{LightShoots, Measured, Plan};
+use crate::report::Goal::{AtLeast, AtMost, Exactly};
+use crate::report::{Report, progress};
 
 /// The Go original's CPU time per 1,000 probes of 100 nodes, in seconds, and its resident memory with 300 shoots, in MiB, measured
 /// on two cores.
@@ -43,81 +42,49 @@ pub async fn run(bed: &'static Bed, options: Options) -> Result<()> {
     let mut others = LightShoots::start(plan.clone()).await?;
     fill(seed.api(), &light, &Filling { shoots, foreign_secrets, pods_take: None }).await?;
 
-    let config = plan.short_config()?;
-    let prober = Agent::alone(Kind::Prober, &seed.prober_kubeconfig().await?, config.as_deref(), &[])?;
-    let period = Duration::from_micros(u64::try_from(plan.grace() / 2)?) - Duration::from_secs(1);
-    let bare = BareLoop::start(&others, period).await?;
-    progress("waiting until each shoot has been probed twice");
-    for server in [&mut light, &mut others] {
-        eventually("each shoot has been probed twice", Duration::from_secs(180), async || {
-            let counts = server.counts().await?;
-            let few = counts.iter().filter(|counts| counts.leases < 2).count();
-            ensure!(few == 0, "{few} have not");
-            Ok(())
-        })
-        .await?;
-    }
-
-    progress(format!("measuring for {seconds} s"));
-    light.lateness().await?;
+    let prober = super::prober(&seed.prober_kubeconfig().await?, &plan)?;
+    let period = (plan.grace() / 2).to_std()? - Duration::from_secs(1);
+    let bare = bare::start(&others, period).await?;
+    try_join!(light.probed(2, shoots), others.probed(2, shoots))?;
     let mark = seed.plane().mark();
-    let (before, bare_before) = (light.counts().await?, others.counts().await?);
-    let (used, bare_used) = (Usage::of(prober.id())?, bare.usage()?);
-    sleep(Duration::from_secs(seconds)).await;
-    let (usage, bare_usage) = (Usage::of(prober.id())?, bare.usage()?);
-    let (after, bare_after) = (light.counts().await?, others.counts().await?);
-    let mut late = light.lateness().await?;
+    let (ours, bare) =
+        try_join!(light.measure(shoots, seconds, || Usage::of(prober.id())), others.measure(shoots, seconds, || bare.usage()),)?;
     let asked = seed.asked_since(&mark);
+    super::end(prober).await?;
 
-    let counts = Counts::sum(&after).since(&Counts::sum(&before));
-    let probes = counts.leases as f64;
-    let bare_probes = Counts::sum(&bare_after).since(&Counts::sum(&bare_before)).leases as f64;
-    ensure!(
-        probes >= shoots as f64 && bare_probes >= shoots as f64,
-        "{probes} probes and {bare_probes} bare requests are too few"
-    );
-    ensure!(asked.iter().all(|asked| asked.user == PROBER_USER && asked.code < 400), "{asked:#?}");
+    ensure!(asked.iter().all(|asked| asked.code < 400), "{asked:#?}");
     let election = asked.iter().filter(|asked| asked.resource == "leases" && asked.namespace == "garden").count();
-    // A watch ends by itself after 225 s and begins anew, however many shoots there are.
+    // A watch ends by itself after 225 s and begins again, however many shoots there are.
     let watches = asked.iter().filter(|asked| asked.verb == "watch").count();
     let seed_requests = (asked.len() - election - watches) as f64;
-    let per_1000 = |cpu: Duration, probes: f64| cpu.as_secs_f64() / probes * 1000.0;
-    let cpu = per_1000(usage.cpu - used.cpu, probes);
-    let bare_cpu = per_1000(bare_usage.cpu - bare_used.cpu, bare_probes);
+    let per_1000 = |of: &Measured| of.cpu.as_secs_f64() / of.counts.probes as f64 * 1000.0;
+    let (cpu, bare_cpu) = (per_1000(&ours), per_1000(&bare));
+    let Measured { counts, usage, late, .. } = ours;
+    let probes = counts.probes as f64;
+    let per_probe = |count: u64| count as f64 / probes;
 
     let what = format!(
         "{shoots} healthy shoots of {nodes} nodes for {seconds} s; {} Machines, {foreign_secrets} foreign Secrets on a real seed",
         shoots * nodes
     );
     let mut report = Report::new("healthy", what);
-    report.figure("probes", "probes", probes, "");
-    report.measured_against(
-        "requests",
-        "requests on the shoot per probe",
-        counts.requests as f64 / probes,
-        "",
-        Goal::Exactly(1.0),
-    );
-    report.measured_against(
-        "connections",
-        "new connections on the shoot per probe",
-        counts.connections as f64 / probes,
-        "",
-        Goal::Exactly(0.0),
-    );
-    report.measured_against("seed_requests", "requests on the seed per probe", seed_requests / probes, "", Goal::Exactly(0.0));
-    report.figure("election", "requests of the election per second", election as f64 / seconds as f64, "");
-    report.figure("watches", "watches that ended and began anew", watches as f64, "");
-    report.figure("bytes", "an answer's size", counts.bytes as f64 / probes, "B");
-    report.figure("cpu_per_1000", "CPU per 1,000 probes, all of the process", cpu, "s");
-    report.figure("bare_cpu_per_1000", "the same of a bare loop beside it", bare_cpu, "s");
-    report.measured_against("cpu_ratio", "the first by the second", cpu / bare_cpu, "", Goal::AtMost(1.5));
-    report.measured_against("cpu_reference", "the Go original's CPU by ours", ORIGINAL_CPU / cpu, "", Goal::AtLeast(20.0));
-    report.figure("resident", "resident memory", usage.resident, "MiB");
-    report.measured_against("most", "high-water mark of memory", usage.most, "MiB", Goal::AtMost(50.0));
-    report.figure("memory_reference", "the Go original's resident memory by ours", ORIGINAL_MEMORY / usage.resident, "");
-    report.spread("late", "a probe later than its schedule", &mut late, "s", None);
+    report.rows([
+        ("probes", "probes", probes, "", None),
+        ("requests", "requests on the shoot per probe", per_probe(counts.requests), "", Some(Exactly(1.0))),
+        ("connections", "new connections on the shoot per probe", per_probe(counts.connections), "", Some(Exactly(0.0))),
+        ("seed_requests", "requests on the seed per probe", seed_requests / probes, "", Some(Exactly(0.0))),
+        ("election", "requests of the election per second", election as f64 / seconds as f64, "", None),
+        ("watches", "watches that ended and began anew", watches as f64, "", None),
+        ("bytes", "an answer's size", per_probe(counts.bytes), "B", None),
+        ("cpu_per_1000", "CPU per 1,000 probes, all of the process", cpu, "s", None),
+        ("bare_cpu_per_1000", "the same of a bare loop beside it", bare_cpu, "s", None),
+        ("cpu_ratio", "the first by the second", cpu / bare_cpu, "", Some(AtMost(1.5))),
+        ("cpu_reference", "the Go original's CPU by ours", ORIGINAL_CPU / cpu, "", Some(AtLeast(20.0))),
+        ("resident", "resident memory", usage.resident, "MiB", None),
+        ("most", "high-water mark of memory", usage.most, "MiB", Some(AtMost(50.0))),
+        ("memory_reference", "the Go original's resident memory by ours", ORIGINAL_MEMORY / usage.resident, "", None),
+    ]);
+    report.spread("late", "a probe later than its schedule", &late, "s", None);
     report.print();
-    ensure!(prober.terminate().await?.success(), "the prober did not end well");
     Ok(())
 }

@@ -1,36 +1,39 @@
-//! Light shoots: many API servers in memory, in one process of their own, so that what they cost is not mistaken for the watchdog's
-//! cost. Their leases and nodes come in protobuf, with the fields and the sizes that kubelets leave there. When nodes have renewed
-//! is computed at the moment of the answer ([`super::heart`]).
+//! Light shoots: many API servers in memory, in one process of their own. Their leases and nodes come in protobuf, with the fields
+//! and the sizes that kubelets leave there. When nodes have renewed is computed at the moment of the answer ([`super::heart`]).
 //!
 //! ```text
 //! let mut shoots = LightShoots::start(Plan::healthy(300, 100)).await?;
 //! let secret = shoots.kubeconfig(17);
-//! shoots.cut(0..300, Duration::from_secs(1)).await?;      // an outage, one shoot after the other within a second
-//! shoots.heal(0..300).await?;
-//! let asked = shoots.counts().await?;                     // per shoot: requests, connections, bytes
+//! shoots.cut(Duration::from_secs(1)).await?;      // an outage, one shoot after the other within a second
+//! shoots.heal().await?;
+//! let seen = shoots.look().await?;                // requests, connections, bytes; how late probes came
 //! ```
 
-mod answer;
 mod server;
 
-use std::ops::Range;
-use std::process::Stdio;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
+use chrono::{DateTime, TimeDelta, Utc};
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use testbed::ProberConfig;
+use testbed::api::full_size::node_name;
 use testbed::kube_api::kubeconfig;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
-use tokio::process::{Child, ChildStdin, ChildStdout};
+use testbed::usage::Usage;
+use testbed::{ProberConfig, eventually};
+use tokio::time::sleep;
 
-use super::heart::{Heart, Micros, SECOND, now};
+use super::heart::{Heart, Outage};
+use crate::beside::Beside;
+use crate::course::Course;
+use crate::report::{Spread, progress};
 
 pub use server::serve;
 
 /// Kubernetes' grace period, in seconds.
 pub const USUAL_GRACE: u32 = 40;
+/// The longest that it takes until all shoots have been probed some times.
+const PROBING: Duration = Duration::from_secs(180);
 
 /// How many light shoots there are, and what they are like.
 #[derive(Args, Clone, Debug)]
@@ -53,31 +56,31 @@ impl Plan {
     }
 
     /// The grace period.
-    pub fn grace(&self) -> Micros {
-        Micros::from(self.grace) * SECOND
+    pub fn grace(&self) -> TimeDelta {
+        TimeDelta::seconds(self.grace.into())
     }
 
     /// The heart of one of the shoots, as the server computes it.
-    pub fn heart(&self, shoot: usize) -> Heart {
+    fn heart(&self, shoot: usize) -> Heart {
         Heart::new(shoot, self.nodes, self.grace() / 4)
     }
 
     /// A configuration with short times where the grace period is not the usual one; otherwise Gardener's own is the right one.
-    pub fn short_config(&self) -> Result<Option<String>> {
-        Ok((self.grace != USUAL_GRACE).then(|| ProberConfig::default().text()))
+    pub fn short_config(&self) -> Option<String> {
+        (self.grace != USUAL_GRACE).then(|| ProberConfig::default().text())
     }
 
     /// The names of the nodes, which are the same in all shoots; Machines on the seed carry them in the label `node`.
     pub fn node_names(&self) -> impl Iterator<Item = String> + use<> {
-        (0..self.nodes).map(answer::node_name)
+        (0..self.nodes).map(node_name)
     }
 }
 
-/// What one shoot's API server was asked so far.
+/// What all API servers together were asked.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Counts {
     /// Requests for leases.
-    pub leases: u64,
+    pub probes: u64,
     /// All requests.
     pub requests: u64,
     /// Connections with a finished TLS handshake.
@@ -86,42 +89,36 @@ pub struct Counts {
     pub bytes: u64,
 }
 
-impl Counts {
-    /// The sum over shoots.
-    pub fn sum(all: &[Self]) -> Self {
-        all.iter().fold(Self::default(), |sum, one| Self {
-            leases: sum.leases + one.leases,
-            requests: sum.requests + one.requests,
-            connections: sum.connections + one.connections,
-            bytes: sum.bytes + one.bytes,
-        })
-    }
-
-    /// What was added since an earlier count.
-    pub fn since(&self, before: &Self) -> Self {
-        Self {
-            leases: self.leases - before.leases,
-            requests: self.requests - before.requests,
-            connections: self.connections - before.connections,
-            bytes: self.bytes - before.bytes,
-        }
-    }
+/// What is seen of the probes so far.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Seen {
+    pub counts: Counts,
+    /// Requests for leases, shoot by shoot.
+    probes: Vec<u64>,
+    /// By how many seconds each request for leases came later than the prober's schedule wants it, since this was last asked.
+    late: Vec<f64>,
 }
 
-/// What a server is told on standard input, a line each.
+/// What was seen of the probes in some seconds, and what whoever probes used.
+pub struct Measured {
+    pub counts: Counts,
+    pub late: Spread,
+    pub cpu: Duration,
+    pub usage: Usage,
+}
+
+/// What the server is told.
 #[derive(Debug, Serialize, Deserialize)]
 enum Order {
-    /// The nodes of these shoots lose their way, shoot by shoot at these moments.
-    Cut { from: usize, moments: Vec<Micros> },
-    /// The nodes of these shoots get it back.
-    Heal { from: usize, to: usize, at: Micros },
-    /// Tell what was asked so far.
-    Count,
-    /// Tell how late the requests for leases came since this was last asked, and begin anew.
-    Lateness,
+    /// Tell where you listen.
+    Open,
+    /// The nodes of each shoot are cut off so.
+    Outages(Vec<Outage>),
+    /// Tell what is seen.
+    Look,
 }
 
-/// What a server tells first.
+/// Where the shoots listen, and the authority that signed the certificates of all of them, as PEM.
 #[derive(Debug, Serialize, Deserialize)]
 struct Opened {
     authority: String,
@@ -133,26 +130,17 @@ pub struct LightShoots {
     /// What they are like.
     pub plan: Plan,
     opened: Opened,
-    input: ChildStdin,
-    output: Lines<BufReader<ChildStdout>>,
-    _process: Child,
+    process: Beside,
+    outages: Vec<Outage>,
 }
 
 impl LightShoots {
     /// Starts a process that serves them.
     pub async fn start(plan: Plan) -> Result<Self> {
-        let mut process = tokio::process::Command::new(std::env::current_exe()?)
-            .arg("light-shoots")
-            .args([format!("--shoots={}", plan.shoots), format!("--nodes={}", plan.nodes), format!("--grace={}", plan.grace)])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .context("cannot start the light shoots")?;
-        let input = process.stdin.take().context("no way in")?;
-        let mut output = BufReader::new(process.stdout.take().context("no way out")?).lines();
-        let line = output.next_line().await?.context("the light shoots have ended")?;
-        Ok(Self { plan, opened: serde_json::from_str(&line)?, input, output, _process: process })
+        let Plan { shoots, nodes, grace } = plan;
+        let options = [format!("--shoots={shoots}"), format!("--nodes={nodes}"), format!("--grace={grace}")];
+        let mut process = Beside::start(&[&["light-shoots".to_owned()], options.as_slice()].concat())?;
+        Ok(Self { plan, opened: process.ask(&Order::Open).await?, process, outages: Vec::new() })
     }
 
     /// Where one of them listens.
@@ -170,40 +158,57 @@ impl LightShoots {
         kubeconfig(&self.url(shoot), self.authority(), super::TOKEN)
     }
 
-    /// From now on the nodes of these shoots renew no more, one shoot after the other `within` this time. Returns their hearts,
-    /// which tell when the verdict can fall.
-    pub async fn cut(&mut self, shoots: Range<usize>, within: Duration) -> Result<Vec<Heart>> {
-        let (begin, count) = (now(), shoots.len() as f64);
-        let moments: Vec<Micros> =
-            (0..shoots.len()).map(|place| begin + (within.as_micros() as f64 * place as f64 / count) as Micros).collect();
-        let hearts = shoots.clone().zip(&moments).map(|(shoot, &moment)| {
-            let mut heart = self.plan.heart(shoot);
-            heart.cut(moment);
-            heart
-        });
-        let hearts = hearts.collect();
-        self.ask(&Order::Cut { from: shoots.start, moments }).await?;
-        Ok(hearts)
+    /// From now on the nodes renew no more, one shoot after the other `within` this time. Returns what follows in each.
+    pub async fn cut(&mut self, within: Duration) -> Result<Vec<Course>> {
+        let (now, within, shoots) = (Utc::now(), TimeDelta::from_std(within)?, i32::try_from(self.plan.shoots)?);
+        self.outages = (0..shoots).map(|shoot| Outage { cut: now + within * shoot / shoots, healed: None }).collect();
+        self.process.ask::<()>(&Order::Outages(self.outages.clone())).await?;
+        let course = |(shoot, outage): (usize, &Outage)| {
+            let last = self.plan.heart(shoot).renewed(outage.cut);
+            Course::of(&last, self.plan.grace()).context("fewer than two nodes")
+        };
+        self.outages.iter().enumerate().map(course).collect()
     }
 
-    /// From now on the nodes of these shoots renew again, each when its phase wants it.
-    pub async fn heal(&mut self, shoots: Range<usize>) -> Result<()> {
-        self.ask(&Order::Heal { from: shoots.start, to: shoots.end, at: now() }).await.map(drop)
+    /// From now on the nodes renew again, each when its phase wants it. Returns the moment.
+    pub async fn heal(&mut self) -> Result<DateTime<Utc>> {
+        let now = Utc::now();
+        self.outages.iter_mut().for_each(|outage| outage.healed = Some(now));
+        self.process.ask::<()>(&Order::Outages(self.outages.clone())).await?;
+        Ok(now)
     }
 
-    /// What each was asked so far.
-    pub async fn counts(&mut self) -> Result<Vec<Counts>> {
-        Ok(serde_json::from_str(&self.ask(&Order::Count).await?)?)
+    /// What is seen so far.
+    pub async fn look(&mut self) -> Result<Seen> {
+        self.process.ask(&Order::Look).await
     }
 
-    /// By how many seconds each request for leases came later than the prober's schedule wants it, since this was last asked.
-    pub async fn lateness(&mut self) -> Result<Vec<f64>> {
-        Ok(serde_json::from_str(&self.ask(&Order::Lateness).await?)?)
+    /// Waits until each of the first `shoots` has been probed so often from now on.
+    pub async fn probed(&mut self, times: u64, shoots: usize) -> Result<()> {
+        progress(format!("waiting until each of {shoots} shoots has been probed {times} times"));
+        let begin = self.look().await?.probes;
+        eventually("each shoot has been probed", PROBING, async || {
+            let now = self.look().await?.probes;
+            let few = now.iter().zip(&begin).take(shoots).filter(|&(now, begin)| *now < begin + times).count();
+            ensure!(few == 0, "{few} have not");
+            Ok(())
+        })
+        .await
     }
 
-    async fn ask(&mut self, order: &Order) -> Result<String> {
-        let line = serde_json::to_string(order)? + "\n";
-        self.input.write_all(line.as_bytes()).await.context("the light shoots have ended")?;
-        self.output.next_line().await?.context("the light shoots have ended")
+    /// What happens in so many seconds, in which each of `shoots` is to be probed; `usage` is of whoever probes.
+    pub async fn measure(&mut self, shoots: usize, seconds: u64, usage: impl Fn() -> Result<Usage>) -> Result<Measured> {
+        progress(format!("{shoots} shoots: measuring for {seconds} s"));
+        let (before, used) = (self.look().await?.counts, usage()?);
+        sleep(Duration::from_secs(seconds)).await;
+        let (usage, Seen { counts: after, late, .. }) = (usage()?, self.look().await?);
+        let counts = Counts {
+            probes: after.probes - before.probes,
+            requests: after.requests - before.requests,
+            connections: after.connections - before.connections,
+            bytes: after.bytes - before.bytes,
+        };
+        ensure!(counts.probes >= shoots as u64, "{} probes are too few", counts.probes);
+        Ok(Measured { counts, late: late.into_iter().collect(), cpu: usage.cpu - used.cpu, usage })
     }
 }

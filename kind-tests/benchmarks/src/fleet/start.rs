@@ -12,7 +12,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::fill::{Filling, fill};
 use super::light::{LightShoots, Plan};
-use crate::report::{Goal, Report, progress};
+use crate::report::Goal::Below;
+use crate::report::{Report, Spread, progress};
 
 /// How often it is asked whether it is ready.
 const LOOK: Duration = Duration::from_millis(1);
@@ -32,34 +33,32 @@ pub struct Options {
 /// Runs it.
 pub async fn run(bed: &'static Bed, options: Options) -> Result<()> {
     let Options { plan, times } = options;
-    let what = format!("the stripped binary, started {times} times, with leader election, on a real seed");
-    let mut report = Report::new("start", what);
     let size = std::fs::metadata(binary()?)?.len() as f64 / f64::from(1 << 20);
-    report.measured_against("size", "size of the binary", size, "MiB", Goal::Below(15.0));
-
     let seed = bed.own_seed().await?;
     let kubeconfig = seed.prober_kubeconfig().await?;
     progress("starting it on a seed without shoots");
-    let mut empty = starts(&kubeconfig, times).await?;
-    let goal = Goal::Below(0.3);
-    empty.sort_by(f64::total_cmp);
-    report.measured_against("ready", format!("from start to ready, median of {times}"), empty[empty.len() / 2], "s", goal);
-    report.figure("ready_max", "from start to ready, worst", empty[empty.len() - 1], "s");
-
+    let empty = starts(&kubeconfig, times).await?;
     let light = LightShoots::start(plan.clone()).await?;
     fill(seed.api(), &light, &Filling { shoots: plan.shoots, foreign_secrets: 0, pods_take: None }).await?;
     progress("starting it on a full seed");
-    let mut full = starts(&kubeconfig, times).await?;
-    full.sort_by(f64::total_cmp);
-    let shoots = format!("{} shoots and {} Machines on the seed", plan.shoots, plan.shoots * plan.nodes);
-    report.figure("ready_full", format!("from start to ready with {shoots}, median"), full[full.len() / 2], "s");
-    report.figure("ready_full_max", format!("from start to ready with {shoots}, worst"), full[full.len() - 1], "s");
+    let full = starts(&kubeconfig, times).await?;
+
+    let with = format!("from start to ready with {} shoots and {} Machines on the seed", plan.shoots, plan.shoots * plan.nodes);
+    let what = format!("the stripped binary, started {times} times, with leader election, on a real seed");
+    let mut report = Report::new("start", what);
+    report.rows([
+        ("size", "size of the binary", size, "MiB", Some(Below(15.0))),
+        ("ready", &format!("from start to ready, median of {times}"), empty.at(0.5), "s", Some(Below(0.3))),
+        ("ready_max", "from start to ready, worst", empty.at(1.0), "s", None),
+        ("ready_full", &format!("{with}, median"), full.at(0.5), "s", None),
+        ("ready_full_max", &format!("{with}, worst"), full.at(1.0), "s", None),
+    ]);
     report.print();
     Ok(())
 }
 
 /// Seconds from exec until `/readyz` answers 200, one start after the other; each gives its Lease up when it ends.
-async fn starts(kubeconfig: &str, times: usize) -> Result<Vec<f64>> {
+async fn starts(kubeconfig: &str, times: usize) -> Result<Spread> {
     let mut took = Vec::with_capacity(times);
     for _ in 0..times {
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
@@ -72,7 +71,7 @@ async fn starts(kubeconfig: &str, times: usize) -> Result<Vec<f64>> {
         };
         ensure!(timeout(PATIENCE, ready).await.is_ok(), "not ready within {PATIENCE:?}");
         took.push(begin.elapsed().as_secs_f64());
-        ensure!(prober.terminate().await?.success(), "the prober did not end well");
+        super::end(prober).await?;
     }
-    Ok(took)
+    Ok(took.into_iter().collect())
 }

@@ -5,21 +5,23 @@ use std::ops::Range;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use chrono::DateTime;
+use chrono::{DateTime, Utc};
 use clap::Args;
-use futures::future::{join_all, try_join_all};
+use futures::future::try_join_all;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 use testbed::agent::{Agent, Kind};
+use testbed::api::gardener;
 use testbed::audit::{Asked, Mark};
 use testbed::manifests::{GARDEN, WEEDER, weeder_access};
 use testbed::page::page;
+use testbed::usage::Usage;
 use testbed::{Bed, KubeApi, Seed, eventually};
 use tokio::time::{Instant, interval, sleep_until};
 
-use super::heart::{Micros, SECOND, now};
-use super::usage::Usage;
-use crate::report::{Goal, Report, progress};
+use crate::course::seconds;
+use crate::report::Goal::{AtMost, Exactly};
+use crate::report::{Report, progress};
 
 /// The Service that comes back, and the pod that waits for it.
 const SERVICE: &str = "kube-apiserver";
@@ -71,7 +73,7 @@ pub struct Options {
 
 /// Runs it.
 pub async fn run(bed: &'static Bed, options: Options) -> Result<()> {
-    let Options { shoots, at_once, rounds, rounds_per_start, seconds } = options;
+    let Options { shoots, at_once, rounds, rounds_per_start, seconds: counted } = options;
     ensure!(shoots >= at_once * rounds_per_start && rounds_per_start > 0, "too few shoots for so many recoveries");
     let seed = bed.own_seed().await?;
     seed.apply(weeder_access()).await?;
@@ -80,11 +82,11 @@ pub async fn run(bed: &'static Bed, options: Options) -> Result<()> {
     let token = seed.api().token(GARDEN, WEEDER).await?;
     let ground = Ground { kubeconfig: seed.plane().kubeconfig(&seed.plane().url(), &token), seed: &seed };
 
-    progress(format!("a start, its first {seconds} s"));
+    progress(format!("a start, its first {counted} s"));
     let mark = seed.plane().mark();
     let begin = Instant::now();
     let weeder = ground.start().await?;
-    sleep_until(begin + Duration::from_secs(seconds)).await;
+    sleep_until(begin + Duration::from_secs(counted)).await;
     let asked = ground.asked(&mark);
     let usage = Usage::of(weeder.id())?;
 
@@ -104,12 +106,11 @@ pub async fn run(bed: &'static Bed, options: Options) -> Result<()> {
         ground.break_down(Some(&weeder), places.clone()).await?;
         quiet.extend(ground.recover(places).await?);
     }
-    ensure!(weeder.terminate().await?.success(), "the weeder did not end well");
+    super::end(weeder).await?;
 
     progress(format!("{rounds} times {at_once} recoveries at once, in the first seconds after a start"));
     let mut early = Vec::new();
-    let mut done = 0;
-    while done < rounds {
+    for done in (0..rounds).step_by(rounds_per_start) {
         let bursts = rounds_per_start.min(rounds - done);
         ground.break_down(None, 0..bursts * at_once).await?;
         let weeder = ground.start().await?;
@@ -118,8 +119,7 @@ pub async fn run(bed: &'static Bed, options: Options) -> Result<()> {
             ticks.tick().await;
             early.extend(ground.recover(burst * at_once..(burst + 1) * at_once).await?);
         }
-        ensure!(weeder.terminate().await?.success(), "the weeder did not end well");
-        done += bursts;
+        super::end(weeder).await?;
     }
 
     let pods = shoots * PODS.iter().filter(|(_, role)| *role != "main").count();
@@ -127,26 +127,23 @@ pub async fn run(bed: &'static Bed, options: Options) -> Result<()> {
     // A watch is answered when it begins; any other request when it is complete.
     let counts = |asked: &&Asked| asked.stage == if asked.verb == "watch" { "ResponseStarted" } else { "ResponseComplete" };
     let asked: Vec<&Asked> = asked.iter().filter(counts).collect();
-    let requests = asked.len() as f64;
-    let election = asked.iter().filter(|asked| asked.resource == "leases").count() as f64;
+    let election = asked.iter().filter(|asked| asked.resource == "leases").count();
     let refused = asked.iter().filter(|asked| asked.code >= 400 && asked.code != 404).count();
+    let requests = (asked.len() - election) as f64;
+    let start = format!("requests in the first {counted} s, without the election's");
     let what = format!("{shoots} shoots: {} pods, {} EndpointSlices on a real seed", shoots * PODS.len(), shoots * SLICES.len());
     let mut report = Report::new("weeder", what);
-    report.measured_against(
-        "start",
-        format!("requests in the first {seconds} s, without the election's"),
-        requests - election,
-        "",
-        Goal::AtMost(10.0 + pages),
-    );
-    report.figure("election", "requests of the election in that time", election, "");
-    report.measured_against("refused", "requests refused in that time", refused as f64, "", Goal::Exactly(0.0));
-    report.figure("resident", "resident memory", usage.resident, "MiB");
-    report.figure("most", "high-water mark of memory", usage.most, "MiB");
-    report.figure("cpu", format!("CPU in the first {seconds} s"), usage.cpu.as_secs_f64(), "s");
-    let goal = Some(Goal::AtMost(0.1));
-    report.spread("quiet", "from endpoint ready to DELETE", &mut quiet, "s", goal);
-    report.spread("early", "the same in the first seconds after a start", &mut early, "s", goal);
+    report.rows([
+        ("start", &start, requests, "", Some(AtMost(10.0 + pages))),
+        ("election", "requests of the election in that time", election as f64, "", None),
+        ("refused", "requests refused in that time", refused as f64, "", Some(Exactly(0.0))),
+        ("resident", "resident memory", usage.resident, "MiB", None),
+        ("most", "high-water mark of memory", usage.most, "MiB", None),
+        ("cpu", &format!("CPU in the first {counted} s"), usage.cpu.as_secs_f64(), "s", None),
+    ]);
+    let goal = Some(AtMost(0.1));
+    report.spread("quiet", "from endpoint ready to DELETE", &quiet.into_iter().collect(), "s", goal);
+    report.spread("early", "the same in the first seconds after a start", &early.into_iter().collect(), "s", goal);
     report.print();
     Ok(())
 }
@@ -206,26 +203,24 @@ impl Ground<'_> {
     /// makes a new pod.
     async fn recover(&self, shoots: Range<usize>) -> Result<Vec<f64>> {
         let mark = self.seed.plane().mark();
-        let ready = join_all(shoots.clone().map(async |shoot| {
-            let sent = now();
+        let sent = shoots.clone().map(async |shoot| {
+            let sent = Utc::now();
             self.ready(shoot, true).await.map(|()| (namespace(shoot), sent))
-        }));
-        let sent: HashMap<String, Micros> = ready.await.into_iter().collect::<Result<_>>()?;
-        let deleted: HashMap<String, Micros> = eventually("all pods that waited are deleted", PATIENCE, async || {
-            let deletes =
-                self.asked(&mark).into_iter().filter(|asked| asked.verb == "delete" && asked.stage == "ResponseComplete");
-            let deletes: Vec<Asked> = deletes.collect();
+        });
+        let sent = try_join_all(sent).await?;
+        let deleted: HashMap<String, DateTime<Utc>> = eventually("all pods that waited are deleted", PATIENCE, async || {
+            let log = self.asked(&mark);
+            let deletes = log.iter().filter(|asked| asked.verb == "delete" && asked.stage == "ResponseComplete");
+            let deletes: Vec<&Asked> = deletes.collect();
             ensure!(deletes.len() == sent.len(), "{} of {}", deletes.len(), sent.len());
-            deletes
-                .into_iter()
-                .map(|asked| Ok((asked.namespace, DateTime::parse_from_rfc3339(&asked.at)?.timestamp_micros())))
-                .collect()
+            let received = |asked: &Asked| Ok((asked.namespace.clone(), DateTime::parse_from_rfc3339(&asked.at)?.to_utc()));
+            deletes.into_iter().map(received).collect()
         })
         .await?;
         try_join_all(shoots.map(|shoot| create_pod(self.seed.api(), shoot, PODS[0].0, PODS[0].1))).await?;
         let late = sent.into_iter().map(|(namespace, sent)| {
             let at = deleted.get(&namespace).with_context(|| format!("nothing was deleted in {namespace}"))?;
-            Ok((at - sent) as f64 / SECOND as f64)
+            Ok(seconds(sent, *at))
         });
         late.collect()
     }
@@ -269,7 +264,7 @@ async fn create_pod(api: &KubeApi, shoot: usize, name: &str, role: &str) -> Resu
 async fn fill(api: &KubeApi, shoots: usize) -> Result<()> {
     let all = |shoot: usize| async move {
         let namespace = namespace(shoot);
-        api.create("/api/v1/namespaces", &json!({"metadata": {"name": namespace}})).await?;
+        api.create("/api/v1/namespaces", &gardener::namespace(&namespace)).await?;
         for service in SLICES {
             let slice = json!({
                 "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
@@ -282,5 +277,5 @@ async fn fill(api: &KubeApi, shoots: usize) -> Result<()> {
         }
         anyhow::Ok(())
     };
-    stream::iter(0..shoots).map(all).buffer_unordered(IN_FLIGHT).try_collect::<Vec<()>>().await.map(drop)
+    stream::iter(0..shoots).map(all).buffer_unordered(IN_FLIGHT).try_collect().await
 }

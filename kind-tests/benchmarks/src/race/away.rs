@@ -23,13 +23,12 @@ use testbed::{Bed, ProberConfig, Seed, Shoot, ShootPlan};
 use tokio::time::sleep;
 
 use super::GRACE_S;
-use super::kubelets::Kubelets;
-use super::lane::DEPLOYMENTS;
+use super::lane::{are_fresh, plan};
 use super::replicas::Replicas;
 use super::seeded::seeded;
-use super::trial::Course;
-use super::writes::writes;
+use crate::course::Course;
 use crate::report::{Goal, Report, progress};
+use crate::writes::writes;
 
 const REPLICAS: usize = 2;
 const NODES: std::ops::RangeInclusive<usize> = 3..=10;
@@ -82,8 +81,7 @@ pub fn run(options: Options) -> Result<()> {
 struct Ground {
     seed: Arc<Seed>,
     etcd: Etcd,
-    kubelets: Vec<Kubelets>,
-    _shoots: Vec<Shoot>,
+    shoots: Vec<Shoot>,
     _replicas: Replicas,
 }
 
@@ -92,29 +90,28 @@ impl Ground {
         let seed = bed.own_seed().await?;
         let (plane, etcd) = bed.start_with_own_etcd("away").await?;
         let grace = Duration::from_secs(GRACE_S);
-        let (mut shoots, mut kubelets) = (Vec::new(), Vec::new());
-        for number in 1..=options.shoots {
-            let deployments = DEPLOYMENTS.map(|name| (name, 1)).into();
-            let plan = ShootPlan { nodes: 0, grace, deployments, secret: false, ..ShootPlan::default() };
-            let shoot = Shoot::create_at(plane.clone(), bed, &seed, &format!("away-{number}"), plan).await?;
-            let mut nodes = Kubelets::new(plane.api().clone(), seed.api().clone(), &shoot.namespace, grace);
-            nodes.set_count(random.random_range(NODES), random).await?;
-            shoots.push(shoot);
-            kubelets.push(nodes);
+        let mut shoots = Vec::new();
+        for name in (1..=options.shoots).map(|number| format!("away-{number}")) {
+            let plan = ShootPlan { node_prefix: name.clone(), ..plan(grace) };
+            shoots.push(Shoot::create_at(plane.clone(), bed, &seed, &name, plan).await?);
+        }
+        for shoot in &mut shoots {
+            let (count, beat) = (random.random_range(NODES), shoot.nodes.beat());
+            shoot.set_nodes(count, || beat.mul_f64(random.random())).await?;
         }
         let probed: Vec<&Shoot> = shoots.iter().collect();
         let mut replicas = Replicas::create(&seed, &probed, &ProberConfig::gardener(), REPLICAS).await?;
         replicas.start(&seed, REPLICAS).await?;
         progress("waiting until every stamp has been seen to change");
         sleep(WATCHED).await;
-        Ok(Self { seed, etcd, kubelets, _shoots: shoots, _replicas: replicas })
+        Ok(Self { seed, etcd, shoots, _replicas: replicas })
     }
 
     async fn round(&mut self, round: u32, findings: &mut Findings, random: &mut StdRng) -> Result<()> {
-        try_join_all(self.kubelets.iter().map(Kubelets::are_fresh)).await?;
+        try_join_all(self.shoots.iter().map(are_fresh)).await?;
         sleep(Duration::from_secs(GRACE_S).mul_f64(random.random())).await;
         let mark = self.seed.plane().mark();
-        let stamps = try_join_all(self.kubelets.iter().map(Kubelets::stamps)).await?;
+        let stamps = try_join_all(self.shoots.iter().map(|shoot| shoot.nodes.stamps())).await?;
         let away = random.random_range(AWAY);
         progress(format!("round {round}: the API server is away for {away:.1} s"));
         self.etcd.kill().await?;
@@ -127,7 +124,7 @@ impl Ground {
             findings.expired += usize::from(course.verdict <= back);
         }
         findings.away.push(away);
-        try_join_all(self.kubelets.iter().map(Kubelets::are_fresh)).await?;
+        try_join_all(self.shoots.iter().map(are_fresh)).await?;
         sleep(SETTLED).await;
         let wrong = writes(&self.seed.plane().asked(&mark))?;
         for write in &wrong {
@@ -139,12 +136,14 @@ impl Ground {
 }
 
 impl Findings {
-    fn report(mut self, what: String) -> Report {
+    fn report(self, what: String) -> Report {
         let mut report = Report::new("away", what);
-        report.figure("trials", "healthy shoots whose API server was away", self.trials as f64, "");
-        report.figure("expired", "enough leases older than the threshold on its return", self.expired as f64, "");
-        report.measured_against("writes", "writes to these shoots", self.writes as f64, "", Goal::Exactly(0.0));
-        report.spread("away", "how long etcd was away", &mut self.away, "s", None);
+        report.rows([
+            ("trials", "healthy shoots whose API server was away", self.trials as f64, "", None),
+            ("expired", "enough leases older than the threshold on its return", self.expired as f64, "", None),
+            ("writes", "writes to these shoots", self.writes as f64, "", Some(Goal::Exactly(0.0))),
+        ]);
+        report.spread("away", "how long etcd was away", &self.away.into_iter().collect(), "s", None);
         report
     }
 }

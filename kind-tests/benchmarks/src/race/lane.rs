@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use chrono::{DateTime, TimeDelta, Utc};
+use futures::future::try_join_all;
 use rand::RngExt;
 use rand::rngs::StdRng;
 use testbed::audit::Mark;
@@ -15,18 +16,20 @@ use testbed::shoot::{CA, KCM, MCM};
 use testbed::{Bed, Seed, Shoot, ShootPlan, eventually};
 use tokio::time::sleep;
 
-use super::kubelets::Kubelets;
 use super::referee::Referee;
-use super::trial::{Course, Outage, Trial, seconds, turns_up};
-use super::writes::{Write, writes};
+use super::trial::{Outage, Trial};
+use crate::course::{Course, seconds, turns_up};
+use crate::writes::{Write, writes};
 
 /// How often kube-controller-manager looks at the nodes (its --node-monitor-period). It sees a renewal up to so much later, and
 /// gives a node up so much later again.
 const MONITOR_PERIOD: TimeDelta = TimeDelta::seconds(5);
 /// Gardener's three Deployments.
-pub const DEPLOYMENTS: [&str; 3] = [KCM, MCM, CA];
+const DEPLOYMENTS: [&str; 3] = [KCM, MCM, CA];
 /// How long a pod takes to go, and to come, in milliseconds.
 const POD_TAKES_MS: std::ops::RangeInclusive<u64> = 1000..=2000;
+/// By how much a renewal may come late on a busy machine.
+const LATE: Duration = Duration::from_secs(1);
 /// All is restored about 60 s after an outage: up to 19 s until the prober looks, 30 s for machine-controller-manager, pods. And 60 s
 /// more where a replica restores that does not lead.
 const RESTORING: Duration = Duration::from_secs(150);
@@ -47,7 +50,6 @@ const RAISED_BEFORE_END: TimeDelta = TimeDelta::seconds(8);
 pub struct Lane {
     number: usize,
     shoot: Shoot,
-    kubelets: Kubelets,
     referee: Referee,
     grace: TimeDelta,
 }
@@ -55,12 +57,9 @@ pub struct Lane {
 impl Lane {
     /// Makes a shoot without nodes.
     pub async fn create(bed: &'static Bed, seed: &Arc<Seed>, number: usize, grace: Duration, programs: &Path) -> Result<Self> {
-        let deployments = DEPLOYMENTS.map(|name| (name, 1)).into();
-        let plan = ShootPlan { nodes: 0, grace, deployments, secret: false, ..ShootPlan::default() };
-        let shoot = Shoot::create(bed, seed, &format!("{LANE}{number}"), plan).await?;
-        let kubelets = Kubelets::new(shoot.plane.api().clone(), seed.api().clone(), &shoot.namespace, grace);
+        let shoot = Shoot::create(bed, seed, &format!("{LANE}{number}"), plan(grace)).await?;
         let referee = Referee::of(&shoot, programs, grace)?;
-        Ok(Self { number, shoot, kubelets, referee, grace: TimeDelta::from_std(grace)? })
+        Ok(Self { number, shoot, referee, grace: TimeDelta::from_std(grace)? })
     }
 
     /// The shoot itself.
@@ -75,20 +74,21 @@ impl Lane {
 
     /// Lets the shoot have so many nodes and waits until all is as in quiet times.
     pub async fn prepare(&mut self, nodes: usize, random: &mut StdRng) -> Result<()> {
-        self.kubelets.set_count(nodes, random).await?;
+        let beat = self.shoot.nodes.beat();
+        self.shoot.set_nodes(nodes, || beat.mul_f64(random.random())).await?;
         for name in DEPLOYMENTS {
             let takes = random.random_range(POD_TAKES_MS).to_string();
             self.shoot.annotate(name, READY_AFTER, Some(&takes)).await?;
         }
         self.as_before().await?;
         self.referee.at_work().await?;
-        self.kubelets.are_fresh().await
+        are_fresh(&self.shoot).await
     }
 
     /// Waits until every Deployment is as it was before anything happened.
     async fn as_before(&self) -> Result<()> {
         eventually("all as before", RESTORING, async || {
-            let states = self.referee.deployments();
+            let states = self.shoot.states();
             for name in DEPLOYMENTS {
                 let state = states.get(name).with_context(|| format!("no {name}"))?;
                 ensure!(state.is_free_at(1) && state.ready == 1, "{name}: {state}");
@@ -116,15 +116,18 @@ impl Lane {
         sleep(delay).await;
         let mark = self.mark();
         self.referee.begin();
-        let cut = self.kubelets.cut().await;
-        let stamps = self.kubelets.stamps().await?;
+        self.shoot.nodes.cut_all();
+        // No renewal lands after this.
+        self.shoot.nodes.settled().await;
+        let cut = Utc::now();
+        let stamps = self.shoot.nodes.stamps().await?;
         let course = Course::of(&stamps, self.grace).context("fewer than two nodes")?;
         let over = course.last_end + MONITOR_PERIOD * 2;
         let raised = if raise { self.raise(over - RAISED_BEFORE_END).await? } else { None };
         sleep((over - Utc::now()).to_std().unwrap_or_default()).await;
 
         let healed = Utc::now();
-        let renewals = self.kubelets.heal(random).await?;
+        let renewals = self.heal(random).await?;
         let turns = turns_up(&renewals).context("no nodes")?;
         let restored = self.as_before().await.map(|()| seconds(healed, Utc::now()));
         let writes = self.writes_since(&mark)?;
@@ -156,10 +159,21 @@ impl Lane {
         Ok(Outage { trial, cut, course, writes: in_outage })
     }
 
+    /// The nodes' way is there again: each renews within a beat, from now on at a new phase, and posts its status. Returns when each
+    /// renews first, in order.
+    async fn heal(&self, random: &mut StdRng) -> Result<Vec<DateTime<Utc>>> {
+        let (healed, nodes) = (Utc::now(), &self.shoot.nodes);
+        let mut phases: Vec<Duration> = nodes.names().iter().map(|_| nodes.beat().mul_f64(random.random())).collect();
+        nodes.heal_at(&phases);
+        try_join_all((0..phases.len()).map(|node| nodes.report(node, "Ready", "True", "KubeletReady"))).await?;
+        phases.sort_unstable();
+        Ok(phases.into_iter().map(|phase| healed + phase).collect())
+    }
+
     /// At this moment somebody brings cluster-autoscaler up, if all are at 0 by then. Returns when.
     async fn raise(&self, at: DateTime<Utc>) -> Result<Option<DateTime<Utc>>> {
         sleep((at - Utc::now()).to_std().unwrap_or_default()).await;
-        if self.referee.deployments().values().any(|state| state.replicas > 0) {
+        if self.shoot.states().values().any(|state| state.replicas > 0) {
             return Ok(None);
         }
         let raised = Utc::now();
@@ -171,4 +185,14 @@ impl Lane {
     pub fn story(&self) -> String {
         self.shoot.story()
     }
+}
+
+/// A shoot without nodes yet, to which each replica has a way of its own.
+pub fn plan(grace: Duration) -> ShootPlan {
+    ShootPlan { nodes: 0, grace, deployments: DEPLOYMENTS.map(|name| (name, 1)).into(), secret: false, ..ShootPlan::default() }
+}
+
+/// Waits until every node has renewed within a beat.
+pub async fn are_fresh(shoot: &Shoot) -> Result<()> {
+    shoot.leases_younger_than(shoot.nodes.beat() + LATE).await
 }

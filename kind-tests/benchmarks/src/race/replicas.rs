@@ -1,25 +1,21 @@
 //! The replicas of the prober, each with ways of its own to the seed and to the shoots, and an account of its own, so that any one
 //! can be cut off and the audit log tells who wrote.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use chrono::{DateTime, Utc};
 use futures::future::try_join_all;
 use nix::sys::signal::Signal;
-use serde_json::json;
 use testbed::agent::{Agent, Kind};
 use testbed::audit::Mark;
-use testbed::manifests::{GARDEN, Manifest, PROBE, PROBER, SECRET, seed_access};
+use testbed::manifests::{GARDEN, PROBE, PROBER, SECRET, prober_access};
 use testbed::relay::{Path, Relay};
 use testbed::{ProberConfig, Seed, Shoot, eventually};
 use tokio::time::sleep;
 
 use super::change::Change;
-use super::writes::elections;
+use crate::writes::elections;
 
 /// The longest that it takes to have a leader: the Lease lasts 15 s, and who waits tries every 2 s.
 const ELECTION: Duration = Duration::from_secs(60);
@@ -102,10 +98,11 @@ impl Replicas {
 impl Replica {
     /// Lets a replica into the seed and the shoots.
     async fn create(seed: &Seed, shoots: &[&Shoot], name: &'static str) -> Result<Self> {
-        seed.apply(access(name)).await?;
+        seed.apply(prober_access(&account(name))).await?;
         let ways = shoots.iter().map(async |shoot| {
             let way = Relay::start(shoot.plane.address()).await?;
-            write_secret(shoot, &secret(name), way.address()).await?;
+            let token = shoot.plane.api().token("kube-system", PROBE).await?;
+            shoot.write_secret_named(&secret(name), &shoot.kubeconfig(way.address(), &token)).await?;
             anyhow::Ok(way)
         });
         let shoots = try_join_all(ways).await?;
@@ -124,19 +121,14 @@ impl Replica {
 
     async fn hit(&mut self, change: Change) -> Result<()> {
         match change {
-            Change::Killed | Change::Restarted => self.kill().await,
-            Change::Terminated => self.process.take().context("it does not run")?.terminate().await.map(drop),
-            Change::Stopped => self.process.as_ref().context("it does not run")?.signal(Signal::SIGSTOP),
-            Change::ShootsCut => {
-                self.shoots.iter().for_each(|way| way.set(Path::Stalled));
-                Ok(())
-            }
-            Change::SeedCut => {
-                self.seed.set(Path::Stalled);
-                Ok(())
-            }
-            Change::None => Ok(()),
+            Change::Killed | Change::Restarted => self.kill().await?,
+            Change::Terminated => drop(self.process.take().context("it does not run")?.terminate().await?),
+            Change::Stopped => self.process.as_ref().context("it does not run")?.signal(Signal::SIGSTOP)?,
+            Change::ShootsCut => self.shoots.iter().for_each(|way| way.set(Path::Stalled)),
+            Change::SeedCut => self.seed.set(Path::Stalled),
+            Change::None => {}
         }
+        Ok(())
     }
 
     async fn kill(&mut self) -> Result<()> {
@@ -153,51 +145,9 @@ fn secret(replica: &str) -> String {
     format!("{SECRET}-{replica}")
 }
 
-/// Writes a Secret for a replica, with a kubeconfig that leads to its way to the shoot.
-async fn write_secret(shoot: &Shoot, name: &str, way: SocketAddr) -> Result<()> {
-    let token = shoot.plane.api().token("kube-system", PROBE).await?;
-    let kubeconfig = STANDARD.encode(shoot.kubeconfig(way, &token));
-    let metadata = json!({"name": name, "namespace": shoot.namespace});
-    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"kubeconfig": kubeconfig}});
-    shoot.seed.api().create(&format!("/api/v1/namespaces/{}/secrets", shoot.namespace), &secret).await
-}
-
-/// An account with the prober's rights under a name of its own.
-fn access(replica: &str) -> Vec<Manifest> {
-    let own = account(replica);
-    let is_binding = |manifest: &Manifest| manifest.1["kind"].as_str().is_some_and(|kind| kind.ends_with("Binding"));
-    let bindings = seed_access().into_iter().filter(is_binding).map(|(path, mut binding)| {
-        let name = binding["metadata"]["name"].as_str().unwrap_or_default();
-        binding["metadata"]["name"] = format!("{name}-{replica}").into();
-        binding["subjects"][0]["name"] = own.clone().into();
-        (path, binding)
-    });
-    let metadata = json!({"namespace": GARDEN, "name": own});
-    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata});
-    let mut manifests = vec![(format!("/api/v1/namespaces/{GARDEN}/serviceaccounts"), account)];
-    manifests.extend(bindings);
-    manifests
-}
-
 /// Who has written the election's Lease last.
 fn leader(seed: &Seed, mark: &Mark) -> Result<String> {
     let (leader, _) = elections(&seed.plane().asked(mark))?.pop().context("nobody has led yet")?;
     ensure!(NAMES.contains(&leader.as_str()), "{leader} leads");
     Ok(leader)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_replica_has_the_probers_rights_and_no_other() {
-        let manifests = access("b");
-        let (roles, bindings): (Vec<_>, Vec<_>) = manifests.iter().partition(|(path, _)| path.ends_with("serviceaccounts"));
-        assert_eq!((roles.len(), bindings.len()), (1, 2));
-        for (_, binding) in bindings {
-            assert_eq!(binding["subjects"][0]["name"], "dependency-watchdog-prober-b");
-            assert_eq!(binding["roleRef"]["name"], "gardener.cloud:dependency-watchdog-prober");
-        }
-    }
 }

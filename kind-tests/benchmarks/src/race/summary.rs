@@ -4,15 +4,16 @@ use anyhow::Result;
 
 use super::change::Change;
 use super::trial::{Ending, Fault, Trial};
+use crate::report::Goal::{AtLeast, AtMost, Exactly};
 use crate::report::kept::Kept;
-use crate::report::{Goal, Report};
+use crate::report::{Goal, Report, Spread};
 
 /// The goal for the first protective write: within 0.5 s of the verdict.
-const LATENESS: Goal = Goal::AtMost(0.5);
+const LATENESS: Goal = AtMost(0.5);
 /// The goal for what others bring up in mid-outage: the look that is wanted then is at once, or a second after the last such one.
-const LOWERED: Goal = Goal::AtMost(1.5);
+const LOWERED: Goal = AtMost(1.5);
 /// The goal for the first restoring write: looks are half a beat, 5 s, apart while anything is held down.
-const RECOVERED: Goal = Goal::AtMost(5.5);
+const RECOVERED: Goal = AtMost(5.5);
 
 /// The name of a race without a prober.
 pub const CONTROL: &str = "race-control";
@@ -41,78 +42,70 @@ impl Findings {
         Ok(all)
     }
 
-    fn count(&self, which: impl Fn(&Trial) -> bool) -> f64 {
-        self.trials.iter().filter(|trial| which(trial)).count() as f64
-    }
-
-    fn values(&self, value: impl Fn(&Trial) -> Option<f64>) -> Vec<f64> {
-        self.trials.iter().filter_map(value).collect()
-    }
-
     /// The whole report.
     pub fn report(&self, name: &str, what: impl Into<String>) -> Report {
         let mut report = Report::new(name, what);
-        let faults = self.trials.iter().any(|trial| trial.fault.is_some());
-        report.measured_against("trials", "outages raced", self.trials.len() as f64, "", Goal::AtLeast(self.wanted as f64));
-        let won = self.count(|trial| trial.ending() == Ending::Won);
-        let no_time = self.count(|trial| trial.ending() == Ending::NoTime);
-        let excused = self.count(|trial| trial.ending() == Ending::Lost && trial.is_excused());
+        let all: Vec<&Trial> = self.trials.iter().collect();
+        let count = |which: fn(&Trial) -> bool| all.iter().filter(|trial| which(trial)).count() as f64;
+        let sum = |of: fn(&Trial) -> usize| all.iter().map(|trial| of(trial)).sum::<usize>() as f64;
+        let raced = all.len() as f64;
+        let with_faults = all.iter().any(|trial| trial.fault.is_some());
         // Without a prober none can be won.
         let should_win = name != CONTROL;
-        if should_win {
-            let goal = Goal::AtLeast(self.trials.len() as f64 - no_time - excused);
-            report.measured_against("won", "won: no node ever Unknown", won, "", goal);
-        } else {
-            report.figure("won", "won: no node ever Unknown", won, "");
+        let no_time = count(|trial| trial.ending() == Ending::NoTime);
+        let excused = count(|trial| trial.ending() == Ending::Lost && trial.is_excused());
+        let to_be_won = should_win.then_some(AtLeast(raced - no_time - excused));
+        report.rows([
+            ("trials", "outages raced", raced, "", Some(AtLeast(self.wanted as f64))),
+            ("won", "won: no node ever Unknown", count(Trial::is_won), "", to_be_won),
+            ("no_time", "not to be won: less time than the process takes to end", no_time, "", None),
+        ]);
+        if all.iter().any(|trial| trial.fault.as_ref().is_some_and(|fault| fault.promised.is_some())) {
+            report.rows([
+                ("excused", "not to be won: the only replica could not be there again", excused, "", None),
+                ("late", "first write later than promised after a start", count(Trial::is_late), "", Some(Exactly(0.0))),
+            ]);
         }
-        report.figure("no_time", "not to be won: less time than the process takes to end", no_time, "");
-        if self.trials.iter().any(|trial| trial.fault.as_ref().is_some_and(|fault| fault.promised.is_some())) {
-            report.figure("excused", "not to be won: the only replica could not be there again", excused, "");
-            let late = self.count(Trial::is_late);
-            report.measured_against("late", "first write later than promised after a start", late, "", Goal::Exactly(0.0));
-        }
-        report.figure("lost", "lost", self.count(|trial| trial.ending() == Ending::Lost), "");
-        let unknown = self.trials.iter().map(|trial| trial.unknown).sum::<usize>();
-        report.figure("nodes", "nodes cut off", self.trials.iter().map(|trial| trial.nodes).sum::<usize>() as f64, "");
-        report.figure("unknown", "nodes ever Unknown", unknown as f64, "");
-        let restored = self.count(|trial| trial.restored.is_some());
-        report.measured_against("restored", "all restored", restored, "", Goal::AtLeast(self.trials.len() as f64));
-        let early = self.count(|trial| trial.first_write.is_some_and(|late| late < 0.0));
-        report.measured_against("early", "trials with a write before the verdict", early, "", Goal::Exactly(0.0));
-        let superfluous = self.trials.iter().map(|trial| trial.superfluous).sum::<usize>();
-        report.measured_against("superfluous", "writes that were not due", superfluous as f64, "", Goal::Exactly(0.0));
-        let wrong = self.wrong_writes as f64;
-        report.measured_against("wrong_writes", "writes to shoots without an outage", wrong, "", Goal::Exactly(0.0));
-        let without_lead = self.trials.iter().map(|trial| trial.without_lead).sum::<usize>() as f64;
-        let what = "writes by a replica that did not lead";
-        match faults {
-            true => report.figure("without_lead", what, without_lead, ""),
-            false => report.measured_against("without_lead", what, without_lead, "", Goal::Exactly(0.0)),
-        }
+        let restored = count(|trial| trial.restored.is_some());
+        let early = count(|trial| trial.first_write.is_some_and(|late| late < 0.0));
+        let none = Some(Exactly(0.0));
+        let none_without_faults = none.filter(|_| !with_faults);
+        report.rows([
+            ("lost", "lost", count(|trial| trial.ending() == Ending::Lost), "", None),
+            ("nodes", "nodes cut off", sum(|trial| trial.nodes), "", None),
+            ("unknown", "nodes ever Unknown", sum(|trial| trial.unknown), "", None),
+            ("restored", "all restored", restored, "", Some(AtLeast(raced))),
+            ("early", "trials with a write before the verdict", early, "", none),
+            ("superfluous", "writes that were not due", sum(|trial| trial.superfluous), "", none),
+            ("wrong_writes", "writes to shoots without an outage", self.wrong_writes as f64, "", none),
+            ("without_lead", "writes by a replica that did not lead", sum(|trial| trial.without_lead), "", none_without_faults),
+        ]);
 
-        let goal = |goal| (should_win && !faults).then_some(goal);
-        let mut spread = |key: &str, what: &str, goal, value: &dyn Fn(&Trial) -> Option<f64>| {
-            report.spread(key, what, &mut self.values(value), "s", goal);
-        };
-        spread("first_write", "verdict to first write", goal(LATENESS), &|trial| trial.first_write);
-        spread("kcm_write", "verdict to kube-controller-manager's write", None, &|trial| trial.kcm_write);
-        spread("kcm_exit", "SIGTERM to the end of its process", None, &|trial| trial.kcm_exit);
-        spread("lowered", "brought up by others to 0 again", goal(LOWERED), &|trial| trial.lowered);
-        spread("recovered", "enough nodes renewed to first restoring write", goal(RECOVERED), &|trial| trial.recovered);
-        spread("restoring", "end of the outage to all restored", None, &|trial| trial.restored);
-        for (key, what, values) in [
-            ("available_min", "verdict to first node's end, least", self.values(|trial| Some(trial.available))),
-            ("left_min", "left over when the process had ended, least", self.values(|trial| trial.left)),
+        let values = |of: fn(&Trial) -> Option<f64>| all.iter().filter_map(|trial| of(trial)).collect::<Spread>();
+        let goal = |goal: Goal| (should_win && !with_faults).then_some(goal);
+        for (key, what, values, goal) in [
+            ("first_write", "verdict to first write", values(|trial| trial.first_write), goal(LATENESS)),
+            ("kcm_write", "verdict to kube-controller-manager's write", values(|trial| trial.kcm_write), None),
+            ("kcm_exit", "SIGTERM to the end of its process", values(|trial| trial.kcm_exit), None),
+            ("lowered", "brought up by others to 0 again", values(|trial| trial.lowered), goal(LOWERED)),
+            ("recovered", "enough nodes renewed to first restoring write", values(|trial| trial.recovered), goal(RECOVERED)),
+            ("restoring", "end of the outage to all restored", values(|trial| trial.restored), None),
         ] {
-            if let Some(least) = values.into_iter().min_by(f64::total_cmp) {
-                report.figure(key, what, least, "s");
+            report.spread(key, what, &values, "s", goal);
+        }
+        for (key, what, values) in [
+            ("available_min", "verdict to first node's end, least", values(|trial| Some(trial.available))),
+            ("left_min", "left over when the process had ended, least", values(|trial| trial.left)),
+        ] {
+            if let Some(least) = values.values().first() {
+                report.add(key, what, *least, "s", None);
             }
         }
         for change in Change::FAULTS {
             self.report_change(&mut report, change);
         }
-        let lost = self.trials.iter().filter(|trial| should_win && trial.ending() != Ending::Won);
-        report.detail("not_won", lost.map(Trial::account).collect::<Vec<_>>());
+        let not_won = all.iter().filter(|trial| should_win && !trial.is_won());
+        report.detail("not_won", not_won.map(|trial| trial.account()).collect::<Vec<_>>());
         report.detail("wanted", self.wanted);
         report.detail("raced", serde_json::to_value(&self.trials).unwrap_or_default());
         report
@@ -120,34 +113,35 @@ impl Findings {
 
     /// What came of one kind of change in mid-outage.
     fn report_change(&self, report: &mut Report, change: Change) {
-        let of = |trial: &&Trial| trial.fault.as_ref().is_some_and(|fault| fault.change == change);
-        let trials: Vec<&Trial> = self.trials.iter().filter(of).collect();
+        let trials: Vec<(&Trial, &Fault)> =
+            self.trials.iter().filter_map(|trial| Some((trial, trial.fault_by(change)?))).collect();
         if trials.is_empty() {
             return;
         }
         let (key, how) = (change.key(), change.words());
-        let won = |trials: &[&Trial]| trials.iter().filter(|trial| trial.ending() == Ending::Won).count() as f64;
-        let sum = |count: fn(&Trial) -> usize| trials.iter().map(|trial| count(trial)).sum::<usize>() as f64;
-        let faults = || trials.iter().filter_map(|trial| Some((trial.fault.as_ref()?, trial.verdict)));
-        let is_early = |trial: &&Trial| trial.fault.as_ref().is_some_and(|fault| !fault.written_before);
-        let early: Vec<&Trial> = trials.iter().copied().filter(is_early).collect();
+        let count = |which: fn(&Trial, &Fault) -> bool| trials.iter().filter(|(trial, fault)| which(trial, fault)).count() as f64;
+        let sum = |of: fn(&Trial) -> usize| trials.iter().map(|(trial, _)| of(trial)).sum::<usize>() as f64;
         for (figure, what, value) in [
             ("trials", "trials", trials.len() as f64),
-            ("won", "won", won(&trials)),
-            ("early", "before all was written: trials", early.len() as f64),
-            ("early_won", "before all was written: won", won(&early)),
+            ("won", "won", count(|trial, _| trial.is_won())),
+            ("early", "before all was written: trials", count(|_, fault| !fault.written_before)),
+            ("early_won", "before all was written: won", count(|trial, fault| !fault.written_before && trial.is_won())),
             ("unknown", "nodes ever Unknown", sum(|trial| trial.unknown)),
             ("without_lead", "writes by a replica that did not lead", sum(|trial| trial.without_lead)),
         ] {
-            report.figure(&format!("{key}_{figure}"), format!("{how}, {what}"), value, "");
+            report.add(&format!("{key}_{figure}"), &format!("{how}, {what}"), value, "", None);
         }
-        let mut spread = |figure: &str, what: &str, value: fn(&Fault, f64) -> Option<f64>| {
-            let mut values: Vec<f64> = faults().filter_map(|(fault, verdict)| value(fault, verdict)).collect();
-            report.spread(&format!("{key}_{figure}"), &format!("{how}, {what}"), &mut values, "s", None);
+        let values = |of: fn(&Trial, &Fault) -> Option<f64>| {
+            trials.iter().filter_map(|(trial, fault)| of(trial, fault)).collect::<Spread>()
         };
-        spread("next_write", "next write after that", |fault, _| fault.next_write);
-        spread("reaction", "next write after that or the verdict, whichever was later", Fault::reaction);
-        spread("election", "until somebody else led", |fault, _| fault.election);
+        let after_both = "next write after that or the verdict, whichever was later";
+        for (figure, what, values) in [
+            ("next_write", "next write after that", values(|_, fault| fault.next_write)),
+            ("reaction", after_both, values(|trial, fault| fault.reaction(trial.verdict))),
+            ("election", "until somebody else led", values(|_, fault| fault.election)),
+        ] {
+            report.spread(&format!("{key}_{figure}"), &format!("{how}, {what}"), &values, "s", None);
+        }
     }
 }
 
@@ -155,29 +149,23 @@ impl Findings {
 mod tests {
     use serde_json::Value;
 
-    use super::super::writes::Writer;
     use super::*;
+    use crate::writes::Writer;
 
     fn trial(number: usize, unknown: usize, fault: Option<Fault>) -> Trial {
         Trial {
             number,
-            lane: 1,
-            nodes: 10,
             verdict: 25.0,
             available: 4.5,
             first_write: Some(0.25),
-            first_by: Some(Writer { replica: "b".into(), leads: fault.is_none() }),
-            kcm_write: Some(1.5),
-            last_write: Some(1.5),
-            kcm_exit: Some(0.5),
-            left: Some(2.5),
-            unknown,
             lowered: Some(0.1),
             recovered: Some(3.0),
+            first_by: Some(Writer { replica: "b".into(), leads: fault.is_none() }),
+            unknown,
             restored: Some(50.0),
-            superfluous: 0,
             without_lead: usize::from(fault.is_some()),
             fault,
+            ..Trial::default()
         }
     }
 

@@ -7,50 +7,15 @@ use testbed::shoot::KCM;
 
 use super::change::Change;
 use super::replicas::Hit;
-use super::writes::{Write, Writer};
+use crate::course::{Course, seconds};
 use crate::report::kept::Kept;
+use crate::writes::{Write, Writer};
 
-/// From this share of expired leases on there is an outage (nodeLeaseFailureFraction's default, which Gardener takes).
-const FRACTION: f64 = 0.6;
 /// What a process that is started again needs beside a kubelet's beat of watching: a second until it is started, a second that is
 /// watched longer, and four to begin, to look and to write.
 const START: f64 = 6.0;
 /// The same for one that has watched for long enough when the verdict falls.
 const SETTLED: f64 = 2.0;
-
-/// What the stamps say that the nodes wrote last: when the verdict can first fall, and when the first node ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Course {
-    /// 0.75 of the grace after the stamp of the k-th oldest lease; k is the smallest count that makes the fraction.
-    pub verdict: DateTime<Utc>,
-    /// The whole grace after the oldest stamp: kube-controller-manager gives no node up before this.
-    pub first_end: DateTime<Utc>,
-    /// The whole grace after the youngest stamp.
-    pub last_end: DateTime<Utc>,
-}
-
-impl Course {
-    /// Of two stamps or more; with fewer there is no verdict.
-    pub fn of(stamps: &[DateTime<Utc>], grace: TimeDelta) -> Option<Self> {
-        let mut sorted = stamps.to_vec();
-        sorted.sort_unstable();
-        let count = sorted.len();
-        let needed = (1..=count).find(|&expired| expired as f64 / count as f64 >= FRACTION)?;
-        let (oldest, youngest) = (sorted.first()?, sorted.last()?);
-        (count >= 2).then(|| Self {
-            verdict: sorted[needed - 1] + grace * 3 / 4,
-            first_end: *oldest + grace,
-            last_end: *youngest + grace,
-        })
-    }
-}
-
-/// When the outage is over by the leases, given when each is renewed, in order.
-pub fn turns_up(renewals: &[DateTime<Utc>]) -> Option<DateTime<Utc>> {
-    let count = renewals.len();
-    let enough = (1..=count).find(|&renewed| ((count - renewed) as f64 / count as f64) < FRACTION)?;
-    renewals.get(enough - 1).copied()
-}
 
 /// One outage and the moments in it that are not in its [`Trial`].
 pub struct Outage {
@@ -119,7 +84,8 @@ impl Fault {
 }
 
 /// One outage of one shoot. All times in seconds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Trial {
     /// Its number in this run.
     pub number: usize,
@@ -146,10 +112,8 @@ pub struct Trial {
     /// How many nodes were ever Unknown.
     pub unknown: usize,
     /// From the moment at which others brought a controller up in mid-outage to the answer to the write that took it back to 0.
-    #[serde(default)]
     pub lowered: Option<f64>,
     /// From the moment at which enough nodes had renewed again to the answer to the first restoring write.
-    #[serde(default)]
     pub recovered: Option<f64>,
     /// From the end of the outage until all was as before, where it came to that.
     pub restored: Option<f64>,
@@ -176,6 +140,16 @@ impl Trial {
         } else {
             Ending::Lost
         }
+    }
+
+    /// Whether no node was ever Unknown.
+    pub fn is_won(&self) -> bool {
+        self.ending() == Ending::Won
+    }
+
+    /// What happened to the leader, if it was this.
+    pub fn fault_by(&self, change: Change) -> Option<&Fault> {
+        self.fault.as_ref().filter(|fault| fault.change == change)
     }
 
     /// Whether the first node's end came before anybody could be there again.
@@ -231,69 +205,16 @@ impl Trial {
     }
 }
 
-/// Seconds from one moment to another.
-pub fn seconds(from: DateTime<Utc>, to: DateTime<Utc>) -> f64 {
-    (to - from).as_seconds_f64()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn stamps(seconds: &[i64]) -> Vec<DateTime<Utc>> {
-        seconds.iter().map(|&second| DateTime::UNIX_EPOCH + TimeDelta::seconds(second)).collect()
-    }
 
     fn at(second: i64) -> DateTime<Utc> {
         DateTime::UNIX_EPOCH + TimeDelta::seconds(second)
     }
 
-    #[test]
-    fn the_verdict_falls_when_enough_leases_have_expired() {
-        let grace = TimeDelta::seconds(40);
-        let course = Course::of(&stamps(&[8, 0, 5]), grace).expect("three stamps");
-        assert_eq!(course, Course { verdict: at(35), first_end: at(40), last_end: at(48) });
-        // Of five, three are 0.6; of ten, six.
-        let course = Course::of(&stamps(&[4, 3, 2, 1, 0]), grace).expect("five stamps");
-        assert_eq!(course.verdict, at(32));
-        let course = Course::of(&stamps(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]), grace).expect("ten stamps");
-        assert_eq!(course.verdict, at(35));
-    }
-
-    #[test]
-    fn an_outage_is_over_when_fewer_than_the_fraction_are_expired() {
-        // Of five, three are 0.6, so that three must have renewed; of two, both make it, and one is 0.5.
-        assert_eq!(turns_up(&stamps(&[1, 2, 3, 4, 5])), Some(at(3)));
-        assert_eq!((turns_up(&stamps(&[1, 2])), turns_up(&[])), (Some(at(1)), None));
-    }
-
-    #[test]
-    fn one_node_alone_makes_no_verdict() {
-        assert_eq!(Course::of(&stamps(&[0]), TimeDelta::seconds(40)), None);
-        assert_eq!(Course::of(&[], TimeDelta::seconds(40)), None);
-    }
-
     fn trial(unknown: usize, available: f64) -> Trial {
-        Trial {
-            number: 0,
-            lane: 0,
-            nodes: 3,
-            verdict: 25.0,
-            available,
-            first_write: Some(0.1),
-            first_by: None,
-            kcm_write: Some(1.5),
-            last_write: Some(1.5),
-            kcm_exit: Some(0.2),
-            left: Some(0.0),
-            unknown,
-            lowered: None,
-            recovered: Some(2.0),
-            restored: Some(40.0),
-            superfluous: 0,
-            without_lead: 0,
-            fault: None,
-        }
+        Trial { unknown, available, verdict: 25.0, kcm_exit: Some(0.2), ..Trial::default() }
     }
 
     #[test]

@@ -59,8 +59,7 @@ mod tests {
     #[test]
     fn what_a_benchmark_printed_is_kept_line_by_line() {
         let mut report = Report::new("it", "on that");
-        report.measured_against("late", "late, in a way", 1.5, "s", Goal::AtMost(1.0));
-        report.figure("size", "size", 12.0, "");
+        report.rows([("late", "late, in a way", 1.5, "s", Some(Goal::AtMost(1.0))), ("size", "size", 12.0, "", None)]);
         report.detail("raced", vec![serde_json::json!({"left": [1, 2]})]);
         let text = Kept::of_run(&format!("progress\n{}\n{}\n", report.table(), report.json()))
             .and_then(|kept| kept.text())

@@ -9,12 +9,12 @@ use plotters::coord::Shift;
 use plotters::coord::cartesian::Cartesian2d;
 use plotters::coord::types::RangedCoordf64;
 use plotters::drawing::{DrawingArea, IntoDrawingArea};
-use plotters::element::{Circle, PathElement, Rectangle};
+use plotters::element::{Circle, PathElement, Rectangle, Text};
 use plotters::style::{Color, IntoFont, RGBColor, TRANSPARENT, TextStyle};
 
-pub const CARD: RGBColor = RGBColor(0xFF, 0xFF, 0xFF);
+const CARD: RGBColor = RGBColor(0xFF, 0xFF, 0xFF);
 pub const INK: RGBColor = RGBColor(0x1F, 0x23, 0x28);
-pub const GRID: RGBColor = RGBColor(0xD1, 0xD9, 0xE0);
+const GRID: RGBColor = RGBColor(0xD1, 0xD9, 0xE0);
 pub const BLUE: RGBColor = RGBColor(0x09, 0x69, 0xDA);
 pub const GREEN: RGBColor = RGBColor(0x1A, 0x7F, 0x37);
 pub const RED: RGBColor = RGBColor(0xCF, 0x22, 0x2E);
@@ -39,23 +39,37 @@ const HEIGHT: u32 = 340;
 const TITLE: i32 = 44;
 const LEGEND: i32 = 22;
 /// How opaque a band is.
-pub const BAND: f64 = 0.25;
+const BAND: f64 = 0.25;
 
-pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-pub type Chart<'a> = ChartContext<'a, SVGBackend<'a>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Chart<'a> = ChartContext<'a, SVGBackend<'a>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
 pub struct Picture {
     pub title: String,
     pub svg: String,
 }
 
-/// How a thing is drawn, as the legend shows it.
+/// How a thing is drawn, in a panel and in the legend.
 #[derive(Clone, Copy)]
 pub enum Mark {
     Line,
     Dot,
     Ring,
+    /// From the first point to the last.
     Band,
+}
+
+/// Points that are drawn alike, or a text at one.
+pub enum Layer {
+    Marks(Mark, RGBColor, Vec<(f64, f64)>),
+    Text(String, (f64, f64)),
+}
+
+/// One of the charts of a picture, which stand side by side. Layers are drawn in order.
+pub struct Panel<'a> {
+    pub x: Axis<'a>,
+    pub y: Axis<'a>,
+    pub layers: Vec<Layer>,
 }
 
 /// An axis: what it measures, from where to where, how many labels it has at most, and how they are written.
@@ -66,8 +80,8 @@ pub struct Axis<'a> {
     pub format: fn(&f64) -> String,
 }
 
-/// A picture with a title and a legend; `body` draws what is below them.
-pub fn draw(title: &str, legend: &[(Mark, RGBColor, String)], body: impl FnOnce(&Area) -> Result<()>) -> Result<Picture> {
+/// A picture with a title and a legend, and the panels below them.
+pub fn draw(title: &str, legend: &[(Mark, RGBColor, String)], panels: &[Panel]) -> Result<Picture> {
     let mut svg = String::new();
     let head = TITLE + LEGEND * i32::try_from(legend.len())?;
     {
@@ -84,18 +98,21 @@ pub fn draw(title: &str, legend: &[(Mark, RGBColor, String)], body: impl FnOnce(
             }
             card.draw_text(what, &text(16.0), (54, middle - 6))?;
         }
-        body(&card.split_vertically(head).1)?;
+        for (area, panel) in card.split_vertically(head).1.split_evenly((1, panels.len())).iter().zip(panels) {
+            let mut chart = chart(area, &panel.x, &panel.y)?;
+            panel.layers.iter().try_for_each(|layer| draw_layer(&mut chart, layer))?;
+        }
         card.present()?;
     }
     Ok(Picture { title: title.to_owned(), svg: with_dark_colors(&svg) })
 }
 
-pub fn text(size: f64) -> TextStyle<'static> {
+fn text(size: f64) -> TextStyle<'static> {
     ("sans-serif", size).into_font().color(&INK)
 }
 
 /// Grid, axes and their labels, and a place for what is measured. Without labels the y axis takes no room.
-pub fn chart<'a>(area: &Area<'a>, x: &Axis, y: &Axis) -> Result<Chart<'a>> {
+fn chart<'a>(area: &Area<'a>, x: &Axis, y: &Axis) -> Result<Chart<'a>> {
     let mut chart = ChartBuilder::on(area)
         .margin(24)
         .x_label_area_size(44)
@@ -107,6 +124,27 @@ pub fn chart<'a>(area: &Area<'a>, x: &Axis, y: &Axis) -> Result<Chart<'a>> {
     mesh.y_desc(y.what).y_labels(y.labels).y_label_formatter(&y.format);
     mesh.draw()?;
     Ok(chart)
+}
+
+fn draw_layer(chart: &mut Chart, layer: &Layer) -> Result<()> {
+    match layer {
+        // Wide enough to be seen beside a band.
+        Layer::Marks(Mark::Line, color, points) => {
+            chart.draw_series([PathElement::new(points.clone(), color.stroke_width(2))])?
+        }
+        Layer::Marks(Mark::Dot, color, points) => {
+            chart.draw_series(points.iter().map(|at| Circle::new(*at, 4, color.filled())))?
+        }
+        Layer::Marks(Mark::Ring, color, points) => {
+            chart.draw_series(points.iter().map(|at| Circle::new(*at, 4, color.stroke_width(1))))?
+        }
+        Layer::Marks(Mark::Band, color, points) => {
+            let ends = points.first().zip(points.last());
+            chart.draw_series(ends.map(|(from, to)| Rectangle::new([*from, *to], color.mix(BAND).filled())))?
+        }
+        Layer::Text(what, at) => chart.draw_series([Text::new(what.clone(), *at, text(16.0))])?,
+    };
+    Ok(())
 }
 
 /// A logarithmic axis of times, from a power of ten, this exponent's, to 100 s, beyond all that is drawn.
@@ -160,7 +198,7 @@ mod tests {
     #[test]
     fn every_colour_of_a_picture_has_one_for_dark_pages() {
         let legend = [(Mark::Line, BLUE, "line".to_owned()), (Mark::Band, OCHRE, "a < b".to_owned())];
-        let svg = draw("title", &legend, |_| Ok(())).expect("a picture").svg;
+        let svg = draw("title", &legend, &[]).expect("a picture").svg;
         assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"), "{svg}");
         assert!(svg.contains("[fill=\"#FFFFFF\"]{fill:#0D1117}") && svg.contains("a &lt; b"), "{svg}");
         let body = svg.split_once("</style>").expect("a style").1;

@@ -3,16 +3,15 @@
 use std::ops::Range;
 
 use anyhow::{Context, Result};
-use plotters::element::{Circle, PathElement, Rectangle, Text};
-use plotters::style::{Color, RGBColor};
 
 use super::chart::{
-    Axis, BAND, BLUE, GREEN, INK, Mark, OCHRE, PURPLE, Picture, RED, Times, chart, draw, in_seconds, percent, plain, text,
+    Axis, BLUE, GREEN, INK, Layer, Mark, OCHRE, PURPLE, Panel, Picture, RED, Times, draw, in_seconds, percent, plain,
 };
 use super::tables::sizes;
 use crate::race::change::Change;
 use crate::race::summary::CONTROL;
 use crate::race::trial::Trial;
+use crate::report::Spread;
 use crate::report::kept::Kept;
 
 /// From when the verdict could fall to the Go original's write, in 16 outages: least, median, most, in seconds.
@@ -36,32 +35,26 @@ pub fn of(result: &Kept) -> Result<Option<Picture>> {
 
 /// In how large a share of the outages each thing had happened, by the time since the verdict.
 fn race(trials: &[Trial]) -> Result<Picture> {
-    let sorted = |of: fn(&Trial) -> Option<f64>| {
-        let mut values: Vec<f64> = trials.iter().filter_map(of).collect();
-        values.sort_by(f64::total_cmp);
-        values
-    };
+    let values = |of: fn(&Trial) -> Option<f64>| trials.iter().filter_map(of).collect::<Spread>();
     let curves = [
-        (BLUE, "first write", sorted(|trial| trial.first_write)),
-        (GREEN, "kube-controller-manager's write, the last that counts", sorted(|trial| trial.kcm_write)),
-        (RED, "the first node could be marked Unknown", sorted(|trial| Some(trial.available))),
+        (BLUE, "first write", values(|trial| trial.first_write)),
+        (GREEN, "kube-controller-manager's write, the last that counts", values(|trial| trial.kcm_write)),
+        (RED, "the first node could be marked Unknown", values(|trial| Some(trial.available))),
     ];
     let [least, median, most] = ORIGINAL_RACE;
     let mut legend: Vec<_> = curves.iter().map(|(color, what, _)| (Mark::Line, *color, (*what).to_owned())).collect();
     let original = format!("write of the Go original, in 16 outages: {least} to {most} s, median {median} s (line)");
     legend.push((Mark::Band, OCHRE, original));
-    let times = Times::of(curves.iter().flat_map(|(_, _, values)| values.iter().copied()));
-    draw(&format!("From the verdict to the writes that protect: {} outages", trials.len()), &legend, |area| {
-        let y = Axis { what: "share of the outages", span: 0.0..100.0, labels: 6, format: percent };
-        let mut chart = chart(area, &times.axis(FROM), &y)?;
-        let [least, median, most] = ORIGINAL_RACE.map(|seconds| times.at(seconds));
-        chart.draw_series([Rectangle::new([(least, 0.0), (most, 100.0)], OCHRE.mix(BAND).filled())])?;
-        chart.draw_series([line([(median, 0.0), (median, 100.0)], OCHRE)])?;
-        for (color, _, values) in &curves {
-            chart.draw_series([line(steps(values, times), *color)])?;
-        }
-        Ok(())
-    })
+    let times = Times::of(curves.iter().flat_map(|(_, _, values)| values.values().iter().copied()));
+    let [least, median, most] = ORIGINAL_RACE.map(|seconds| times.at(seconds));
+    let mut layers = vec![
+        Layer::Marks(Mark::Band, OCHRE, vec![(least, 0.0), (most, 100.0)]),
+        Layer::Marks(Mark::Line, OCHRE, vec![(median, 0.0), (median, 100.0)]),
+    ];
+    layers.extend(curves.iter().map(|(color, _, values)| Layer::Marks(Mark::Line, *color, steps(values.values(), times))));
+    let y = Axis { what: "share of the outages", span: 0.0..100.0, labels: 6, format: percent };
+    let title = format!("From the verdict to the writes that protect: {} outages", trials.len());
+    draw(&title, &legend, &[Panel { x: times.axis(FROM), y, layers }])
 }
 
 /// How large a share of sorted values is not above each, in percent.
@@ -77,33 +70,29 @@ fn moments(trials: &[Trial]) -> Result<Picture> {
     for (change, color) in Change::FAULTS.into_iter().zip([BLUE, GREEN, PURPLE, OCHRE, INK, BLUE]) {
         let before = dots.len();
         dots.extend(trials.iter().filter_map(|trial| {
-            let fault = trial.fault.as_ref().filter(|fault| fault.change == change)?;
-            let style = if fault.written_before { color.stroke_width(1) } else { color.filled() };
-            Some((fault.after_outage, trial.left?, style))
+            let fault = trial.fault_by(change)?;
+            let mark = if fault.written_before { Mark::Ring } else { Mark::Dot };
+            Some((mark, color, (fault.after_outage, trial.left?)))
         }));
         if dots.len() > before {
             legend.push((Mark::Dot, color, format!("{}: {} outages", change.words(), dots.len() - before)));
         }
     }
+    let lost = "below this line kube-controller-manager ended after the first node could be marked Unknown";
     legend.push((Mark::Ring, INK, "a ring: all was written by then".to_owned()));
-    legend.push((
-        Mark::Line,
-        RED,
-        "below this line kube-controller-manager ended after the first node could be marked Unknown".to_owned(),
-    ));
+    legend.push((Mark::Line, RED, lost.to_owned()));
     let x = Axis {
         what: "from the beginning of the outage to what happened to the leader",
-        span: span(dots.iter().map(|dot| dot.0), 5.0),
+        span: span(dots.iter().map(|(_, _, dot)| dot.0), 5.0),
         labels: 11,
         format: in_seconds,
     };
-    let y = Axis { what: "time left over", span: span(dots.iter().map(|dot| dot.1), 2.0), labels: 11, format: in_seconds };
-    draw("Time left over when kube-controller-manager had ended, by the moment of the fault", &legend, |area| {
-        let mut chart = chart(area, &x, &y)?;
-        chart.draw_series([line([(x.span.start, 0.0), (x.span.end, 0.0)], RED)])?;
-        chart.draw_series(dots.iter().map(|&(x, y, style)| Circle::new((x, y), 4, style)))?;
-        Ok(())
-    })
+    let y =
+        Axis { what: "time left over", span: span(dots.iter().map(|(_, _, dot)| dot.1), 2.0), labels: 11, format: in_seconds };
+    let mut layers = vec![Layer::Marks(Mark::Line, RED, vec![(x.span.start, 0.0), (x.span.end, 0.0)])];
+    layers.extend(dots.into_iter().map(|(mark, color, dot)| Layer::Marks(mark, color, vec![dot])));
+    let title = "Time left over when kube-controller-manager had ended, by the moment of the fault";
+    draw(title, &legend, &[Panel { x, y, layers }])
 }
 
 /// From 0 or below to above 0, so that all values are in it and it ends at multiples of a step.
@@ -114,20 +103,17 @@ fn span(values: impl Iterator<Item = f64>, step: f64) -> Range<f64> {
 
 /// Memory and CPU by the number of shoots.
 fn growth(result: &Kept) -> Result<Picture> {
-    let panels = [(BLUE, "resident memory, MiB", "resident"), (GREEN, "CPU, % of a core", "cpu")];
-    let sizes = sizes(result);
-    draw("What the prober takes, by the number of shoots of 100 nodes", &[], |area| {
-        for (area, (color, what, key)) in area.split_evenly((1, 2)).iter().zip(panels) {
-            let point = |size: &usize| Some((*size as f64, result.figure(&format!("{key}_{size}"))?));
-            let points: Vec<(f64, f64)> = sizes.iter().filter_map(point).collect();
-            let (right, top) = points.iter().fold((0.0_f64, 0.0_f64), |(x, y), point| (x.max(point.0), y.max(point.1)));
-            let x = Axis { what: "shoots", span: 0.0..right * 1.05, labels: 5, format: plain };
-            let mut chart = chart(area, &x, &Axis { what, span: 0.0..top * 1.1, labels: 7, format: plain })?;
-            chart.draw_series([line(points.clone(), color)])?;
-            chart.draw_series(points.iter().map(|&point| Circle::new(point, 4, color.filled())))?;
+    let panels = [(BLUE, "resident memory, MiB", "resident"), (GREEN, "CPU, % of a core", "cpu")].map(|(color, what, key)| {
+        let point = |size: usize| Some((size as f64, result.figure(&format!("{key}_{size}"))?));
+        let points: Vec<(f64, f64)> = sizes(result).into_iter().filter_map(point).collect();
+        let (right, top) = points.iter().fold((0.0_f64, 0.0_f64), |(x, y), point| (x.max(point.0), y.max(point.1)));
+        Panel {
+            x: Axis { what: "shoots", span: 0.0..right * 1.05, labels: 5, format: plain },
+            y: Axis { what, span: 0.0..top * 1.1, labels: 7, format: plain },
+            layers: [Mark::Line, Mark::Dot].map(|mark| Layer::Marks(mark, color, points.clone())).into(),
         }
-        Ok(())
-    })
+    });
+    draw("What the prober takes, by the number of shoots of 100 nodes", &[], &panels)
 }
 
 /// From when to when the writes of a melt-down were made.
@@ -137,34 +123,30 @@ fn meltdown(result: &Kept) -> Result<Picture> {
     let (first_level, last_level) = (spread("first_level")?, spread("kcm")?);
     let times = Times::of(first_level.iter().chain(&last_level).copied());
     let [begin, end] = ORIGINAL_MELTDOWN;
+    let original = format!("the Go original: its first write after {begin} s, its last after {end} s");
+    let bare = "for comparison: all of these writes by a client that has nothing to wait for".to_owned();
     let bars = [
         (BLUE, "first level at 0, after the verdict of its shoot".to_owned(), first_level),
         (GREEN, "kube-controller-manager at 0, after the verdict of its shoot".to_owned(), last_level),
-        (
-            INK,
-            "for comparison: all of these writes by a client that has nothing to wait for".to_owned(),
-            vec![0.0, figure("bare")?],
-        ),
-        (OCHRE, format!("the Go original: its first write after {begin} s, its last after {end} s"), vec![begin, end]),
+        (INK, bare, vec![0.0, figure("bare")?]),
+        (OCHRE, original, vec![begin, end]),
     ];
-    draw("All shoots of a seed fail at once: the first write, the median and the last", &[], |area| {
-        let y = Axis { what: "", span: 0.0..bars.len() as f64, labels: 0, format: plain };
-        let mut chart = chart(area, &times.axis(FROM), &y)?;
-        for (row, (color, what, moments)) in bars.iter().rev().enumerate() {
-            let (bottom, top) = (row as f64 + 0.2, row as f64 + 0.5);
-            let places: Vec<f64> = moments.iter().map(|seconds| times.at(*seconds)).collect();
-            let ends = places.first().zip(places.last());
-            chart.draw_series(ends.map(|(from, to)| Rectangle::new([(*from, bottom), (*to, top)], color.mix(BAND).filled())))?;
-            chart.draw_series(places.iter().map(|place| line([(*place, bottom), (*place, top)], *color)))?;
-            chart.draw_series([Text::new(what.clone(), (times.at(0.0) + 0.04, top + 0.25), text(16.0))])?;
+    let y = Axis { what: "", span: 0.0..bars.len() as f64, labels: 0, format: plain };
+    let mut layers = Vec::new();
+    for (row, (color, what, moments)) in bars.into_iter().rev().enumerate() {
+        let (bottom, top) = (row as f64 + 0.2, row as f64 + 0.5);
+        let places: Vec<f64> = moments.into_iter().map(|seconds| times.at(seconds)).collect();
+        if let [from, .., to] = places[..] {
+            layers.push(Layer::Marks(Mark::Band, color, vec![(from, bottom), (to, top)]));
         }
-        Ok(())
-    })
-}
-
-/// A line that is wide enough to be seen beside a band.
-fn line(points: impl Into<Vec<(f64, f64)>>, color: RGBColor) -> PathElement<(f64, f64)> {
-    PathElement::new(points, color.stroke_width(2))
+        layers.extend(places.iter().map(|&place| Layer::Marks(Mark::Line, color, vec![(place, bottom), (place, top)])));
+        layers.push(Layer::Text(what, (times.at(0.0) + 0.04, top + 0.25)));
+    }
+    draw(
+        "All shoots of a seed fail at once: the first write, the median and the last",
+        &[],
+        &[Panel { x: times.axis(FROM), y, layers }],
+    )
 }
 
 #[cfg(test)]
@@ -178,28 +160,10 @@ mod tests {
         Ok(of(&serde_json::from_value(result)?)?.map(|picture| picture.svg))
     }
 
-    fn trial(fault: Value) -> Value {
-        json!({
-            "number": 1, "lane": 1, "nodes": 3, "verdict": 25.0, "available": 4.5, "first_write": 0.02, "first_by": null, "kcm_write": 1.5,
-            "last_write": null, "kcm_exit": null, "left": 2.5, "unknown": 0, "restored": 40.0, "superfluous": 0, "without_lead": 0, "fault": fault,
-        })
-    }
-
     #[test]
     fn a_picture_is_drawn_only_of_what_was_measured() {
         assert!(picture("race", json!({})).is_ok_and(|picture| picture.is_none()));
         assert!(picture("meltdown", json!({"bare": 1.2})).is_err());
-    }
-
-    #[test]
-    fn a_race_is_drawn_as_a_distribution_and_faults_by_their_moment() {
-        let raced = |fault: Value| picture("race", json!({"raced": [trial(fault)]})).expect("no error").expect("a picture");
-        let race = raced(Value::Null);
-        assert!(race.contains(": 1 outages") && race.contains("4 to 65 s"), "{race}");
-        let killed = raced(json!({
-            "change": "killed", "after_outage": 17.0, "before_end": 12.5, "election": null, "written_before": false, "next_write": 9.5, "promised": null
-        }));
-        assert!(killed.contains("leader killed: 1 outages") && !killed.contains("leader stopped"), "{killed}");
     }
 
     #[test]

@@ -78,7 +78,13 @@ pub(crate) async fn answer(shared: &Shared, connection: u64, request: Request<Se
             let fill = json!({"kind": "List", "filler": "x".repeat(bytes.saturating_sub(30))});
             Reply::json(200, &fill).send()
         }
-        None => serve(shared, &asked, body).await.send(),
+        None => {
+            let reply = serve(shared, &asked, body).await;
+            match shared.chunk {
+                Some(bytes) => reply.in_chunks(bytes).send(),
+                None => reply.send(),
+            }
+        }
     };
     let bytes = response.body().size_hint().exact().unwrap_or_default();
     shared.requests.answered(number, response.status().as_u16(), bytes);

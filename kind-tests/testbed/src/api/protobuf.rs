@@ -17,6 +17,8 @@ const ITEMS: u64 = 2;
 /// How a field is written. What has another form in the JSON is left out; of a list each item is written.
 enum Form {
     Text,
+    /// A text that Go writes also when it is empty or not there.
+    PlainText,
     /// All are an int32 or, as far as they are used here, small enough for one; a boolean is 0 or 1.
     Number,
     Time,
@@ -29,10 +31,12 @@ enum Form {
 type Fields = &'static [(u64, &'static str, Form)];
 
 const METADATA: Fields = &[
-    (1, "name", Form::Text),
-    (3, "namespace", Form::Text),
-    (5, "uid", Form::Text),
-    (6, "resourceVersion", Form::Text),
+    (1, "name", Form::PlainText),
+    (2, "generateName", Form::PlainText),
+    (3, "namespace", Form::PlainText),
+    (4, "selfLink", Form::PlainText),
+    (5, "uid", Form::PlainText),
+    (6, "resourceVersion", Form::PlainText),
     (7, "generation", Form::Number),
     (8, "creationTimestamp", Form::Time),
     (9, "deletionTimestamp", Form::Time),
@@ -51,6 +55,7 @@ const MANAGED_FIELDS: Fields = &[
     (4, "time", Form::Time),
     (6, "fieldsType", Form::Text),
     (7, "fieldsV1", Form::Json),
+    (8, "subresource", Form::PlainText),
 ];
 const LEASE: Fields = &[(1, "metadata", Form::Message(METADATA)), (2, "spec", Form::Message(LEASE_SPEC))];
 const LEASE_SPEC: Fields = &[
@@ -104,6 +109,7 @@ impl Form {
     fn encode(&self, field: u64, value: &Value) -> Option<Vec<u8>> {
         Some(match self {
             Self::Text => text(field, value.as_str()?),
+            Self::PlainText => text(field, value.as_str().unwrap_or_default()),
             Self::Number => {
                 let value = value.as_i64().or(value.as_bool().map(i64::from))?;
                 number(field, i32::try_from(value).ok()?.into())

@@ -152,6 +152,18 @@ impl Reply {
         Self { retry_after: (seconds > 0).then_some(seconds), ..reply }
     }
 
+    /// The same without a length, in chunks of so many bytes.
+    pub fn in_chunks(mut self, bytes: usize) -> Self {
+        if let Body::Whole(mut rest) = self.body {
+            let mut chunks = Vec::with_capacity(rest.len() / bytes + 1);
+            while !rest.is_empty() {
+                chunks.push(rest.split_to(bytes.min(rest.len())));
+            }
+            self.body = Body::Pieces(stream::iter(chunks).boxed());
+        }
+        self
+    }
+
     /// As it should be.
     pub fn send(self) -> Response<Wire> {
         let mut response = match self.body {

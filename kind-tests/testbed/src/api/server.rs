@@ -48,6 +48,8 @@ pub struct Options {
     pub requests_kept: usize,
     /// Whether the server refuses protobuf.
     pub json_only: bool,
+    /// Bytes of a chunk, where answers come in chunks, as a kube-apiserver sends lists; none: whole, under their length.
+    pub chunk: Option<usize>,
     /// How often a quiet watch gets a bookmark; about a minute on a real server.
     pub bookmark_interval: Duration,
     /// What the serving certificate says.
@@ -65,6 +67,7 @@ impl Default for Options {
             history: 1024,
             requests_kept: 10_000,
             json_only: false,
+            chunk: None,
             bookmark_interval: Duration::from_secs(60),
             serving: Serving::default(),
             git_version: "v1.36.3".to_owned(),
@@ -122,6 +125,7 @@ impl MemoryApi {
             faults: Faults::default(),
             requests: Requests::new(options.requests_kept),
             json_only: options.json_only,
+            chunk: options.chunk,
             bookmark_interval: options.bookmark_interval,
             git_version: options.git_version,
             network: watch::Sender::new(Network::Up),

@@ -35,6 +35,7 @@ pub(crate) struct Shared {
     pub faults: Faults,
     pub requests: Requests,
     pub json_only: bool,
+    pub chunk: Option<usize>,
     pub bookmark_interval: Duration,
     pub git_version: String,
     pub network: watch::Sender<Network>,

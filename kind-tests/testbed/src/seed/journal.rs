@@ -1,10 +1,12 @@
 //! Every state that a dependent resource went through, in the order in which the API server took the writes.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 pub use crate::api::gardener::{IGNORE, PROTECTED as MARKER, REPLICAS as MEMORY};
 use serde_json::Value;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::kube_api::Change;
@@ -77,7 +79,12 @@ pub struct Entry {
 #[derive(Default)]
 pub struct Journal {
     entries: Mutex<Vec<Entry>>,
+    /// The last states of what is there.
+    states: watch::Sender<States>,
 }
+
+/// States by namespace and name.
+pub type States = BTreeMap<(String, String), Dependent>;
 
 impl Journal {
     pub(super) fn write(&self, change: &Change) {
@@ -94,11 +101,24 @@ impl Journal {
             state,
         };
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        let last = entries.iter().rev().find(|old| old.namespace == entry.namespace && old.name == entry.name);
+        let key = (entry.namespace.clone(), entry.name.clone());
         // A watch that begins anew tells what is known, and a write that changes none of what is looked at is no entry.
-        if last.is_none_or(|last| last.state != entry.state) {
-            entries.push(entry);
-        }
+        self.states.send_if_modified(|states| {
+            let before = match &entry.state {
+                Some(state) => states.insert(key, state.clone()),
+                None => states.remove(&key),
+            };
+            let is_new = before != entry.state;
+            if is_new {
+                entries.push(entry);
+            }
+            is_new
+        });
+    }
+
+    /// The last states, which can be awaited.
+    pub fn states(&self) -> watch::Receiver<States> {
+        self.states.subscribe()
     }
 
     /// The entries of one namespace.

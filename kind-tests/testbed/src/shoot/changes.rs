@@ -1,13 +1,16 @@
 //! What a scenario does to a shoot: its resources on the seed, its Secret, its Cluster.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use chrono::TimeDelta;
 use serde_json::{Value, json};
 
 use super::{Body, PATIENCE, Shoot};
+use crate::api::gardener;
 use crate::manifests::{CLUSTERS, MACHINES, PROBE, SECRET, shoot_access};
 use crate::seed::{Dependent, apply};
 use crate::wait::eventually;
@@ -52,6 +55,19 @@ impl Shoot {
         self.set_machine_phase(name, "Running").await
     }
 
+    /// Lets nodes leave or join, with their Machines, until there are so many. Who joins renews first after a phase of its own.
+    pub async fn set_nodes(&mut self, count: usize, mut phase: impl FnMut() -> Duration) -> Result<()> {
+        while self.nodes.names().len() > count {
+            let name = self.nodes.leave().await?;
+            self.seed.api().delete(&format!("{}/{name}", self.path(MACHINES, "machines"))).await?;
+        }
+        while self.nodes.names().len() < count {
+            let name = self.nodes.join(phase(), TimeDelta::zero()).await?;
+            self.add_machine(&name, &name).await?;
+        }
+        Ok(())
+    }
+
     /// Deletes all Machines.
     pub async fn delete_machines(&self) -> Result<()> {
         self.seed.api().delete(&self.path(MACHINES, "machines")).await
@@ -86,6 +102,13 @@ impl Shoot {
     pub async fn write_secret(&self, kubeconfig: &str) -> Result<()> {
         let data = json!({"kubeconfig": STANDARD.encode(kubeconfig)});
         self.write_secret_data(data).await
+    }
+
+    /// Writes a Secret like that under another name.
+    pub async fn write_secret_named(&self, name: &str, kubeconfig: &str) -> Result<()> {
+        let mut secret = gardener::probe_secret(&self.namespace, kubeconfig);
+        secret["metadata"]["name"] = name.into();
+        self.seed.api().create(&self.path("/api/v1", "secrets"), &secret).await
     }
 
     /// Writes the Secret's data as they are.

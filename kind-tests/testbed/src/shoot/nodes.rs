@@ -27,6 +27,8 @@ pub fn labelled(mut object: Value) -> Value {
 /// The nodes of one shoot. Dropping them stops the heartbeats.
 pub struct Nodes {
     api: KubeApi,
+    prefix: String,
+    grace: Duration,
     hearts: Hearts<KubeApi>,
     conditions: Mutex<Vec<BTreeMap<String, (String, String)>>>,
 }
@@ -41,21 +43,36 @@ impl Deref for Nodes {
 }
 
 impl Nodes {
-    /// Creates `count` nodes of the pool `pool`; every `beat` each renews a lease that lasts for `grace`, at a phase of its own,
-    /// by a clock that is ahead of ours by its `skew`.
-    pub async fn create(api: KubeApi, count: usize, grace: Duration, beat: Duration, skew: &[TimeDelta]) -> Result<Self> {
-        let mut nodes =
-            Self { hearts: Hearts::new(api.clone(), beat), api, conditions: Mutex::new(vec![BTreeMap::new(); count]) };
+    /// None yet; every `beat` each renews a lease that lasts for `grace`.
+    pub async fn none(api: KubeApi, prefix: &str, grace: Duration, beat: Duration) -> Result<Self> {
+        let hearts = Hearts::new(api.clone(), beat);
+        let nodes = Self { api, prefix: prefix.to_owned(), grace, hearts, conditions: Mutex::default() };
         // A scenario that has failed on a given cluster has left its own behind.
         nodes.delete().await?;
-        for index in 0..count {
-            let (name, skew) = (format!("node-{}", index + 1), skew.get(index).copied().unwrap_or_default());
-            nodes.api.create("/api/v1/nodes", &labelled(gardener::node(&name, "pool"))).await?;
-            nodes.api.create(LEASES, &labelled(gardener::lease(&name, grace.as_secs(), skew))).await?;
-            nodes.hearts.join(&name, beat.mul_f64(index as f64 / count as f64), skew);
-            nodes.report(index, "Ready", "True", "KubeletReady").await?;
-        }
         Ok(nodes)
+    }
+
+    /// One more node of the pool `pool`, which renews first after `phase`, by a clock that is ahead of ours by `skew`. Returns its name.
+    pub async fn join(&mut self, phase: Duration, skew: TimeDelta) -> Result<String> {
+        let index = self.names().len();
+        let name = format!("{}-{}", self.prefix, index + 1);
+        self.api.create("/api/v1/nodes", &labelled(gardener::node(&name, "pool"))).await?;
+        self.api.create(LEASES, &labelled(gardener::lease(&name, self.grace.as_secs(), skew))).await?;
+        self.hearts.join(&name, phase, skew);
+        self.conditions.lock().unwrap_or_else(PoisonError::into_inner).push(BTreeMap::new());
+        self.report(index, "Ready", "True", "KubeletReady").await?;
+        Ok(name)
+    }
+
+    /// The node that joined last leaves. Returns its name.
+    pub async fn leave(&mut self) -> Result<String> {
+        let name = self.names().last().context("there is no node")?.clone();
+        self.hearts.leave(&name);
+        self.settled().await;
+        self.conditions.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        self.api.delete(&format!("/api/v1/nodes/{name}")).await?;
+        self.delete_lease_of(&name).await?;
+        Ok(name)
     }
 
     /// Reports a node condition.
@@ -89,7 +106,11 @@ impl Nodes {
 
     /// Deletes the lease of a node that was cut off before.
     pub async fn delete_lease(&self, index: usize) -> Result<()> {
-        self.api.delete(&format!("{LEASES}/{}", self.names()[index])).await
+        self.delete_lease_of(&self.names()[index]).await
+    }
+
+    async fn delete_lease_of(&self, name: &str) -> Result<()> {
+        self.api.delete(&format!("{LEASES}/{name}")).await
     }
 
     /// The status of the condition Ready, for each node.
@@ -103,15 +124,23 @@ impl Nodes {
         .await
     }
 
-    /// How long ago each lease was renewed, by its own stamp.
+    /// When each lease was renewed, by its own stamp.
+    pub async fn stamps(&self) -> Result<Vec<DateTime<Utc>>> {
+        let list = self.api.get(LEASES).await?;
+        let items = list["items"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let stamps: BTreeMap<_, _> =
+            items.iter().map(|lease| (lease["metadata"]["name"].as_str(), lease["spec"]["renewTime"].as_str())).collect();
+        let stamp = |name: &String| {
+            let stamp = stamps.get(&Some(name.as_str())).copied().flatten().with_context(|| format!("no renewTime of {name}"))?;
+            Ok(DateTime::parse_from_rfc3339(stamp)?.with_timezone(&Utc))
+        };
+        self.names().iter().map(stamp).collect()
+    }
+
+    /// How long ago that was.
     pub async fn ages(&self) -> Result<Vec<Duration>> {
-        try_join_all(self.names().iter().map(async |name| {
-            let lease = self.api.get(&format!("{LEASES}/{name}")).await?;
-            let stamp = lease["spec"]["renewTime"].as_str().context("no renewTime")?;
-            let renewed = DateTime::parse_from_rfc3339(stamp)?.with_timezone(&Utc);
-            Ok((Utc::now() - renewed).to_std().unwrap_or_default())
-        }))
-        .await
+        let (stamps, now) = (self.stamps().await?, Utc::now());
+        Ok(stamps.into_iter().map(|stamp| (now - stamp).to_std().unwrap_or_default()).collect())
     }
 
     /// Removes the nodes and their leases.

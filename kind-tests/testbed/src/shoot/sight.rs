@@ -24,6 +24,14 @@ impl Shoot {
             .collect())
     }
 
+    /// The last states that the journal knows, without a request.
+    pub fn states(&self) -> BTreeMap<String, Dependent> {
+        let all = self.seed.journal().states();
+        let all = all.borrow();
+        let ours = all.iter().filter(|((namespace, _), _)| *namespace == self.namespace);
+        ours.map(|((_, name), state)| (name.clone(), state.clone())).collect()
+    }
+
     /// The state of one Deployment.
     pub async fn dependent(&self, name: &str) -> Result<Dependent> {
         self.dependents().await?.remove(name).with_context(|| format!("there is no {name}"))

@@ -1,4 +1,4 @@
-//! Who wrote to a shoot's Deployments, and whether it led, by the seed's audit log. No input and no output here.
+//! Who wrote to shoots' Deployments, and whether it led, by the seed's audit log. No input and no output here.
 
 use anyhow::Result;
 use chrono::{DateTime, Utc};
@@ -9,7 +9,7 @@ use testbed::manifests::{GARDEN, PROBER_USER};
 /// Who wrote.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Writer {
-    /// The replica's name.
+    /// The replica's name; empty where there is only the prober.
     pub replica: String,
     /// Whether it was the one that had last written the election's Lease.
     pub leads: bool,
@@ -27,7 +27,8 @@ pub struct Write {
 
 /// The name behind the prober's own in the user's.
 fn replica_of(user: &str) -> Option<&str> {
-    user.strip_prefix(PROBER_USER)?.strip_prefix('-')
+    let rest = user.strip_prefix(PROBER_USER)?;
+    Some(rest.strip_prefix('-').unwrap_or(rest))
 }
 
 fn succeeded(asked: &Asked, verbs: [&str; 2]) -> bool {
@@ -58,14 +59,16 @@ pub fn writes(log: &[Asked]) -> Result<Vec<Write>> {
             });
         }
     }
+    writes.sort_by_key(|write| write.answered);
     Ok(writes)
 }
 
 /// Who wrote the election's Lease, and when, in order.
 pub fn elections(log: &[Asked]) -> Result<Vec<(String, DateTime<Utc>)>> {
-    let election = |asked: &Asked| Some((replica_of(&asked.user)?.to_owned(), answered(asked)));
-    let all = log.iter().filter(|asked| takes_lead(asked)).filter_map(election);
-    all.map(|(replica, at)| Ok((replica, at?))).collect()
+    let all = log.iter().filter(|asked| takes_lead(asked));
+    all.filter_map(|asked| Some((replica_of(&asked.user)?, asked)))
+        .map(|(replica, asked)| Ok((replica.to_owned(), answered(asked)?)))
+        .collect()
 }
 
 #[cfg(test)]
