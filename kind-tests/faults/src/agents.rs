@@ -3,7 +3,7 @@
 pub mod replica;
 pub mod vitals;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,20 +16,32 @@ use self::replica::Replica;
 use crate::pace::WINDOW;
 use crate::world::World;
 
-/// All replicas, and the files that they read.
+/// All replicas, and the folder with the files that they read.
 pub struct Agents {
     pub probers: Vec<Arc<Replica>>,
     pub weeders: Vec<Arc<Replica>>,
-    pub prober_config: PathBuf,
-    pub weeder_config: PathBuf,
+    folder: PathBuf,
+}
+
+/// The prober's config with this interval.
+pub fn prober_config(interval: &'static str) -> String {
+    ProberConfig { interval, initial_delay: "2s", timeout: "2s", machine_delay: "1s", ..ProberConfig::default() }.text()
+}
+
+/// The weeder's config with this watchDuration.
+pub fn weeder_config(window: Duration) -> String {
+    Kind::Weeder.config().replace("watchDuration: 5m0s", &format!("watchDuration: {}s", window.as_secs()))
+}
+
+fn config_file(folder: &Path, kind: Kind) -> PathBuf {
+    folder.join(format!("{}.yaml", kind.name()))
 }
 
 impl Agents {
     /// Two probers and a weeder; none runs yet.
-    pub fn new(world: &Arc<World>, binary: &std::path::Path) -> Result<Self> {
+    pub fn new(world: &Arc<World>, binary: &Path) -> Result<Self> {
         let folder = testbed::leash::folder("soak")?;
-        let (prober_config, weeder_config) = (folder.join("prober.yaml"), folder.join("weeder.yaml"));
-        let agents = |kind: Kind, names: &[&str], config: &PathBuf| {
+        let agents = |kind: Kind, names: &[&str]| {
             let replica = |name: &&str| {
                 let token = format!("soak-{name}-token");
                 let mut user = match kind {
@@ -40,7 +52,7 @@ impl Agents {
                 user.name = (*name).to_owned();
                 world.seed.access().grant(&token, user);
                 let mut start = Start::new(kind, &folder, name, &world.seed.kubeconfig(&token), "")?;
-                (start.binary, start.config) = (Some(binary.to_owned()), config.clone());
+                (start.binary, start.config) = (Some(binary.to_owned()), config_file(&folder, kind));
                 if kind == Kind::Prober {
                     start = start.with(["--kube-api-qps=50.0", "--kube-api-burst=200"]);
                 }
@@ -48,14 +60,10 @@ impl Agents {
             };
             names.iter().map(replica).collect::<Result<Vec<_>>>()
         };
-        let new = Self {
-            probers: agents(Kind::Prober, &["prober-a", "prober-b"], &prober_config)?,
-            weeders: agents(Kind::Weeder, &["weeder"], &weeder_config)?,
-            prober_config,
-            weeder_config,
-        };
-        new.write_prober_config("2s")?;
-        new.write_weeder_config(WINDOW)?;
+        let probers = agents(Kind::Prober, &["prober-a", "prober-b"])?;
+        let weeders = agents(Kind::Weeder, &["weeder"])?;
+        let new = Self { probers, weeders, folder };
+        new.configure_as_usual()?;
         Ok(new)
     }
 
@@ -64,15 +72,19 @@ impl Agents {
         self.probers.iter().chain(&self.weeders)
     }
 
-    /// Writes the prober's config with this interval.
-    pub fn write_prober_config(&self, interval: &'static str) -> Result<()> {
-        let times = ProberConfig { interval, initial_delay: "2s", timeout: "2s", machine_delay: "1s", ..ProberConfig::default() };
-        Ok(std::fs::write(&self.prober_config, times.text())?)
+    /// Something happens to the seed after which a leader may step down.
+    pub fn disturb(&self) {
+        self.all().for_each(|replica| replica.disturb());
     }
 
-    /// Writes the weeder's config with this watchDuration.
-    pub fn write_weeder_config(&self, window: Duration) -> Result<()> {
-        let config = Kind::Weeder.config().replace("watchDuration: 5m0s", &format!("watchDuration: {}s", window.as_secs()));
-        Ok(std::fs::write(&self.weeder_config, config)?)
+    /// Writes a config file.
+    pub fn configure(&self, kind: Kind, text: &str) -> Result<()> {
+        Ok(std::fs::write(config_file(&self.folder, kind), text)?)
+    }
+
+    /// Writes both.
+    pub fn configure_as_usual(&self) -> Result<()> {
+        self.configure(Kind::Prober, &prober_config("2s"))?;
+        self.configure(Kind::Weeder, &weeder_config(WINDOW))
     }
 }

@@ -3,117 +3,78 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use clap::{ArgAction, Parser, ValueEnum};
 
-/// How long faults go on between two rests.
+/// How long faults go on until everything must become idle.
 const ROUND: Duration = Duration::from_secs(75);
 
-pub const USAGE: &str = "\
-usage: soak PATH_TO_dependency-watchdog [--duration=10m] [--seed=NUMBER] [--shoots=50] [--real=true] [--rounds=NUMBER] [--sabotage=NAME]
-
-  --duration  how long faults go on: seconds, minutes or hours (90s, 10m, 2h);
-              Ctrl-C ends them early, with all that belongs to the end
-  --seed      the same seed makes the same stories; chosen and printed when it is not given
-  --shoots    shoots whose API servers are in memory
-  --real      whether there is also one with a real kube-apiserver and kube-controller-manager; needs Go
-  --rounds    in so many pieces, with a rest after each; one in 75 s when it is not given
-  --sabotage  shows that the oracle bites: the soak itself does something wrong and must end with an error;
-              scale-down, away, restore, leaderless, memory, deletion, sleep or leak";
-
 /// A wrong thing that the soak does itself, in the watchdog's name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Sabotage {
-    /// Takes the controllers of a healthy shoot down.
+    /// Takes the controllers of a healthy shoot down
     ScaleDown,
-    /// The same when its API server was away, for its nodes too, and is just back.
+    /// The same when its API server was away, for its nodes too, and is just back
     Away,
-    /// Restores a shoot in mid-outage.
+    /// Restores a shoot in mid-outage
     Restore,
-    /// Restores without the lead what carries no marker.
+    /// Restores without the lead what carries no marker
     Leaderless,
-    /// Remembers 0.
+    /// Remembers 0
     Memory,
-    /// Deletes a pod that does not crash.
+    /// Deletes a pod that does not crash
     Deletion,
-    /// Holds the probers up in an outage, without a word to the oracle.
+    /// Holds the probers up in an outage, without a word to the oracle
     Sleep,
-    /// Lets the agents' connections grow in number; it takes two rounds at least to be seen.
+    /// Lets the agents' connections grow in number; it takes two rounds at least to be seen
     Leak,
 }
 
-/// What the command line says.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Random faults against the real watchdog, judged by an oracle of its own
+#[derive(Clone, Debug, PartialEq, Eq, Parser)]
 pub struct Options {
+    /// The dependency-watchdog under test
     pub binary: PathBuf,
+    /// How long faults go on: seconds, minutes or hours (90s, 10m, 2h); Ctrl-C ends them early, with all that belongs to the end
+    #[arg(long, default_value = "10m", value_parser = duration_of)]
     pub duration: Duration,
+    /// The same seed makes the same stories; chosen and printed when it is not given
+    #[arg(long, default_value_t = rand::random::<u32>().into(), hide_default_value = true)]
     pub seed: u64,
-    pub shoots: usize,
+    /// Shoots whose API servers are in memory
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..))]
+    pub shoots: u16,
+    /// Whether there is also one with a real kube-apiserver and kube-controller-manager; needs Go
+    #[arg(long, default_value_t = true, action = ArgAction::Set)]
     pub real: bool,
-    /// How many rounds of faults there are, each followed by rest.
-    pub rounds: u32,
+    /// In so many pieces, each followed by an idle time; one in 75 s when it is not given
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: Option<u32>,
+    /// Shows that the oracle bites: the soak itself does something wrong and must end with an error
+    #[arg(long)]
     pub sabotage: Option<Sabotage>,
 }
 
 impl Options {
-    /// Reads the words behind the program's name.
-    pub fn read(words: impl IntoIterator<Item = String>) -> Result<Self> {
-        let mut words = words.into_iter();
-        let binary = PathBuf::from(words.next().context("the watchdog's path is missing")?);
-        let (duration, seed) = (Duration::from_secs(600), rand::random::<u32>().into());
-        let mut options = Self { binary, duration, seed, shoots: 50, real: true, rounds: 0, sabotage: None };
-        for word in words {
-            let (name, value) = word.split_once('=').with_context(|| format!("{word}: expected --name=value"))?;
-            match name {
-                "--duration" => options.duration = duration_of(value)?,
-                "--seed" => options.seed = value.parse().with_context(|| word.clone())?,
-                "--shoots" => options.shoots = value.parse().with_context(|| word.clone())?,
-                "--real" => options.real = value.parse().with_context(|| word.clone())?,
-                "--rounds" => options.rounds = value.parse().with_context(|| word.clone())?,
-                "--sabotage" => {
-                    options.sabotage = Some(match value {
-                        "scale-down" => Sabotage::ScaleDown,
-                        "away" => Sabotage::Away,
-                        "restore" => Sabotage::Restore,
-                        "leaderless" => Sabotage::Leaderless,
-                        "memory" => Sabotage::Memory,
-                        "deletion" => Sabotage::Deletion,
-                        "sleep" => Sabotage::Sleep,
-                        "leak" => Sabotage::Leak,
-                        _ => bail!("{word}: no such sabotage"),
-                    });
-                }
-                _ => bail!("{name}: no such option"),
-            }
-        }
-        if options.shoots == 0 {
-            bail!("--shoots: at least 1");
-        }
-        if options.rounds == 0 {
-            options.rounds = u32::try_from((options.duration.as_secs() / ROUND.as_secs()).max(1)).unwrap_or(u32::MAX);
-        }
-        Ok(options)
+    /// How many rounds of faults there are, each followed by an idle time.
+    pub fn rounds(&self) -> u32 {
+        let usual = (self.duration.as_secs() / ROUND.as_secs()).max(1);
+        self.rounds.unwrap_or_else(|| u32::try_from(usual).unwrap_or(u32::MAX))
     }
 }
 
 /// `90s`, `10m`, `2h`.
-fn duration_of(text: &str) -> Result<Duration> {
-    let expected = || format!("{text}: expected a duration like 90s, 10m or 2h");
-    let seconds = match text.chars().last() {
-        Some('s') => 1,
-        Some('m') => 60,
-        Some('h') => 3600,
-        _ => bail!(expected()),
-    };
-    let number: u64 = text[..text.len() - 1].parse().with_context(expected)?;
-    Ok(Duration::from_secs(number * seconds))
+fn duration_of(text: &str) -> Result<Duration, String> {
+    let units = [('s', 1), ('m', 60), ('h', 3600)];
+    let read = units.iter().find_map(|(unit, seconds)| Some(text.strip_suffix(*unit)?.parse::<u64>().ok()? * seconds));
+    read.map(Duration::from_secs).ok_or_else(|| "expected a duration like 90s, 10m or 2h".to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(words: &[&str]) -> Result<Options> {
-        Options::read(words.iter().map(|word| (*word).to_owned()))
+    fn read(words: &[&str]) -> Result<Options, clap::Error> {
+        Options::try_parse_from([&["soak"], words].concat())
     }
 
     #[test]
@@ -126,24 +87,18 @@ mod tests {
             seed: 7,
             shoots: 3,
             real: false,
-            rounds: 4,
+            rounds: Some(4),
             sabotage: Some(Sabotage::Memory),
         };
         assert_eq!(options, expected);
-        assert_eq!((read(&["dwd"]).unwrap().duration, read(&["dwd"]).unwrap().rounds), (Duration::from_secs(600), 8));
-        assert_eq!(read(&["dwd", "--duration=18s"]).unwrap().rounds, 1);
+        let usual = read(&["dwd"]).unwrap();
+        assert_eq!((usual.duration, usual.rounds(), usual.shoots, usual.real), (Duration::from_secs(600), 8, 50, true));
+        assert_eq!(read(&["dwd", "--duration=18s"]).unwrap().rounds(), 1);
     }
 
     #[test]
     fn nonsense_is_refused() {
-        for words in [
-            &[][..],
-            &["dwd", "--duration=10"],
-            &["dwd", "--duration=m"],
-            &["dwd", "--shoots=0"],
-            &["dwd", "fast"],
-            &["dwd", "--x=1"],
-        ] {
+        for words in [&[][..], &["dwd", "--duration=10"], &["dwd", "--duration=m"], &["dwd", "--shoots=0"], &["dwd", "--x=1"]] {
             assert!(read(words).is_err(), "{words:?}");
         }
     }

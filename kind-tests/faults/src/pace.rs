@@ -30,12 +30,12 @@ pub const WINDOW: Duration = Duration::from_secs(12);
 /// the levels (5 s), and 2.6 s for a busy machine.
 pub const DOWN_LIMIT: Duration = Duration::from_secs(15);
 /// The same for the way back: three levels that wait up to 5 s for readiness, one after a delay of 1 s, and twice, because a
-/// level's failure begins anew.
+/// level's failure starts it again.
 pub const UP_LIMIT: Duration = Duration::from_secs(40);
 /// How old the finding may be that a write rests on: the longest wait between two looks (an interval of 3 s with its jitter), and
 /// the look itself.
 pub const FINDING_AGE: Duration = Duration::from_secs(4);
-/// The same for a process that was suspended: it looks anew when its finding is older than probeTimeout (2 s) and 5 s.
+/// The same for a process that was suspended: it looks again when its finding is older than probeTimeout (2 s) and 5 s.
 pub const SUSPENDED_FINDING_AGE: Duration = Duration::from_secs(11);
 /// The watchdog has ended its work for a shoot so long after it is told to (D-14: 1 s), also on a busy machine.
 pub const OBEDIENCE: Duration = Duration::from_secs(2);

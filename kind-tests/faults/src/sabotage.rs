@@ -6,21 +6,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use faults::lock;
+use faults::writes::Dependent;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use testbed::KubeApi;
+use testbed::api::Network;
 use testbed::api::gardener::{PROTECTED, REPLICAS};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep};
 
 use crate::agents::Agents;
 use crate::agents::vitals::hold;
-use crate::ledger::Kind;
 use crate::options::Sabotage;
-use crate::shoot::away::Refusal;
+use crate::oracle::ledger::Kind;
 use crate::shoot::{Api, KCM, Shoot};
+use crate::story::{be_away, ills::Ill};
 use crate::world::World;
-use crate::writes::Dependent;
 
 /// How long a fit moment is waited for: twice what an outage and its answer take, and a hand-over.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -29,7 +31,7 @@ const LOOK: Duration = Duration::from_millis(20);
 const AWAY: Duration = Duration::from_secs(9);
 /// The finding must be wrong beyond doubt.
 const MARGIN: Duration = Duration::from_secs(1);
-/// More connections than any process has at one rest more than at another.
+/// More connections than any process has at one idle time more than at another.
 const CONNECTIONS: usize = 12;
 
 /// Who does it.
@@ -54,12 +56,12 @@ impl Saboteur {
             None => Ok(()),
             Some(Sabotage::Leak) => self.leak().await,
             Some(wanted @ (Sabotage::Restore | Sabotage::Sleep)) => {
-                shoot.cut_all(true);
+                cut_all(&shoot, true);
                 let done = match wanted {
                     Sabotage::Sleep => self.sleep().await,
                     _ => self.wrong_act(wanted, &shoot).await,
                 };
-                shoot.cut_all(false);
+                cut_all(&shoot, false);
                 done
             }
             Some(Sabotage::Away) => {
@@ -69,7 +71,7 @@ impl Saboteur {
                     sleep(LOOK).await;
                 }
                 shoot.record().api.begin();
-                shoot.be_away(api, Refusal::Refused, AWAY).await;
+                be_away(&shoot, api, Ill::Network(Network::Refused), AWAY).await;
                 let done = self.wrong_act(Sabotage::Away, &shoot).await;
                 shoot.record().api.end(Instant::now());
                 done
@@ -94,7 +96,7 @@ impl Saboteur {
         let signal = |signal| self.agents.probers.iter().try_for_each(|replica| replica.signal(signal));
         signal(Signal::SIGSTOP)?;
         let begin = Instant::now();
-        while self.world.ledger.total(Kind::Missed) == 0 && begin.elapsed() < PATIENCE {
+        while self.world.oracle.ledger.total(Kind::Missed) == 0 && begin.elapsed() < PATIENCE {
             sleep(LOOK).await;
         }
         signal(Signal::SIGCONT)
@@ -105,7 +107,7 @@ impl Saboteur {
         while begin.elapsed() < PATIENCE {
             sleep(LOOK).await;
             let agent = if wanted == Sabotage::Deletion { "weeder" } else { "prober" };
-            let Some(leader) = self.world.fences.leader(agent, Instant::now()) else { continue };
+            let Some(leader) = lock(&self.world.oracle.fences).leader(agent, Instant::now()) else { continue };
             let other = self.agents.probers.iter().map(|prober| &prober.name).find(|name| **name != leader);
             let writer = other.filter(|_| wanted == Sabotage::Leaderless).unwrap_or(&leader);
             let Some(kcm) = shoot.record().dependents.get(KCM).cloned() else { continue };
@@ -136,7 +138,7 @@ impl Saboteur {
 
     /// How long it must have been so, that nothing can rest on its having been otherwise.
     fn beyond_doubt(&self) -> Duration {
-        self.world.disturbances.read(Instant::now()).finding_age() + MARGIN
+        self.world.oracle.reading(Instant::now()).finding_age() + MARGIN
     }
 
     fn fit(&self, wanted: Sabotage, shoot: &Shoot, kcm: &Dependent) -> bool {
@@ -148,6 +150,11 @@ impl Saboteur {
             Sabotage::Deletion | Sabotage::Sleep | Sabotage::Leak => true,
         }
     }
+}
+
+/// All nodes lose their way to the API server, or find it again.
+fn cut_all(shoot: &Shoot, cut: bool) {
+    shoot.know(|record, _| record.nodes.values_mut().for_each(|node| node.cut = cut));
 }
 
 fn patch(wanted: Sabotage, kcm: &Dependent) -> Value {

@@ -1,22 +1,25 @@
 //! One shoot: its API server and nodes, and its control plane in a namespace of the seed.
 
-pub mod away;
 pub mod real;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use anyhow::Result;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use chrono::TimeDelta;
+use faults::lock;
 use serde_json::{Value, json};
+use testbed::api::gardener::PROBE_SECRET;
 pub use testbed::api::gardener::{CA, KCM, MCM};
 use testbed::api::{Hearts, Leases, MemoryApi, Store, gardener, stamp};
 use tokio::time::{Instant, timeout};
 
 use self::real::Real;
+use crate::oracle::record::{Node, Record};
 use crate::pace::{BEAT, GRACE, INITIAL_DELAY, LEASE_SECONDS};
-use crate::record::{Node, Record};
 
 pub const DEPLOYMENTS: &str = "deployments.apps";
 pub const CLUSTERS: &str = "clusters.extensions.gardener.cloud";
@@ -31,6 +34,35 @@ pub enum Api {
     Real(Box<Real>),
 }
 
+/// Nodes and their leases, past all that is between the watchdog and the API server.
+impl Api {
+    fn namespace(resource: &str) -> &'static str {
+        if resource == LEASES { "kube-node-lease" } else { "" }
+    }
+
+    async fn create(&self, resource: &str, object: Value) -> Result<()> {
+        match self {
+            Self::Memory(api) => Ok(api.store().apply(object).map(drop)?),
+            Self::Real(real) => real.create(resource, &object).await,
+        }
+    }
+
+    /// Changes an object; its status with a patch of its own.
+    pub async fn patch(&self, resource: &str, name: &str, patch: &Value) -> Result<()> {
+        match self {
+            Self::Memory(api) => Ok(api.store().patch(resource, Self::namespace(resource), name, patch).map(drop)?),
+            Self::Real(real) => real.patch(resource, name, patch).await,
+        }
+    }
+
+    async fn delete(&self, resource: &str, name: &str) -> Result<()> {
+        match self {
+            Self::Memory(api) => Ok(api.store().delete(resource, Self::namespace(resource), name).map(drop)?),
+            Self::Real(real) => real.delete(resource, name).await,
+        }
+    }
+}
+
 /// A shoot.
 pub struct Shoot {
     pub namespace: String,
@@ -40,7 +72,7 @@ pub struct Shoot {
     /// Also written to by the stores' observers: never use a store while holding it.
     pub record: Arc<Mutex<Record>>,
     /// The replicas that its owner wants.
-    pub wanted: Mutex<BTreeMap<&'static str, i64>>,
+    wanted: Mutex<BTreeMap<&'static str, i64>>,
     hearts: Mutex<Hearts<Renewals>>,
 }
 
@@ -52,18 +84,27 @@ impl Shoot {
         Self { namespace, api, seed, record, wanted: Mutex::new(wanted), hearts }
     }
 
-    fn hearts(&self) -> MutexGuard<'_, Hearts<Renewals>> {
-        self.hearts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Its record.
     pub fn record(&self) -> MutexGuard<'_, Record> {
-        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.record)
+    }
+
+    /// Changes what is known of it, at this moment.
+    pub fn know(&self, change: impl FnOnce(&mut Record, Instant)) {
+        change(&mut self.record(), Instant::now());
     }
 
     /// Notes what happens to it.
     pub fn note(&self, event: impl Into<String>) {
-        self.record().note(Instant::now(), event);
+        self.know(|record, now| record.note(now, event));
+    }
+
+    /// Changes what is known of some nodes; of those that have left nothing is.
+    pub fn change_nodes(&self, names: &[String], change: impl Fn(&mut Node, Instant)) {
+        self.know(|record, now| {
+            let nodes = record.nodes.iter_mut().filter(|(name, _)| names.contains(name));
+            nodes.for_each(|(_, node)| change(node, now));
+        });
     }
 
     /// Whether it is the one with a real control plane.
@@ -73,17 +114,12 @@ impl Shoot {
 
     /// The replicas that its owner wants of a dependent.
     pub fn wanted(&self, name: &str) -> i64 {
-        self.wanted.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied().unwrap_or(1)
+        lock(&self.wanted).get(name).copied().unwrap_or(1)
     }
 
     /// Its owner wants others.
     pub fn want(&self, name: &'static str, replicas: i64) {
-        self.wanted.lock().unwrap_or_else(PoisonError::into_inner).insert(name, replicas);
-    }
-
-    /// All nodes lose their way to the API server, or find it again.
-    pub fn cut_all(&self, cut: bool) {
-        self.record().nodes.values_mut().for_each(|node| node.cut = cut);
+        lock(&self.wanted).insert(name, replicas);
     }
 
     /// Creates all that Gardener puts into the seed for it, but the Cluster.
@@ -107,21 +143,23 @@ impl Shoot {
         }
     }
 
+    /// The kubeconfig that the Secret holds.
+    pub fn probe_kubeconfig(&self) -> String {
+        let secret = self.seed.get("secrets", &self.namespace, PROBE_SECRET).unwrap_or_default();
+        let bytes = BASE64_STANDARD.decode(secret["data"]["kubeconfig"].as_str().unwrap_or_default());
+        String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
+    }
+
     /// Writes the Secret.
     pub fn write_secret(&self, kubeconfig: &str) -> Result<()> {
         self.seed.apply(gardener::probe_secret(&self.namespace, kubeconfig))?;
         Ok(())
     }
 
-    /// The Cluster as it is at rest.
-    pub fn cluster(&self) -> Value {
-        gardener::cluster(&self.namespace, Some(&format!("{}s", GRACE.as_secs())))
-    }
-
-    /// Writes the Cluster for the first time, or anew.
+    /// Writes the Cluster for the first time, or as it was at first.
     pub fn publish(&self) -> Result<()> {
-        self.seed.apply(self.cluster())?;
-        self.record().watched_from = Instant::now() + INITIAL_DELAY;
+        self.seed.apply(gardener::cluster(&self.namespace, Some(&format!("{}s", GRACE.as_secs()))))?;
+        self.know(|record, now| record.watched_from = now + INITIAL_DELAY);
         Ok(())
     }
 
@@ -136,52 +174,38 @@ impl Shoot {
         self.seed.update(DEPLOYMENTS, &self.namespace, name, change).ok()
     }
 
+    /// Takes all dependents to 0, whatever they carry, or back.
+    pub fn scale_all(&self, up: bool) {
+        for name in [KCM, MCM, CA] {
+            let replicas = if up { self.wanted(name) } else { 0 };
+            self.change_deployment(name, |object| object["spec"]["replicas"] = json!(replicas));
+        }
+    }
+
     /// A node joins: it renews from now on, and has a Machine.
     pub async fn add_node(&self, name: &str, phase: Duration) -> Result<()> {
-        let (node, lease) = (gardener::node(name, "worker"), gardener::lease(name, LEASE_SECONDS, TimeDelta::zero()));
         let now = Instant::now();
-        match &*self.api {
-            Api::Memory(api) => {
-                api.store().apply(node)?;
-                api.store().apply(lease)?;
-            }
-            Api::Real(real) => real.add_node(&node, &lease).await?,
-        }
+        self.api.create("nodes", gardener::node(name, "worker")).await?;
+        self.api.create(LEASES, gardener::lease(name, LEASE_SECONDS, TimeDelta::zero())).await?;
         self.seed.apply(gardener::machine(&self.namespace, name))?;
-        let mut record = self.record();
-        record.nodes.insert(name.to_owned(), Node::new(now));
-        record.unsettle(now);
-        drop(record);
-        self.hearts().join(name, phase, TimeDelta::zero());
+        self.know(|record, _| {
+            record.nodes.insert(name.to_owned(), Node::new(now));
+            record.unsettle(now);
+        });
+        lock(&self.hearts).join(name, phase, TimeDelta::zero());
         Ok(())
     }
 
     /// A node leaves, its Machine first.
     pub async fn remove_node(&self, name: &str) -> Result<()> {
-        {
-            let mut record = self.record();
+        self.know(|record, now| {
             record.nodes.remove(name);
-            record.unsettle(Instant::now());
-        }
-        self.hearts().leave(name);
+            record.unsettle(now);
+        });
+        lock(&self.hearts).leave(name);
         self.seed.delete(MACHINES, &self.namespace, name)?;
-        match &*self.api {
-            Api::Memory(api) => {
-                api.store().delete("nodes", "", name)?;
-                api.store().delete(LEASES, "kube-node-lease", name)?;
-            }
-            Api::Real(real) => real.remove_node(name).await?,
-        }
-        Ok(())
-    }
-
-    /// Changes a node object.
-    pub async fn patch_node(&self, name: &str, patch: &Value) -> Result<()> {
-        match &*self.api {
-            Api::Memory(api) => drop(api.store().patch("nodes", "", name, patch)?),
-            Api::Real(real) => real.patch_node(name, patch).await?,
-        }
-        Ok(())
+        self.api.delete("nodes", name).await?;
+        self.api.delete(LEASES, name).await
     }
 }
 
@@ -192,27 +216,11 @@ struct Renewals {
     api: Arc<Api>,
 }
 
-impl Renewals {
-    fn record(&self) -> MutexGuard<'_, Record> {
-        self.record.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    async fn write(&self, name: &str, stamp: String) -> Result<()> {
-        match &*self.api {
-            Api::Memory(api) => {
-                api.store().update(LEASES, "kube-node-lease", name, |lease| lease["spec"]["renewTime"] = json!(stamp))?;
-            }
-            Api::Real(real) => real.renew(name, &stamp).await?,
-        }
-        Ok(())
-    }
-}
-
 impl Leases for Renewals {
     /// By the clock in the record, which drifts too.
     async fn renew(&self, name: &str, _: TimeDelta) -> bool {
         let (ahead, before) = {
-            let mut record = self.record();
+            let mut record = lock(&self.record);
             if record.is_away() {
                 return false;
             }
@@ -225,8 +233,9 @@ impl Leases for Renewals {
             (node.clock.stamp(), std::mem::replace(&mut node.renewed, Instant::now()))
         };
         // A node that leaves at this moment, or an API server that does not answer: it is not renewed then.
-        let written = timeout(BEAT, self.write(name, stamp(ahead))).await.is_ok_and(|written| written.is_ok());
-        if !written && let Some(node) = self.record().nodes.get_mut(name) {
+        let renewal = json!({"spec": {"renewTime": stamp(ahead)}});
+        let written = timeout(BEAT, self.api.patch(LEASES, name, &renewal)).await.is_ok_and(|written| written.is_ok());
+        if !written && let Some(node) = lock(&self.record).nodes.get_mut(name) {
             node.renewed = before;
         }
         written

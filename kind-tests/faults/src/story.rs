@@ -1,19 +1,28 @@
-//! What happens to one shoot, chosen by chance: outages and healing, with small disturbances before, within and after.
+//! What happens, chosen by chance: to each shoot, to its Services, to the seed, to the processes and their configs.
 //!
-//! Each act undoes what it has done, and ends early when rest is called for.
+//! Here the story of a shoot: outages and healing, with small disturbances before, within and after. Each act undoes what it has done,
+//! and ends early when the round is over.
 
+pub mod actor;
 mod clocks;
+pub mod ills;
 mod life;
 mod network;
 mod operator;
+pub mod seed;
+pub mod services;
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use tokio::sync::watch;
-use tokio::time::{Instant, timeout_at};
+use anyhow::Result;
+use futures::future::BoxFuture;
+use rand::RngExt;
+use rand::seq::IndexedRandom;
+use testbed::api::MemoryApi;
+use tokio::time::{Duration, Instant, sleep};
 
-use crate::rng::Rng;
+use self::actor::Actor;
+use self::ills::Ill;
 use crate::shoot::Shoot;
 use crate::world::World;
 
@@ -21,153 +30,108 @@ use crate::world::World;
 pub struct Story {
     pub world: Arc<World>,
     pub shoot: Arc<Shoot>,
-    pub rng: Rng,
-    rest: watch::Receiver<bool>,
+    pub actor: Actor,
 }
 
-/// What may happen beside an outage.
-#[derive(Clone, Copy, Debug)]
-enum Act {
-    ApiFault,
-    ApiAway,
-    Rotation,
-    BadSecret,
-    Clocks,
-    NodeConditions,
-    Machines,
-    NodeSet,
-    Operator,
-    Reconcile,
-    Hibernation,
-    Migration,
-    Deletion,
-    Pause,
-    Grace,
-}
+type Act = for<'a> fn(&'a mut Story) -> BoxFuture<'a, Result<()>>;
 
-/// How often each act is chosen.
-const ACTS: [(u32, Act); 15] = [
-    (14, Act::ApiFault),
-    (5, Act::ApiAway),
-    (3, Act::Rotation),
-    (2, Act::BadSecret),
-    (5, Act::Clocks),
-    (3, Act::NodeConditions),
-    (3, Act::Machines),
-    (2, Act::NodeSet),
-    (9, Act::Operator),
-    (9, Act::Reconcile),
-    (2, Act::Hibernation),
-    (1, Act::Migration),
-    (1, Act::Deletion),
-    (2, Act::Pause),
-    (2, Act::Grace),
+/// What may happen beside an outage, and how often each is chosen.
+const ACTS: [(u32, &str, Act); 15] = [
+    (14, "API fault", |story| Box::pin(story.api_fault())),
+    (5, "API server away", |story| Box::pin(story.api_away())),
+    (3, "rotation", |story| Box::pin(story.rotation())),
+    (2, "bad Secret", |story| Box::pin(story.bad_secret())),
+    (5, "clocks", |story| Box::pin(story.clocks())),
+    (3, "node conditions", |story| Box::pin(story.node_conditions())),
+    (3, "machines", |story| Box::pin(story.machines())),
+    (2, "node set", |story| Box::pin(story.node_set())),
+    (9, "operator", |story| Box::pin(story.operator())),
+    (9, "reconcile", |story| Box::pin(story.reconcile())),
+    (2, "hibernation", |story| Box::pin(story.hibernation())),
+    (1, "migration", |story| Box::pin(story.migration())),
+    (1, "deletion", |story| Box::pin(story.deletion())),
+    (2, "pause", |story| Box::pin(story.operators_pause())),
+    (2, "grace", |story| Box::pin(story.grace())),
 ];
 
 impl Story {
-    /// The story of this shoot.
-    pub fn new(world: Arc<World>, shoot: Arc<Shoot>, seed: u64, rest: watch::Receiver<bool>) -> Self {
-        let rng = Rng::new(seed, &shoot.namespace);
-        Self { world, shoot, rng, rest }
-    }
-
-    /// Goes on until rest is called for; all is undone then.
-    pub async fn round(mut self) -> Self {
-        let calm = self.rng.seconds(0.5, 6.0);
-        self.pause(calm).await;
-        while !self.resting() {
-            if self.rng.chance(0.6) {
+    /// Goes on until the round is over; all is undone then.
+    pub async fn round(&mut self) {
+        self.actor.wait(0.5..=6.0).await;
+        while !self.actor.is_over() {
+            if self.actor.chance(0.6) {
                 self.outage().await;
             } else {
                 self.act().await;
             }
-            let calm = if self.rng.chance(0.3) { self.rng.seconds(15.0, 28.0) } else { self.rng.seconds(1.0, 8.0) };
-            self.pause(calm).await;
+            let calm = if self.actor.chance(0.3) { 15.0..=28.0 } else { 1.0..=8.0 };
+            self.actor.wait(calm).await;
         }
-        self
     }
 
-    fn resting(&self) -> bool {
-        *self.rest.borrow()
-    }
-
-    /// Waits, but no longer than until rest is called for.
-    async fn pause(&mut self, time: Duration) {
-        let until = Instant::now() + time;
-        timeout_at(until, self.rest.wait_for(|rest| *rest)).await.ok();
-    }
-
-    fn node_names(&self) -> Vec<String> {
-        self.shoot.record().nodes.keys().cloned().collect()
+    /// Some of the nodes, each with this probability.
+    fn some_nodes(&mut self, probability: f64) -> Vec<String> {
+        let nodes = self.shoot.record().nodes.keys().cloned().collect::<Vec<_>>();
+        nodes.into_iter().filter(|_| self.actor.chance(probability)).collect()
     }
 
     /// Nodes lose their way to the API server for a while.
     async fn outage(&mut self) {
-        let nodes = self.node_names();
-        let (words, share) = self.rng.weighted(&[(5, ("all", 1.0)), (3, ("most", 0.8)), (2, ("some", 0.35))]);
-        let cut = self.rng.some(&nodes, share);
-        self.set_cut(&cut, true);
-        self.world.ledger.count("cuts");
-        self.shoot.note(format!("{words} nodes lose their way: {}", cut.join(", ")));
-        let end = Instant::now() + self.rng.seconds(3.0, 26.0);
-        if self.rng.chance(0.45) {
-            while Instant::now() < end && !self.resting() {
-                if self.rng.chance(0.6) {
+        let share = match self.actor.rng.random_range(0..10) {
+            0..5 => 1.0,
+            5..8 => 0.8,
+            _ => 0.35,
+        };
+        let nodes = self.some_nodes(share);
+        let set_cut = |shoot: &Shoot, nodes: &[String], cut| shoot.change_nodes(nodes, |node, _| node.cut = cut);
+        set_cut(&self.shoot, &nodes, true);
+        self.world.oracle.ledger.count("cuts");
+        self.shoot.note(format!("nodes lose their way: {}", nodes.join(", ")));
+        let end = Instant::now() + self.actor.seconds(3.0..=26.0);
+        let left = || end.saturating_duration_since(Instant::now());
+        if self.actor.chance(0.45) {
+            while !left().is_zero() && !self.actor.is_over() {
+                if self.actor.chance(0.6) {
                     self.act().await;
                 }
-                let calm = self.rng.seconds(1.0, 6.0);
-                self.pause(calm.min(end.saturating_duration_since(Instant::now()))).await;
+                let calm = self.actor.seconds(1.0..=6.0);
+                self.actor.pause(calm.min(left())).await;
             }
         } else {
-            self.pause(end.saturating_duration_since(Instant::now())).await;
+            self.actor.pause(left()).await;
         }
-        if self.rng.chance(0.3) {
-            for node in &cut {
-                self.set_cut(std::slice::from_ref(node), false);
+        if self.actor.chance(0.3) {
+            for node in &nodes {
+                set_cut(&self.shoot, std::slice::from_ref(node), false);
                 self.shoot.note(format!("{node} finds its way again"));
-                let calm = self.rng.seconds(0.1, 3.0);
-                self.pause(calm).await;
+                self.actor.wait(0.1..=3.0).await;
             }
         } else {
-            self.set_cut(&cut, false);
+            set_cut(&self.shoot, &nodes, false);
             self.shoot.note("all nodes find their way again");
-        }
-    }
-
-    fn set_cut(&self, nodes: &[String], cut: bool) {
-        let mut record = self.shoot.record();
-        for name in nodes {
-            if let Some(node) = record.nodes.get_mut(name) {
-                node.cut = cut;
-            }
         }
     }
 
     /// Something smaller happens.
     async fn act(&mut self) {
-        let act = self.rng.weighted(&ACTS);
-        self.world.ledger.count("acts");
-        let done = match act {
-            Act::ApiFault => self.api_fault().await,
-            Act::ApiAway => self.api_away().await,
-            Act::Rotation => self.rotation().await,
-            Act::BadSecret => self.bad_secret().await,
-            Act::Clocks => self.clocks().await,
-            Act::NodeConditions => self.node_conditions().await,
-            Act::Machines => self.machines().await,
-            Act::NodeSet => self.node_set().await,
-            Act::Operator => self.operator().await,
-            Act::Reconcile => self.reconcile().await,
-            Act::Hibernation => self.hibernation().await,
-            Act::Migration => self.migration().await,
-            Act::Deletion => self.deletion().await,
-            Act::Pause => self.operators_pause().await,
-            Act::Grace => self.grace().await,
-        };
-        if let Err(error) = done {
+        let act = ACTS.choose_weighted(&mut self.actor.rng, |(weight, ..)| *weight);
+        let (_, name, act) = act.expect("the weights are positive");
+        self.world.oracle.ledger.count("acts");
+        if let Err(error) = act(self).await {
             // The soak's own fault: what it wanted to do could not be done.
-            self.shoot.note(format!("{act:?} failed: {error:#}"));
-            self.world.ledger.count("acts that failed");
+            self.shoot.note(format!("{name} failed: {error:#}"));
+            self.world.oracle.ledger.count("acts that failed");
         }
     }
+}
+
+/// A shoot's API server is away for its nodes too, as when its etcd is started again: nobody is answered, and no lease is renewed. All
+/// this time passes, also when the round is over: one that is away for a moment only may stay unnoticed between two looks, and for that
+/// nothing is promised.
+pub async fn be_away(shoot: &Shoot, api: &MemoryApi, ill: Ill, time: Duration) {
+    let fault = ill.begin(api);
+    shoot.know(|record, now| record.leave(now));
+    sleep(time).await;
+    Ill::end(api, fault);
+    shoot.know(|record, now| record.come_back(now));
 }

@@ -6,10 +6,15 @@ use testbed::api::gardener::{IGNORE, PROTECTED, REPLICAS};
 /// A dependent, as far as the watchdog may change it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dependent {
+    /// spec.replicas.
     pub replicas: i64,
+    /// status.readyReplicas.
     pub ready: i64,
+    /// What is remembered, as it is written.
     pub memory: Option<String>,
+    /// Whether it is marked as held down.
     pub marker: bool,
+    /// Whether operators want it left alone.
     pub ignored: bool,
 }
 
@@ -27,7 +32,7 @@ pub enum Way {
 }
 
 impl Dependent {
-    /// Reads a Deployment.
+    /// Reads an object.
     pub fn of(object: &Value) -> Self {
         let annotation = |key: &str| object["metadata"]["annotations"][key].as_str();
         Self {
@@ -68,62 +73,67 @@ pub fn way(before: &Value, after: &Value) -> Result<Way, String> {
         return Err("it changes more than replicas and its own annotations".into());
     }
     let (was, is) = (Dependent::of(before), Dependent::of(after));
-    if was.ignored {
-        let unmarked = Dependent { marker: false, ..was.clone() };
-        return if was.marker && is == unmarked { Ok(Way::HandsOff) } else { Err("it touches what is to be ignored".into()) };
-    }
-    match (was.replicas, is.replicas) {
+    let (allowed, way, otherwise) = match (was.replicas, is.replicas) {
+        _ if was.ignored && was.marker => {
+            (Dependent { marker: false, ..was }, Way::HandsOff, "it touches what is to be ignored, and not its marker alone")
+        }
+        _ if was.ignored => return Err("it touches what is to be ignored".into()),
         (1.., 0) => {
-            let kept = was.marker && was.remembered().is_some();
-            let memory = if kept { was.memory.clone() } else { Some(was.replicas.to_string()) };
-            match is == (Dependent { replicas: 0, memory, marker: true, ..was }) {
-                true => Ok(Way::Down),
-                false => Err("the memory is lost, wrong or overwritten, or the marker is missing".into()),
-            }
+            let kept = was.memory.clone().filter(|_| was.marker && was.remembered().is_some());
+            let memory = Some(kept.unwrap_or_else(|| was.replicas.to_string()));
+            let down = Dependent { replicas: 0, memory, marker: true, ..was };
+            (down, Way::Down, "the memory is lost, wrong or overwritten, or the marker is missing")
         }
         (0, 1..) => {
             let replicas = was.remembered().unwrap_or(1);
-            match is == (Dependent { replicas, memory: None, marker: false, ..was }) {
-                true => Ok(Way::Up),
-                false => Err("it does not restore what is remembered, or leaves annotations".into()),
-            }
+            let up = Dependent { replicas, memory: None, marker: false, ..was };
+            (up, Way::Up, "it does not restore what is remembered, or leaves annotations")
         }
-        (1.., 1..) if was.marker => match is == (Dependent { memory: None, marker: false, ..was }) {
-            true => Ok(Way::Up),
-            false => Err("more than the marker and the memory are taken away".into()),
-        },
-        (0, 0) if !was.marker && was.remembered().is_some() => match is == (Dependent { marker: true, ..was }) {
-            true => Ok(Way::Marked),
-            false => Err("more than the marker is written back".into()),
-        },
-        _ => Err("there was nothing to write".into()),
+        (1.., 1..) if was.marker => {
+            (Dependent { memory: None, marker: false, ..was }, Way::Up, "more than the marker and the memory are taken away")
+        }
+        (0, 0) if !was.marker && was.remembered().is_some() => {
+            (Dependent { marker: true, ..was }, Way::Marked, "more than the marker is written back")
+        }
+        _ => return Err("there was nothing to write".into()),
+    };
+    if is == allowed { Ok(way) } else { Err(otherwise.into()) }
+}
+
+/// The same for a kind that is scaled by a request of its own, which comes after the annotations on the way down and before them on
+/// the way up.
+///
+/// # Errors
+/// When it is none that it may ever make: what it breaks.
+pub fn way_in_two(before: &Value, after: &Value) -> Result<Way, String> {
+    let (was, is) = (Dependent::of(before), Dependent::of(after));
+    let announced = Dependent { memory: Some(was.replicas.to_string()), marker: true, ..was.clone() };
+    let raised = Dependent { replicas: was.remembered().unwrap_or(1), ..was.clone() };
+    match was.replicas {
+        _ if was.ignored || rest(before) != rest(after) => way(before, after),
+        1.. if !was.marker && is == announced => Ok(Way::Down),
+        0 if is == raised => Ok(Way::Up),
+        _ => way(before, after),
     }
 }
 
-/// All of a Deployment that the watchdog must not change.
+/// All of an object that the watchdog must not change.
 fn rest(object: &Value) -> Value {
     let mut rest = object.clone();
-    let ours = [
-        ("/metadata/annotations", [REPLICAS, PROTECTED].as_slice()),
-        ("/metadata", &["resourceVersion", "generation", "managedFields"]),
-        ("/spec", &["replicas"]),
-    ];
-    for (place, keys) in ours {
+    let mut forget = |place: &str, keys: &[&str]| {
         if let Some(fields) = rest.pointer_mut(place).and_then(Value::as_object_mut) {
-            keys.iter().for_each(|key| drop(fields.remove(*key)));
+            fields.retain(|key, _| !keys.contains(&key.as_str()));
         }
-    }
+    };
+    forget("/metadata/annotations", &[REPLICAS, PROTECTED]);
+    forget("/metadata", &["resourceVersion", "generation", "managedFields"]);
+    forget("/spec", &["replicas"]);
     // No annotations and none at all are the same.
-    if object_is_empty(&rest["metadata"]["annotations"])
-        && let Some(metadata) = rest.pointer_mut("/metadata").and_then(Value::as_object_mut)
-    {
-        metadata.remove("annotations");
+    let annotations = &mut rest["metadata"]["annotations"];
+    if annotations.as_object().is_some_and(serde_json::Map::is_empty) {
+        *annotations = Value::Null;
     }
     rest
-}
-
-fn object_is_empty(value: &Value) -> bool {
-    value.as_object().is_some_and(serde_json::Map::is_empty)
 }
 
 #[cfg(test)]
@@ -174,6 +184,19 @@ mod tests {
         assert_eq!(way(&bare, &held("3")), Ok(Way::Marked));
         assert!(way(&bare, &held("1")).is_err(), "another memory");
         assert!(way(&object(0, json!({})), &object(0, json!({PROTECTED: ""}))).is_err(), "nobody holds it");
+    }
+
+    #[test]
+    fn what_takes_two_requests_is_announced_before_it_goes_down_and_forgotten_after_it_is_up() {
+        let (free, announced) = (object(3, json!({})), object(3, json!({REPLICAS: "3", PROTECTED: ""})));
+        let path = [&free, &announced, &held("3"), &announced, &free];
+        let ways = path.windows(2).map(|step| way_in_two(step[0], step[1])).collect::<Vec<_>>();
+        assert_eq!(ways, [Ok(Way::Down), Ok(Way::Down), Ok(Way::Up), Ok(Way::Up)]);
+        assert!(way_in_two(&free, &object(0, json!({}))).is_err(), "nothing is remembered");
+        assert!(way_in_two(&free, &object(3, json!({REPLICAS: "2", PROTECTED: ""}))).is_err(), "something else is");
+        assert!(way_in_two(&held("3"), &object(2, json!({REPLICAS: "3", PROTECTED: ""}))).is_err(), "something else is restored");
+        assert!(way_in_two(&announced, &announced).is_err(), "nothing is written");
+        assert!(way(&free, &announced).is_err(), "one request is enough for it");
     }
 
     #[test]

@@ -1,24 +1,13 @@
 //! The soak in small: a few shoots, some seconds of faults. And that its oracle bites.
 
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
 
-/// The watchdog: DEPENDENCY_WATCHDOG_BIN, or the one that cargo has built beside this test.
-fn watchdog() -> PathBuf {
-    if let Some(path) = std::env::var_os("DEPENDENCY_WATCHDOG_BIN") {
-        return path.into();
-    }
-    let test = std::env::current_exe().expect("this test has a path");
-    let folder = test.parent().and_then(Path::parent).expect("it lies in target/*/deps");
-    folder.join("dependency-watchdog")
-}
-
 /// Runs a soak; whether it ended with success, its last line, and all that it said.
 fn soak(words: &[&str]) -> (bool, Value, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_soak"))
-        .arg(watchdog())
+        .arg(testbed::agent::binary().expect("it is built"))
         .args(["--real=false", "--seed=11"])
         .args(words)
         .output()

@@ -1,17 +1,19 @@
 //! One replica: a process that is started again whenever it ends, as a Deployment does.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use faults::lock;
 use nix::sys::signal::Signal;
 use testbed::agent::{Agent, Kind, Start};
-use testbed::log::{lines, tail};
+use testbed::log::tail;
+use testbed::page::address;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::disturbances::Disturbance;
-use crate::ledger::Kind as Found;
+use crate::oracle::disturbances::Disturbance;
+use crate::oracle::ledger::Kind as Found;
 use crate::pace::{ELECTION, HAND_OVER, ON_GUARD};
 use crate::world::World;
 
@@ -65,20 +67,23 @@ impl Replica {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn disturbance(&self, change: impl FnOnce(&mut Disturbance)) {
-        match self.kind {
-            Kind::Prober => self.world.disturbances.probers(change),
-            Kind::Weeder => self.world.disturbances.weeders(change),
-        }
+        let mut disturbances = lock(&self.world.oracle.disturbances);
+        change(match self.kind {
+            Kind::Prober => &mut disturbances.probers,
+            Kind::Weeder => &mut disturbances.weeders,
+        });
     }
 
     /// A prober is at work from now on, or is not.
     fn on_guard(&self, at_work: bool) {
-        if self.kind == Kind::Prober {
-            self.world.disturbances.guard(&self.name, at_work.then(|| Instant::now() + ON_GUARD));
+        let guards = &mut lock(&self.world.oracle.disturbances).guards;
+        match (self.kind, at_work) {
+            (Kind::Prober, true) => drop(guards.insert(self.name.clone(), Instant::now() + ON_GUARD)),
+            _ => drop(guards.remove(&self.name)),
         }
     }
 
@@ -107,7 +112,7 @@ impl Replica {
         drop(state);
         self.on_guard(true);
         if self.kind == Kind::Weeder {
-            self.world.weeder_oracle.begin_anew();
+            self.world.oracle.weeder.starts();
         }
         Ok(())
     }
@@ -151,15 +156,15 @@ impl Replica {
             let state = self.state();
             (state.sent, state.disturbed)
         };
-        let excused = disturbed.elapsed() < EXCUSE || self.world.disturbances.read(Instant::now()).lag > ELECTION[2];
+        let excused = disturbed.elapsed() < EXCUSE || self.world.oracle.reading(Instant::now()).lag > ELECTION[2];
         let why = match (sent, code) {
             (Some(Signal::SIGKILL), None) | (Some(Signal::SIGTERM), Some(0)) => None,
             // Asked to end at the moment at which it lost the lead.
             (Some(Signal::SIGTERM), Some(1)) if excused => None,
             (None, Some(1)) if excused && self.stepped_down() => {
-                self.world.ledger.count("leaders that stepped down");
+                self.world.oracle.ledger.count("leaders that stepped down");
                 let why = tail(&self.log().0, 3, "ease");
-                println!("{:6.0} s  {} steps down:\n{why}", self.world.ledger.start.elapsed().as_secs_f64(), self.name);
+                println!("{:6.0} s  {} steps down:\n{why}", self.world.oracle.ledger.start.elapsed().as_secs_f64(), self.name);
                 None
             }
             // It was started at the moment at which its config was made unreadable, and rightly refuses to begin.
@@ -167,11 +172,15 @@ impl Replica {
             (sent, code) => Some(format!("ended with {code:?} after {sent:?}")),
         };
         if let Some(why) = why {
-            let (log, _) = self.log();
-            let story = tail(&log, 30, "").lines().map(str::to_owned).collect();
-            self.world.ledger.found(Found::Process, &self.name, why, story);
+            self.failed(why, 30);
         }
         self.inspect();
+    }
+
+    /// The process did what none may do; the last lines of its log are the evidence.
+    fn failed(&self, why: String, lines: usize) {
+        let story = tail(&self.log().0, lines, "").lines().map(str::to_owned).collect();
+        self.world.oracle.ledger.found(Found::Process, &self.name, why, story);
     }
 
     fn stepped_down(&self) -> bool {
@@ -187,7 +196,7 @@ impl Replica {
         for (word, what) in [("panicked", "a panic"), ("soak-probe-token", "a token"), (&own, "a token"), ("eyJhbGci", "a token")]
         {
             if let Some(line) = text.lines().find(|line| line.contains(word)) {
-                self.world.ledger.found(Found::Process, &self.name, format!("{what} in its log: {line}"), Vec::new());
+                self.failed(format!("{what} in its log: {line}"), 0);
             }
         }
         if text.len() > MAX_LOG && self.metrics_address().is_some() {
@@ -221,8 +230,7 @@ impl Replica {
                 return Ok(());
             }
         }
-        let story = tail(&self.log().0, 30, "").lines().map(str::to_owned).collect();
-        self.world.ledger.found(Found::Process, &self.name, format!("has not ended {END:?} after SIGTERM"), story);
+        self.failed(format!("has not ended {END:?} after SIGTERM"), 30);
         self.signal(Signal::SIGKILL)
     }
 
@@ -232,16 +240,21 @@ impl Replica {
         self.signal(Signal::SIGKILL)
     }
 
+    /// It is suspended or goes on now.
+    fn suspended(&self) {
+        lock(&self.world.oracle.disturbances).suspended = Some(Instant::now());
+    }
+
     /// Suspends it for a while.
     pub async fn suspend(&self, time: Duration) -> Result<()> {
         self.disturbance(Disturbance::begin);
-        self.world.disturbances.suspend(Instant::now());
+        self.suspended();
         self.on_guard(false);
         self.signal(Signal::SIGSTOP)?;
         sleep(time).await;
         self.signal(Signal::SIGCONT)?;
         self.on_guard(true);
-        self.world.disturbances.suspend(Instant::now());
+        self.suspended();
         self.disturbance(|disturbance| disturbance.end(Instant::now() + HAND_OVER));
         self.disturb();
         Ok(())
@@ -269,8 +282,7 @@ impl Replica {
         let log = self.log().0;
         let mut state = self.state();
         if state.address.is_none() {
-            let told = lines(&log, "serving metrics");
-            state.address = told.last().and_then(|line| line["address"].as_str()).map(str::to_owned);
+            state.address = address(&log, "/metrics").ok();
         }
         state.address.clone()
     }

@@ -10,39 +10,23 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::replica::Replica;
+use crate::oracle::growth::Used;
 
 /// The pages are made from memory, at once.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// What a process uses at one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// A process at one moment.
+#[derive(Clone, Debug)]
 pub struct Vitals {
     /// Which of the replica's processes.
     pub serial: usize,
-    pub tasks: u64,
-    pub files: u64,
-    pub sockets: u64,
-    pub threads: u64,
-    pub resident_kib: u64,
-    /// Whether it leads.
     pub leads: bool,
     /// Tasks of shoots that have panicked.
     pub panics: u64,
+    pub used: Used,
 }
 
 impl Vitals {
-    /// The least of two measurements, and what the later one says of the process itself.
-    pub fn least(self, later: Self) -> Self {
-        Self {
-            tasks: self.tasks.min(later.tasks),
-            files: self.files.min(later.files),
-            sockets: self.sockets.min(later.sockets),
-            threads: self.threads.min(later.threads),
-            resident_kib: self.resident_kib.min(later.resident_kib),
-            ..later
-        }
-    }
-
     /// Reads them.
     ///
     /// # Errors
@@ -52,22 +36,23 @@ impl Vitals {
         let address = replica.metrics_address().context("it does not say where it serves metrics")?;
         let (code, text) = get(&address, "/metrics", ANSWER).await?;
         ensure!(code == 200, "/metrics: {code}");
-        let metrics = Metrics::read(&text)?;
-        let value = |series: &str| metrics.values.get(series).map_or(0, |value| *value as u64);
+        let values = Metrics::read(&text)?.values;
+        let value = |series: &str| values.get(series).map_or(0, |value| *value as u64);
         let files = std::fs::read_dir(format!("/proc/{id}/fd"))?.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
-        let files: Vec<String> = files.map(|target| target.to_string_lossy().into_owned()).collect();
+        let files: Vec<_> = files.collect();
+        let sockets = files.iter().filter(|target| target.to_string_lossy().starts_with("socket:"));
+        let used = [
+            ("tasks", value("dwd_tasks")),
+            ("sockets", sockets.count() as u64),
+            ("files", files.len() as u64),
+            ("threads", status(id, "Threads")?),
+            ("resident_kib", status(id, "VmRSS")?),
+        ];
         Ok(Self {
             serial: replica.log().1,
-            tasks: value("dwd_tasks"),
-            files: files.len() as u64,
-            sockets: files.iter().filter(|file| file.starts_with("socket:")).count() as u64,
-            threads: status(id, "Threads")?,
-            resident_kib: status(id, "VmRSS")?,
-            leads: metrics
-                .values
-                .iter()
-                .any(|(series, value)| series.starts_with("leader_election_master_status") && *value == 1.0),
+            leads: values.iter().any(|(series, value)| series.starts_with("leader_election_master_status") && *value == 1.0),
             panics: value("dwd_panics_total"),
+            used: used.into(),
         })
     }
 }

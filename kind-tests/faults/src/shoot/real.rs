@@ -1,19 +1,24 @@
 //! The shoot whose control plane is real: kube-apiserver behind a relay, and kube-controller-manager, which runs while its
 //! Deployment has replicas and gives nodes up.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use anyhow::Result;
+use faults::lock;
 use serde_json::{Value, json};
 use testbed::Bed;
 use testbed::control_plane::ControllerManager;
 use testbed::manifests::{PROBE, shoot_access};
 use testbed::relay::Relay;
 use testbed::seed::{ControlPlane, apply};
+use testbed::shoot;
 
+use super::LEASES;
 use crate::pace::GRACE;
 
-const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+fn collection(resource: &str) -> &'static str {
+    if resource == LEASES { shoot::LEASES } else { "/api/v1/nodes" }
+}
 
 /// A real control plane.
 pub struct Real {
@@ -48,37 +53,25 @@ impl Real {
         apply(self.plane.api(), shoot_access()).await
     }
 
-    pub async fn add_node(&self, node: &Value, lease: &Value) -> Result<()> {
-        self.plane.api().create("/api/v1/nodes", node).await?;
-        let name = node["metadata"]["name"].as_str().unwrap_or_default();
-        self.patch_node(name, &json!({"status": node["status"]})).await?;
-        self.plane.api().create(LEASES, lease).await
+    pub async fn create(&self, resource: &str, object: &Value) -> Result<()> {
+        self.plane.api().create(collection(resource), object).await?;
+        // The status of a new object does not count.
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        if object["status"].is_null() { Ok(()) } else { self.patch(resource, name, &json!({"status": object["status"]})).await }
     }
 
-    pub async fn remove_node(&self, name: &str) -> Result<()> {
-        self.plane.api().delete(&format!("/api/v1/nodes/{name}")).await?;
-        self.plane.api().delete(&format!("{LEASES}/{name}")).await
+    pub async fn patch(&self, resource: &str, name: &str, patch: &Value) -> Result<()> {
+        let subresource = if patch["status"].is_null() { "" } else { "/status" };
+        self.plane.api().merge(&format!("{}/{name}{subresource}", collection(resource)), patch).await.map(drop)
     }
 
-    /// Changes a node; its status by a path of its own.
-    pub async fn patch_node(&self, name: &str, patch: &Value) -> Result<()> {
-        let path = format!("/api/v1/nodes/{name}");
-        if patch["status"].is_null() {
-            self.plane.api().merge(&path, patch).await?;
-        } else {
-            self.plane.api().merge(&format!("{path}/status"), &json!({"status": patch["status"]})).await?;
-        }
-        Ok(())
-    }
-
-    pub async fn renew(&self, name: &str, stamp: &str) -> Result<()> {
-        self.plane.api().merge(&format!("{LEASES}/{name}"), &json!({"spec": {"renewTime": stamp}})).await?;
-        Ok(())
+    pub async fn delete(&self, resource: &str, name: &str) -> Result<()> {
+        self.plane.api().delete(&format!("{}/{name}", collection(resource))).await
     }
 
     /// Runs kube-controller-manager, or ends it.
     pub fn manage(&self, running: bool) -> Result<()> {
-        self.manager.lock().unwrap_or_else(PoisonError::into_inner).set_running(running)
+        lock(&self.manager).set_running(running)
     }
 
     /// The nodes that kube-controller-manager has given up and whose kubelets have not said otherwise.

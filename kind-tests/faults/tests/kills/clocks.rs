@@ -14,7 +14,8 @@ use testbed::{eventually, leash};
 use tokio::time::{Instant, interval, timeout};
 
 use crate::process::Replica;
-use crate::scaling::{LEASES, fenced, holder, scales, start};
+use crate::replicas::{LEASES, scales};
+use crate::scaling::{fenced, holder, start};
 use crate::world::{BEAT, DEPLOYMENTS, KCM, NAMESPACE, PATIENCE, USERS, World};
 
 /// The library that sets the wall clock of one process, made by the compiler that Rust itself links with.
@@ -75,6 +76,16 @@ fn untouched(world: &World) -> Result<()> {
     world.ledger.balance(&world.kinds.iter().map(|kind| (kind.name, 0)).collect::<Vec<_>>())
 }
 
+/// Waits until one leads that is not this one.
+async fn leads(world: &World, but: &str) -> Result<String> {
+    eventually("somebody leads", PATIENCE, async || {
+        let holder = holder(world);
+        ensure!(!holder.is_empty() && holder != but, "{holder} does");
+        Ok(holder)
+    })
+    .await
+}
+
 /// When the process itself says that it is, in its log.
 fn told_time(world: &World, user: &str) -> Result<chrono::DateTime<chrono::Utc>> {
     let lines = testbed::log::lines(&world.folder.join(format!("{user}.log")), "\"ts\"");
@@ -127,18 +138,13 @@ async fn replicas_whose_clocks_differ_agree_who_leads() -> Result<()> {
     let world = World::new(&DEPLOYMENTS).await?;
     let first = WallClock::ahead(&world, USERS[0], 60)?;
     let mut leader = start_by(&first, &world, USERS[0], true)?;
-    eventually("the first one leads", PATIENCE, async || {
-        ensure!(!holder(&world).is_empty(), "nobody does");
-        Ok(())
-    })
-    .await?;
-    let leads = holder(&world);
+    let leads = leads(&world, "").await?;
     let second = WallClock::ahead(&world, USERS[1], -60)?;
     let mut other = start_by(&second, &world, USERS[1], true)?;
     for steps in [[60, -60], [-60, 60], [0, 3600]] {
         first.set(steps[0])?;
         second.set(steps[1])?;
-        // As long as a Lease lives, which begins anew with every renewal.
+        // As long as a Lease lives, which begins again with every renewal.
         let renewals = |all: &std::collections::VecDeque<testbed::api::Record>| {
             all.iter().filter(|record| record.resource == LEASES && record.verb == "update" && record.user == USERS[0]).count()
         };
@@ -251,14 +257,10 @@ async fn a_leader_that_was_suspended_finds_another_one_and_ends() -> Result<()> 
     let world = World::new(&DEPLOYMENTS).await?;
     let mut first = Replica::start(start(&world, USERS[0], true)?)?;
     world.looks(3).await?;
-    let leads = holder(&world);
+    let led = holder(&world);
     let mut second = Replica::start(start(&world, USERS[1], true)?)?;
     first.signal(Signal::SIGSTOP)?;
-    eventually("the other one leads", PATIENCE, async || {
-        ensure!(!holder(&world).is_empty() && holder(&world) != leads, "{leads} does");
-        Ok(())
-    })
-    .await?;
+    leads(&world, &led).await?;
     world.looks(3).await?;
     untouched(&world)?;
     world.nodes.cut_all();

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use anyhow::{Context, Result, ensure};
+use faults::lock;
 use futures::future::join_all;
 use testbed::api::{Fault, FaultId, MemoryApi, Record, When};
 use tokio::sync::Semaphore;
@@ -29,7 +30,7 @@ static TURNS: LazyLock<Semaphore> = LazyLock::new(|| {
 pub struct Point {
     verb: String,
     resource: String,
-    /// Empty where names are made anew in every run.
+    /// Empty where every run makes names of its own.
     name: String,
     /// How many like it come before.
     before: u64,
@@ -46,24 +47,12 @@ pub enum Moment {
     After,
 }
 
-/// What a point is the moment of.
-#[derive(Clone, Debug)]
-pub enum Blow {
-    /// The process is killed: what is held up never goes on.
-    Kill,
-    /// The process is suspended: a write that has not been applied is, late, when the token is cancelled.
-    Suspend(CancellationToken),
-}
-
 /// A kill to come.
 #[derive(Clone, Debug)]
 pub struct Kill {
     pub point: Point,
     pub moment: Moment,
 }
-
-/// Set as soon as a story comes to its orderly end.
-pub type Ending = Arc<AtomicBool>;
 
 /// What sorts of writes are one sort, and how many of a sort matter.
 fn sort(record: &Record) -> (String, u64) {
@@ -99,8 +88,9 @@ impl Kill {
         self.point.ending
     }
 
-    /// Sets the trap.
-    pub fn prepare(&self, seed: &MemoryApi, ending: &Ending, blow: &Blow) -> Trap {
+    /// Sets the trap, for a story whose orderly end has begun when `ending` says so. What is held up before it is applied never goes on,
+    /// or when `late` is cancelled.
+    pub fn prepare(&self, seed: &MemoryApi, ending: &Arc<AtomicBool>, late: Option<&CancellationToken>) -> Trap {
         let (wanted, ending) = (self.point.clone(), Arc::clone(ending));
         let user = Arc::new(Mutex::new(String::new()));
         let sender = Arc::clone(&user);
@@ -112,13 +102,13 @@ impl Kill {
                 && sort(record).0 == wanted.name
                 && (!at_the_end || ending.load(Ordering::Relaxed));
             if it {
-                sender.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&record.user);
+                lock(&sender).clone_from(&record.user);
             }
             it
         };
-        let fault = match (self.moment, blow) {
-            (Moment::Before, Blow::Kill) => Fault::Stall,
-            (Moment::Before, Blow::Suspend(end)) => Fault::Hold(end.clone()),
+        let fault = match (self.moment, late) {
+            (Moment::Before, None) => Fault::Stall,
+            (Moment::Before, Some(late)) => Fault::Hold(late.clone()),
             (Moment::After, _) => Fault::StallAfter,
         };
         Trap { id: seed.faults().add(When::matches(is_it).after(self.point.before).once(), fault), user }
@@ -136,7 +126,7 @@ impl Trap {
     /// Waits until the fatal write is there; who sent it.
     pub async fn sprung(&self, seed: &MemoryApi) -> String {
         seed.faults().met(self.id, 1).await;
-        self.user.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.user).clone()
     }
 }
 

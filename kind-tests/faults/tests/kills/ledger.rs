@@ -2,22 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use anyhow::{Result, ensure};
-use serde_json::Value;
+use faults::lock;
+use faults::writes::{Dependent, Way, way, way_in_two};
 use testbed::api::{Seen, Source, Store};
-use testbed::seed::Dependent;
 use tokio::time::Instant;
 
+use crate::world::Kind;
+
 /// What became of the dependents, and which rule was broken.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct Ledger(Arc<Mutex<Pages>>);
 
 #[derive(Default)]
 struct Pages {
     /// Name of the dependent to the changes that the prober made.
-    changes: BTreeMap<String, usize>,
+    changes: BTreeMap<&'static str, usize>,
     /// When a dependent was last changed on its way down.
     lowered: Option<Instant>,
     story: String,
@@ -25,16 +27,14 @@ struct Pages {
 }
 
 impl Ledger {
-    /// Keeps the books of a store; the dependents have these replicas when nothing is wrong.
-    pub fn open(store: &Store, dependents: &[(&'static str, i64)]) -> Self {
+    /// Keeps the books of a store in which nobody but the prober scales these dependents.
+    pub fn open(store: &Store, kinds: &'static [Kind]) -> Self {
         let ledger = Self::default();
         let pages = Arc::clone(&ledger.0);
-        let dependents: BTreeMap<&str, i64> = dependents.iter().copied().collect();
         store.observe(move |seen| {
-            let name = seen.after["metadata"]["name"].as_str().unwrap_or_default();
-            let (Some(before), Some(&usual)) = (seen.before, dependents.get(name)) else { return };
-            if seen.source == Source::Client && seen.resource.plural != "leases" {
-                pages.lock().unwrap_or_else(PoisonError::into_inner).enter(name, usual, before, seen);
+            let kind = kinds.iter().find(|kind| seen.after["metadata"]["name"] == kind.name);
+            if let Some(kind) = kind.filter(|_| seen.source == Source::Client && seen.resource.plural != "leases") {
+                lock(&pages).enter(kind, seen);
             }
         });
         ledger
@@ -42,10 +42,10 @@ impl Ledger {
 
     /// No rule was broken, and each dependent was changed exactly as often as was intended.
     pub fn balance(&self, intended: &[(&str, usize)]) -> Result<()> {
-        let pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let pages = lock(&self.0);
         ensure!(pages.broken.is_empty(), "broken: {:#?}\n{}", pages.broken, pages.story);
         for (name, count) in intended {
-            let made = pages.changes.get(*name).copied().unwrap_or_default();
+            let made = pages.changes.get(name).copied().unwrap_or_default();
             ensure!(made == *count, "{name}: {made} changes instead of {count}\n{}", pages.story);
         }
         Ok(())
@@ -53,44 +53,31 @@ impl Ledger {
 
     /// When a dependent was last changed on its way down.
     pub fn lowered(&self) -> Option<Instant> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).lowered
+        lock(&self.0).lowered
     }
 
     /// All changes so far.
     pub fn story(&self) -> String {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).story.clone()
+        lock(&self.0).story.clone()
     }
 }
 
 impl Pages {
-    fn enter(&mut self, name: &str, usual: i64, before: &Value, seen: &Seen<'_>) {
-        let (before, after) = (Dependent::of(before), Dependent::of(seen.after));
-        *self.changes.entry(name.into()).or_default() += 1;
-        if after.replicas < before.replicas || before.marker.is_none() && after.marker.is_some() {
-            self.lowered = Some(Instant::now());
-        }
-        // Writing to a String cannot fail.
-        let _ = writeln!(self.story, "  {name}: {before} -> {after}");
-        let mut check = |so: bool, rule: &str| {
-            if !so {
-                self.broken.push(format!("{rule}: {name}: {before} -> {after}"));
-            }
+    fn enter(&mut self, kind: &Kind, seen: &Seen<'_>) {
+        *self.changes.entry(kind.name).or_default() += 1;
+        let judge = if kind.takes_two_requests() { way_in_two } else { way };
+        let way = match seen.before {
+            Some(before) if !seen.deleted => judge(before, seen.after),
+            _ => Err("it is created or deleted".to_owned()),
         };
-        let memory = |state: &Dependent| state.memory.as_ref().map(|memory| memory.parse::<i64>().unwrap_or_default());
-        let (remembered, remembers) = (memory(&before), memory(&after));
-        check(!seen.deleted, "a dependent is deleted");
-        check(remembers.is_none_or(|replicas| replicas == usual), "something else is remembered than what ran");
-        check(
-            before.marker.is_none()
-                || remembered.is_none()
-                || remembers == remembered
-                || (remembers.is_none() && after.replicas > 0),
-            "a memory is lost or overwritten while held down",
-        );
-        check(
-            after.replicas == usual || (after.replicas == 0 && remembers.is_some() && after.marker.is_some()),
-            "neither up nor held down",
-        );
-        check(before != after, "a write changes nothing");
+        let was = seen.before.map(Dependent::of).unwrap_or_default();
+        let change = format!("{}: {was} -> {}", kind.name, Dependent::of(seen.after));
+        // Writing to a String cannot fail.
+        let _ = writeln!(self.story, "  {change}");
+        match way {
+            Ok(Way::Down | Way::Marked) => self.lowered = Some(Instant::now()),
+            Ok(Way::Up | Way::HandsOff) => {}
+            Err(why) => self.broken.push(format!("{why}: {change}")),
+        }
     }
 }

@@ -13,6 +13,7 @@ mod clocks;
 mod explorer;
 mod ledger;
 mod process;
+mod replicas;
 mod scaling;
 mod weeding;
 mod world;

@@ -1,24 +1,18 @@
 //! The prober: an outage and its end, with a kill at every write.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, Error, Result, ensure};
-use nix::sys::signal::Signal;
+use anyhow::{Context, Result, ensure};
 use testbed::agent::Start;
 use testbed::api::Record;
-use tokio::sync::{Mutex, watch};
-use tokio::time::{Instant, interval, timeout};
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::explorer::{Blow, Ending, Kill, Moment, Told, Trap, explore, points};
-use crate::process::Replica;
+use crate::explorer::{Kill, Told, explore};
+use crate::replicas::{Blow, LEASES, Replicas, takes_lead, took_effect};
 use crate::world::{DEPLOYMENTS, KINDS, Kind, ONE, PATIENCE, USERS, World};
 
-pub const LEASE: &str = "dwd-prober-leader-election";
-pub const LEASES: &str = "leases.coordination.k8s.io";
+const LEASE: &str = "dwd-prober-leader-election";
 /// A killed leader's Lease ends soon; there is room between the times for a machine that does much at once.
 pub const ELECTION: [&str; 4] = [
     "--enable-leader-election=true",
@@ -43,143 +37,14 @@ struct Plan {
 
 const ALONE: Plan = Plan { kinds: &DEPLOYMENTS, election: false, replicas: 1, suspended: false };
 
-/// The replicas of one story, and whether one was hit as planned.
-struct Replicas {
-    all: Mutex<Vec<(&'static str, Replica)>>,
-    /// The one that is suspended.
-    suspended: Mutex<Option<(&'static str, Replica)>>,
-    hit: watch::Sender<bool>,
-}
-
 pub fn start(world: &World, user: &str, election: bool) -> Result<Start> {
     world.prober(user, if election { &ELECTION } else { &["--enable-leader-election=false"] })
-}
-
-impl Replicas {
-    fn start(world: &World, plan: Plan) -> Result<Self> {
-        let first = Replica::start(start(world, USERS[0], plan.election)?)?;
-        Ok(Self { all: Mutex::new(vec![(USERS[0], first)]), suspended: Mutex::default(), hit: watch::Sender::new(false) })
-    }
-
-    /// Starts the second one as soon as the first one has begun to take the lead.
-    async fn join(&self, world: &World, plan: Plan) -> Result<()> {
-        if plan.replicas == 1 {
-            return Ok(());
-        }
-        // Who kills waits until there is a second one.
-        let mut all = self.all.lock().await;
-        let asked = world.seed.requests().wait_for(|all| all.iter().any(|record| record.resource == LEASES).then_some(()));
-        timeout(PATIENCE, asked).await?;
-        all.push((USERS[1], Replica::start(start(world, USERS[1], plan.election)?)?));
-        Ok(())
-    }
-
-    /// Hits the one that sends the fatal write.
-    async fn strike(&self, world: &World, plan: Plan, trap: &Trap) -> Result<()> {
-        let user = trap.sprung(&world.seed).await;
-        let mut all = self.all.lock().await;
-        if plan.replicas == 1 {
-            all[0].1.kill_and_replace().await?;
-        } else {
-            let at = all.iter().position(|(name, _)| *name == user).context("nobody sent it")?;
-            let (user, mut replica) = all.remove(at);
-            if plan.suspended {
-                replica.signal(Signal::SIGSTOP)?;
-                *self.suspended.lock().await = Some((user, replica));
-            } else {
-                replica.kill().await?;
-            }
-        }
-        self.hit.send_replace(true);
-        Ok(())
-    }
-
-    /// Starts those again that end by themselves, as a Deployment does: on a machine that does too much at once a leader cannot
-    /// renew its Lease in time, and ends.
-    async fn keep(&self, ending: &Ending) -> Error {
-        let mut looks = interval(Duration::from_millis(200));
-        loop {
-            looks.tick().await;
-            let mut all = self.all.lock().await;
-            if ending.load(Ordering::Relaxed) {
-                continue;
-            }
-            for (_, replica) in all.iter_mut() {
-                if let Err(error) = replica.keep() {
-                    return error;
-                }
-            }
-        }
-    }
-
-    /// Asks all to end.
-    async fn terminate(&self) -> Result<()> {
-        self.all.lock().await.iter().try_for_each(|(_, replica)| replica.signal(Signal::SIGTERM))
-    }
-
-    /// Waits until all have ended, well.
-    async fn ended(&self) -> Result<()> {
-        for (user, replica) in self.all.lock().await.iter_mut() {
-            let code = replica.end().await?;
-            ensure!(code == 0, "{user}: exit code {code}");
-        }
-        Ok(())
-    }
-
-    /// Lets the suspended one go on after its late write has arrived: it has nothing left to say.
-    async fn thaw(&self, world: &World, late: &CancellationToken, kill: Option<&Kill>) -> Result<()> {
-        let Some((user, mut replica)) = self.suspended.lock().await.take() else { return Ok(()) };
-        let requests = world.seed.requests();
-        let last = requests.total();
-        let open = |record: &&Record| record.user == user && scales(record) && record.status.is_none();
-        let on_its_way = requests.all().iter().find(open).context("no write is on its way")?.number;
-        late.cancel();
-        if kill.is_some_and(|kill| kill.moment == Moment::Before) {
-            let refused = |all: &VecDeque<Record>| {
-                all.iter().any(|record| record.number == on_its_way && record.status == Some(409)).then_some(())
-            };
-            timeout(PATIENCE, requests.wait_for(refused)).await.context("the late write is not refused")?;
-        }
-        replica.signal(Signal::SIGCONT)?;
-        if !requests.all().iter().any(|record| record.user == user && takes_lead(record)) {
-            // Whoever protected without the lead has none to lose, and goes on.
-            self.all.lock().await.push((user, replica));
-            return Ok(());
-        }
-        let code = replica.end().await?;
-        ensure!(code == 1, "{user}: exit code {code}\n{}", replica.tail());
-        // What it had handed to a connection when it was suspended may leave late; it names a version that is gone.
-        let harm: Vec<_> = requests.all().into_iter().filter(|r| r.number >= last && r.user == user && took_effect(r)).collect();
-        ensure!(harm.is_empty(), "{user} went on writing: {harm:?}");
-        Ok(())
-    }
-
-    /// What they say, for a person who reads why a story went wrong.
-    async fn tail(&self) -> String {
-        let all = self.all.lock().await;
-        all.iter().map(|(user, replica)| format!("the log of {user}:\n{}", replica.tail())).collect::<Vec<_>>().join("\n")
-    }
-}
-
-/// Whether a request is a write to a dependent.
-pub fn scales(record: &Record) -> bool {
-    record.verb == "patch" && record.resource != "events"
-}
-
-/// Whether it is one with which a replica takes or keeps the lead.
-fn takes_lead(record: &Record) -> bool {
-    record.resource == LEASES && record.is_write() && matches!(record.status, Some(200 | 201))
 }
 
 /// The Lease's holder; empty when nobody holds it.
 pub fn holder(world: &World) -> String {
     let lease = world.seed.store().get(LEASES, "garden", LEASE).unwrap_or_default();
     lease["spec"]["holderIdentity"].as_str().unwrap_or_default().to_owned()
-}
-
-/// Whether it is one that was not refused for naming a version that is gone.
-fn took_effect(record: &Record) -> bool {
-    scales(record) && record.status != Some(409)
 }
 
 /// Waits until a replica that runs leads: one that was killed or is suspended renews no Lease.
@@ -215,22 +80,17 @@ pub fn fenced(world: &World) -> Result<()> {
 
 async fn tell(plan: Plan, kill: Option<Kill>) -> Result<Told> {
     let world = World::new(plan.kinds).await?;
-    let ending = Arc::new(AtomicBool::new(false));
-    let late = CancellationToken::new();
-    let blow = if plan.suspended { Blow::Suspend(late.clone()) } else { Blow::Kill };
-    let trap = kill.as_ref().map(|kill| kill.prepare(&world.seed, &ending, &blow));
-    let replicas = Replicas::start(&world, plan)?;
-    let strike = async {
-        if let Some(trap) = &trap
-            && let Err(error) = replicas.strike(&world, plan, trap).await
-        {
-            return error;
-        }
-        std::future::pending().await
+    let blow = match plan {
+        Plan { suspended: true, .. } => Blow::Suspend(CancellationToken::new()),
+        Plan { replicas: 1, .. } => Blow::Replace,
+        _ => Blow::Kill,
     };
-    let keep = replicas.keep(&ending);
+    let start = |user| start(&world, user, plan.election);
+    let replicas = Replicas::start(&world.seed, kill, blow, USERS[0], start(USERS[0])?)?;
     let tale = async {
-        replicas.join(&world, plan).await?;
+        if plan.replicas > 1 {
+            replicas.join(USERS[1], start(USERS[1])?).await?;
+        }
         world.looks(3).await?;
         world.nodes.cut_all();
         world.held_down().await?;
@@ -241,29 +101,10 @@ async fn tell(plan: Plan, kill: Option<Kill>) -> Result<Told> {
         if plan.election {
             led(&world).await?;
         }
-        replicas.thaw(&world, &late, kill.as_ref()).await?;
-        world.free().await?;
-        let ended = world.seed.requests().total();
-        ending.store(true, Ordering::Relaxed);
-        replicas.terminate().await?;
-        if kill.as_ref().is_some_and(Kill::is_at_the_end) {
-            // The successor takes the lead, and only then ends.
-            let _ = timeout(PATIENCE, replicas.hit.subscribe().wait_for(|hit| *hit)).await?;
-            led(&world).await?;
-            replicas.terminate().await?;
-        }
-        replicas.ended().await?;
-        anyhow::Ok(ended)
+        replicas.thaw().await?;
+        world.free().await
     };
-    let told = tokio::select! {
-        told = tale => told,
-        error = strike => Err(error),
-        error = keep => Err(error),
-    };
-    let ended = match told {
-        Ok(told) => told,
-        Err(error) => return Err(error.context(replicas.tail().await)),
-    };
+    let mut told = replicas.play(tale, async || led(&world).await).await?;
     if plan.election {
         ensure!(holder(&world).is_empty(), "the Lease is still held");
         fenced(&world)?;
@@ -272,9 +113,8 @@ async fn tell(plan: Plan, kill: Option<Kill>) -> Result<Told> {
     for api in [&world.seed, &world.shoot] {
         ensure!(api.requests().count(|record| matches!(record.status, Some(401 | 403))) == 0, "something was forbidden");
     }
-    let killed = *replicas.hit.borrow();
-    let points = points(&world.seed, ended).into_iter().filter(|point| plan.replicas == 1 || !point.is_at_the_end());
-    Ok(Told { points: points.filter(|point| !plan.suspended || point.scales()).collect(), killed })
+    told.points.retain(|point| (plan.replicas == 1 || !point.is_at_the_end()) && (!plan.suspended || point.scales()));
+    Ok(told)
 }
 
 async fn every_write(what: &str, plan: Plan, least: usize) -> Result<()> {

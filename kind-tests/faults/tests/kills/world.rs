@@ -39,6 +39,13 @@ pub struct Kind {
     pub changes: usize,
 }
 
+impl Kind {
+    /// One for the annotations and one for the scale; otherwise one write does both.
+    pub fn takes_two_requests(&self) -> bool {
+        self.changes == 4
+    }
+}
+
 const fn plain(name: &'static str, replicas: i64, levels: (i64, i64)) -> Kind {
     Kind { resource: "deployments.apps", api_version: "apps/v1", kind: "Deployment", name, replicas, levels, changes: 2 }
 }
@@ -101,8 +108,7 @@ impl World {
         }
         let plan = ShootPlan { namespace: NAMESPACE, deployments: &[], ..ShootPlan::default() };
         let nodes = plan.furnish(store, &shoot)?;
-        let usual: Vec<_> = kinds.iter().map(|kind| (kind.name, kind.replicas)).collect();
-        let ledger = Ledger::open(store, &usual);
+        let ledger = Ledger::open(store, kinds);
         let kubelets = Kubelets::start(store, &["deployments.apps", "statefulsets.apps", "stores.example.org"], Duration::ZERO);
         let folder = leash::folder("kills")?;
         let dependents = kinds.iter().map(|kind| dependent(kind.api_version, kind.kind, kind.name, kind.levels.0, kind.levels.1));

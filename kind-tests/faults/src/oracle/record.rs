@@ -9,14 +9,14 @@ pub mod judge;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use faults::writes::Dependent;
 use tokio::time::Instant;
 
 use self::clock::Clock;
 use self::episode::Episode;
-use crate::disturbances::Disturbance;
+use super::disturbances::Disturbance;
+use super::truth::{BLUR, Judgement, Lease, TOLERANCE};
 use crate::pace::{BEAT, FINDING_AGE, GRACE, WELL};
-use crate::truth::{BLUR, Judgement, Lease, TOLERANCE};
-use crate::writes::Dependent;
 
 /// How much of the past is kept: more than any finding's age, and than a replica that does not lead waits before it restores, at ten
 /// samples a second and one more for each write.
@@ -239,8 +239,8 @@ impl Record {
         self.dependents.values().all(|dependent| dependent.ignored || (dependent.replicas > 0 && !dependent.marker))
     }
 
-    /// Why the shoot is not at rest; none when it is.
-    pub fn unrest(&self, now: Instant) -> Option<String> {
+    /// Why the shoot is not idle; none when it is.
+    pub fn why_not_idle(&self, now: Instant) -> Option<String> {
         let silent = self.nodes.iter().find(|(_, node)| node.cut || now - node.renewed > 2 * BEAT);
         let held = self.dependents.iter().find(|(_, dependent)| {
             dependent.replicas == 0 || dependent.marker || dependent.ignored || dependent.ready != dependent.replicas

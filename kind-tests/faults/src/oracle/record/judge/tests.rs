@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::super::episode::Met;
 use super::super::{Node, Record};
 use super::*;
-use crate::disturbances::Disturbances;
+use crate::oracle::disturbances::Disturbances;
 use crate::pace::GRACE;
 
 const BEAT_S: f64 = 2.0;
@@ -31,8 +31,8 @@ impl Tale {
             record.nodes.insert(name.into(), Node::new(start));
         }
         record.dependents.insert("kcm".into(), Dependent::of(&free(2)));
-        let disturbances = Disturbances::new(start);
-        disturbances.guard("prober", Some(start));
+        let mut disturbances = Disturbances::new(start);
+        disturbances.guards.insert("prober".into(), start);
         let disturbances = disturbances.read(start);
         Self { record, start, now: 0.0, disturbances, found: Vec::new(), over: Vec::new() }
     }

@@ -1,7 +1,6 @@
 //! Whether something keeps the watchdog from knowing or acting: faults that are on, and when the last one ended.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -40,21 +39,17 @@ impl Disturbance {
 
 /// What all shoots share.
 #[derive(Debug)]
-pub struct Disturbances(Mutex<Inner>);
-
-#[derive(Debug)]
-struct Inner {
-    seed: Disturbance,
-    probers: Disturbance,
-    weeders: Disturbance,
+pub struct Disturbances {
+    pub seed: Disturbance,
+    pub probers: Disturbance,
+    pub weeders: Disturbance,
     /// The probers that are at work, and from when on each has watched for long enough to protect.
-    guards: BTreeMap<String, Instant>,
+    pub guards: BTreeMap<String, Instant>,
     /// When a prober was last suspended or went on.
-    suspended: Option<Instant>,
-    /// The worst delay of this very process lately, and when.
+    pub suspended: Option<Instant>,
+    /// The worst delay of this machine lately, and when.
     lag: (Duration, Instant),
-    /// The worst of all.
-    worst: Duration,
+    pub worst_lag: Duration,
 }
 
 /// The disturbances at one moment.
@@ -88,78 +83,37 @@ impl Disturbances {
     /// Nothing is wrong from this moment on.
     pub fn new(clear_from: Instant) -> Self {
         let disturbance = Disturbance::clear_from(clear_from);
-        let inner = Inner {
+        Self {
             seed: disturbance,
             probers: disturbance,
             weeders: disturbance,
             guards: BTreeMap::new(),
             suspended: None,
             lag: (Duration::ZERO, clear_from),
-            worst: Duration::ZERO,
-        };
-        Self(Mutex::new(inner))
+            worst_lag: Duration::ZERO,
+        }
     }
 
-    fn with<T>(&self, act: impl FnOnce(&mut Inner) -> T) -> T {
-        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Changes the seed's disturbance.
-    pub fn seed(&self, act: impl FnOnce(&mut Disturbance)) {
-        self.with(|inner| act(&mut inner.seed));
-    }
-
-    /// Changes the probers' disturbance.
-    pub fn probers(&self, act: impl FnOnce(&mut Disturbance)) {
-        self.with(|inner| act(&mut inner.probers));
-    }
-
-    /// Changes the weeders' disturbance.
-    pub fn weeders(&self, act: impl FnOnce(&mut Disturbance)) {
-        self.with(|inner| act(&mut inner.weeders));
-    }
-
-    /// This prober is at work, and on guard from then on; none: it is not at work.
-    pub fn guard(&self, prober: &str, from: Option<Instant>) {
-        self.with(|inner| match from {
-            Some(from) => drop(inner.guards.insert(prober.to_owned(), from)),
-            None => drop(inner.guards.remove(prober)),
-        });
-    }
-
-    /// Notes that a prober is suspended, or goes on.
-    pub fn suspend(&self, now: Instant) {
-        self.with(|inner| inner.suspended = Some(now));
-    }
-
-    /// Notes how late this process was.
-    pub fn lag(&self, lag: Duration, now: Instant) {
-        self.with(|inner| {
-            inner.worst = inner.worst.max(lag);
-            if lag >= inner.lag.0 || now - inner.lag.1 > MEMORY {
-                inner.lag = (lag, now);
-            }
-        });
-    }
-
-    /// The worst lag so far.
-    pub fn worst_lag(&self) -> Duration {
-        self.with(|inner| inner.worst)
+    /// Notes how late this machine was.
+    pub fn lag(&mut self, lag: Duration, now: Instant) {
+        self.worst_lag = self.worst_lag.max(lag);
+        if lag >= self.lag.0 || now - self.lag.1 > MEMORY {
+            self.lag = (lag, now);
+        }
     }
 
     /// How it is.
     pub fn read(&self, now: Instant) -> Reading {
-        self.with(|inner| {
-            let both = |agents: Option<Instant>| Some(inner.seed.clear_since(now)?.max(agents?));
-            Reading {
-                seed_since: inner.seed.clear_since(now),
-                clear_since: both(inner.probers.clear_since(now)),
-                guarded_since: both(inner.guards.values().copied().min().filter(|from| *from <= now)),
-                weeding_since: both(inner.weeders.clear_since(now)),
-                suspended: inner.suspended.is_some_and(|at| now - at < MEMORY),
-                lag: if now - inner.lag.1 > MEMORY { Duration::ZERO } else { inner.lag.0 },
-            }
-        })
+        let seed_since = self.seed.clear_since(now);
+        let both = |agents: Option<Instant>| Some(seed_since?.max(agents?));
+        Reading {
+            seed_since,
+            clear_since: both(self.probers.clear_since(now)),
+            guarded_since: both(self.guards.values().copied().min().filter(|from| *from <= now)),
+            weeding_since: both(self.weeders.clear_since(now)),
+            suspended: self.suspended.is_some_and(|at| now - at < MEMORY),
+            lag: if now - self.lag.1 > MEMORY { Duration::ZERO } else { self.lag.0 },
+        }
     }
 }
 
@@ -186,28 +140,27 @@ mod tests {
     fn one_prober_that_has_watched_for_long_is_enough_of_a_guard() {
         let now = Instant::now();
         let at = |second: u64| now + Duration::from_secs(second);
-        let disturbances = Disturbances::new(now);
-        let guarded = |second| disturbances.read(at(second)).guarded_since;
-        assert_eq!(guarded(1), None);
-        disturbances.guard("a", Some(at(6)));
-        disturbances.guard("b", Some(at(9)));
-        assert_eq!([guarded(5), guarded(6), guarded(20)], [None, Some(at(6)), Some(at(6))]);
-        disturbances.guard("a", None);
-        assert_eq!([guarded(8), guarded(20)], [None, Some(at(9))]);
-        disturbances.guard("a", Some(at(30)));
-        disturbances.guard("b", None);
-        assert_eq!([guarded(29), guarded(31)], [None, Some(at(30))]);
-        disturbances.seed(Disturbance::begin);
-        assert_eq!(guarded(40), None, "nobody can write");
+        let mut disturbances = Disturbances::new(now);
+        let guarded = |disturbances: &Disturbances, second| disturbances.read(at(second)).guarded_since;
+        assert_eq!(guarded(&disturbances, 1), None);
+        disturbances.guards = [("a".to_owned(), at(6)), ("b".to_owned(), at(9))].into();
+        assert_eq!([5, 6, 20].map(|second| guarded(&disturbances, second)), [None, Some(at(6)), Some(at(6))]);
+        disturbances.guards.remove("a");
+        assert_eq!([8, 20].map(|second| guarded(&disturbances, second)), [None, Some(at(9))]);
+        disturbances.guards = [("a".to_owned(), at(30))].into();
+        assert_eq!([29, 31].map(|second| guarded(&disturbances, second)), [None, Some(at(30))]);
+        disturbances.seed.begin();
+        assert_eq!(guarded(&disturbances, 40), None, "nobody can write");
     }
 
     #[test]
     fn the_worst_lag_is_remembered_for_a_while() {
         let now = Instant::now();
-        let disturbances = Disturbances::new(now);
+        let mut disturbances = Disturbances::new(now);
         disturbances.lag(Duration::from_secs(2), now);
         disturbances.lag(Duration::from_millis(5), now + Duration::from_secs(1));
         assert_eq!(disturbances.read(now + Duration::from_secs(1)).lag, Duration::from_secs(2));
         assert_eq!(disturbances.read(now + MEMORY + Duration::from_secs(1)).lag, Duration::ZERO);
+        assert_eq!(disturbances.worst_lag, Duration::from_secs(2));
     }
 }

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
+use faults::writes::{Dependent, Way, way};
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{Arrival, Episode, Record, SAMPLES, Sample};
-use crate::disturbances::Reading;
-use crate::ledger::Kind;
+use crate::oracle::disturbances::Reading;
+use crate::oracle::ledger::Kind;
+use crate::oracle::truth::{Judgement, judge};
 use crate::pace::{BEAT, BUSY, CLEAN, DOWN_LIMIT, OBEDIENCE, UP_LIMIT};
-use crate::truth::{Judgement, judge};
-use crate::writes::{Dependent, Way, way};
 
 /// How long a write may be on its way inside of the seed, delayed by a fault.
 const UNDER_WAY: Duration = Duration::from_secs(8);
@@ -40,19 +40,18 @@ impl Record {
         };
         let (guarded, led) = (able(disturbances.guarded_since), able(disturbances.clear_since));
         let mut tick = Tick { findings: Vec::new(), over: self.follow(judgement, guarded, disturbances.lag, now) };
-
         let exposed = judgement.must_down && guarded.is_some() && !self.is_safe();
-        if let Some(late) = lasted(&mut self.exposed_since, exposed, DOWN_LIMIT + disturbances.lag, now) {
-            let told = format!("an outage for {:.1} s with complete answers at hand, and not all is at 0", late.as_secs_f64());
-            tick.findings.push((Kind::Missed, told));
-        }
+        let exposed = lasted(&mut self.exposed_since, exposed, DOWN_LIMIT + disturbances.lag, now);
         let stuck = judgement.must_up && led.is_some() && !self.is_restored();
-        if let Some(late) = lasted(&mut self.stuck_since, stuck, UP_LIMIT + disturbances.lag, now) {
-            let told = format!("healthy for {:.1} s with complete answers at hand, and not all is restored", late.as_secs_f64());
-            tick.findings.push((Kind::NotRestored, told));
-        }
-        for (_, told) in &tick.findings {
+        let stuck = lasted(&mut self.stuck_since, stuck, UP_LIMIT + disturbances.lag, now);
+        for (kind, late, what, lacking) in [
+            (Kind::Missed, exposed, "an outage", "not all is at 0"),
+            (Kind::NotRestored, stuck, "healthy", "not all is restored"),
+        ] {
+            let Some(late) = late else { continue };
+            let told = format!("{what} for {:.1} s with complete answers at hand, and {lacking}", late.as_secs_f64());
             self.note(now, format!("ORACLE: {told}"));
+            tick.findings.push((kind, told));
         }
         tick
     }
@@ -186,7 +185,7 @@ impl Record {
     }
 }
 
-/// For how long a condition has lasted, once it has for longer than the limit; told once, then counted anew.
+/// For how long a condition has lasted, once it has for longer than the limit; reported once, then counted again.
 fn lasted(since: &mut Option<Instant>, holds: bool, limit: Duration, now: Instant) -> Option<Duration> {
     if !holds {
         *since = None;

@@ -1,9 +1,10 @@
 //! What was found and counted.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
+use faults::lock;
 use tokio::time::Instant;
 
 /// What the oracle can find.
@@ -29,8 +30,8 @@ pub enum Kind {
     NotRestored,
     /// A crash-looping pod left alone although its Service had recovered.
     NotWeeded,
-    /// Not at rest in the end.
-    Unrest,
+    /// Not idle after a round.
+    NotIdle,
     /// Tasks, connections, file descriptors or memory that grow.
     Leak,
     /// A process that ended, panicked or leaked a token.
@@ -52,7 +53,7 @@ impl Kind {
         (Self::TooLate, "late_answers", "clean outages answered after the first node's end"),
         (Self::NotRestored, "not_restored", "shoots not restored although complete answers could be had"),
         (Self::NotWeeded, "not_weeded", "crash-looping pods left alone after their Service's recovery"),
-        (Self::Unrest, "not_at_rest", "shoots not back at rest"),
+        (Self::NotIdle, "not_at_rest", "shoots that are not idle after a round"),
         (Self::Leak, "leaks", "leaks of tasks, connections, file descriptors or memory"),
         (Self::Process, "process_failures", "processes that ended, panicked or printed a token"),
         (Self::Forbidden, "forbidden_requests", "requests that were forbidden"),
@@ -86,6 +87,8 @@ struct Inner {
     found: BTreeMap<Kind, u64>,
     /// With evidence; no more than [`SHOWN`].
     violations: Vec<Violation>,
+    /// How many of them have been printed.
+    printed: usize,
     counts: BTreeMap<&'static str, u64>,
     /// Milliseconds from a clean outage's being beyond doubt to all being at 0.
     latencies: Vec<u32>,
@@ -102,28 +105,24 @@ impl Ledger {
         Self { start, inner: Mutex::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Counts one more.
     pub fn count(&self, what: &'static str) {
-        *self.lock().counts.entry(what).or_default() += 1;
+        *lock(&self.inner).counts.entry(what).or_default() += 1;
     }
 
     /// How many there were.
     pub fn counted(&self, what: &str) -> u64 {
-        self.lock().counts.get(what).copied().unwrap_or_default()
+        lock(&self.inner).counts.get(what).copied().unwrap_or_default()
     }
 
     /// All counts.
     pub fn counts(&self) -> BTreeMap<&'static str, u64> {
-        self.lock().counts.clone()
+        lock(&self.inner).counts.clone()
     }
 
     /// Notes how long an answer took.
     pub fn answered(&self, after: Duration) {
-        let mut inner = self.lock();
+        let mut inner = lock(&self.inner);
         if inner.latencies.len() < LATENCIES {
             inner.latencies.push(u32::try_from(after.as_millis()).unwrap_or(u32::MAX));
         }
@@ -131,7 +130,7 @@ impl Ledger {
 
     /// The median, the 99th percentile and the longest of the answers, in milliseconds.
     pub fn latencies(&self) -> Option<[u32; 3]> {
-        let mut all = self.lock().latencies.clone();
+        let mut all = lock(&self.inner).latencies.clone();
         all.sort_unstable();
         let at = |part: usize| all.get((all.len().checked_sub(1)?) * part / 100).copied();
         Some([at(50)?, at(99)?, at(100)?])
@@ -140,7 +139,7 @@ impl Ledger {
     /// Something was found.
     pub fn found(&self, kind: Kind, place: &str, told: String, story: Vec<String>) {
         let at = self.start.elapsed();
-        let mut inner = self.lock();
+        let mut inner = lock(&self.inner);
         *inner.found.entry(kind).or_default() += 1;
         if inner.violations.len() < SHOWN {
             inner.violations.push(Violation { at, kind, place: place.to_owned(), told, story });
@@ -149,16 +148,19 @@ impl Ledger {
 
     /// How much of this kind was found.
     pub fn total(&self, kind: Kind) -> u64 {
-        self.lock().found.get(&kind).copied().unwrap_or_default()
+        lock(&self.inner).found.get(&kind).copied().unwrap_or_default()
     }
 
     /// How much was found of all kinds.
     pub fn all(&self) -> u64 {
-        self.lock().found.values().sum()
+        lock(&self.inner).found.values().sum()
     }
 
-    /// The evidence from the `from`th violation on.
-    pub fn violations(&self, from: usize) -> Vec<Violation> {
-        self.lock().violations.get(from..).unwrap_or_default().to_vec()
+    /// The violations that have not been taken to be printed yet.
+    pub fn to_print(&self) -> Vec<Violation> {
+        let mut inner = lock(&self.inner);
+        let (printed, all) = (inner.printed, inner.violations.len());
+        inner.printed = all;
+        inner.violations[printed..].to_vec()
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use tokio::time::Instant;
 
+use crate::oracle::truth::TOLERANCE;
 use crate::pace::{BEAT, FINDING_AGE};
-use crate::truth::TOLERANCE;
 
 /// After a clock was off, its stamps are doubted for so long: by then all that a look can notice has been noticed.
 const MEMORY: Duration = Duration::from_secs(30);
@@ -42,7 +42,7 @@ impl Clock {
         self.last = self.skew;
         self.stamped.insert(self.last);
         // A clock that is put back by more than this makes stamps that lie before the last look, whenever that was, by more than
-        // the tolerance: a step, and the watchdog measures anew.
+        // the tolerance: a step, and the watchdog measures again.
         let noticed = self.last + span(FINDING_AGE + TOLERANCE);
         self.stamped.retain(|ahead| *ahead <= noticed);
         self.last

@@ -1,0 +1,100 @@
+//! Between two rounds: all faults are over, everything must become idle, and what the processes use is measured.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use faults::lock;
+use tokio::time::{Instant, sleep};
+
+use crate::agents::Agents;
+use crate::agents::replica::Replica;
+use crate::agents::vitals::Vitals;
+use crate::oracle::growth::Growths;
+use crate::oracle::ledger::Kind;
+use crate::pace::{HAND_OVER, UP_LIMIT};
+use crate::shoot::Api;
+use crate::world::World;
+
+/// Within this time all must be idle: the way back, and a hand-over before it.
+const LIMIT: Duration = Duration::from_secs(60);
+/// How long it must last until it counts, so that flows, looks and deletions that were under way are over.
+const QUIET: Duration = Duration::from_secs(4);
+const LOOK: Duration = Duration::from_millis(200);
+
+/// After connections were cut, all that are needed are there again within this time (D-27: watches wait up to 2 s).
+const RECOVERY: Duration = Duration::from_secs(5);
+/// How often a process is measured at an idle time, and how long lies between.
+const MEASUREMENTS: u32 = 6;
+const BETWEEN: Duration = Duration::from_millis(500);
+
+/// Waits until everything is idle, or finds that it is not.
+pub async fn become_idle(world: &World) -> Duration {
+    let begin = Instant::now();
+    let mut quiet_since = begin;
+    loop {
+        let now = Instant::now();
+        if let Some((place, why, story)) = world.oracle.why_not_idle(now) {
+            quiet_since = now;
+            if now - begin > LIMIT.max(UP_LIMIT) + world.oracle.reading(now).lag {
+                world.oracle.ledger.found(Kind::NotIdle, &place, format!("after {LIMIT:?}: {why}"), story);
+                return now - begin;
+            }
+        } else if now - quiet_since >= QUIET {
+            return now - begin;
+        }
+        sleep(LOOK).await;
+    }
+}
+
+/// Measures what all processes use, and looks into their logs and the servers' for what must not be there.
+pub async fn measure(world: &World, agents: &Arc<Agents>, growths: &mut Growths) {
+    // After a burst of writes its connections are kept for a minute and a half: what is not needed goes with this.
+    lock(&world.oracle.disturbances).seed.begin();
+    world.seed.cut_connections();
+    sleep(RECOVERY).await;
+    lock(&world.oracle.disturbances).seed.end(Instant::now());
+    let found = |kind, place: &str, told| world.oracle.ledger.found(kind, place, told, Vec::new());
+    for replica in agents.all() {
+        replica.inspect();
+        match least(replica).await {
+            Ok(vitals) if vitals.panics > 0 => found(Kind::Process, &replica.name, format!("{} panics", vitals.panics)),
+            Ok(Vitals { serial, leads, used, .. }) => growths.measured((replica.name.clone(), serial, leads), used),
+            Err(error) => found(Kind::Process, &replica.name, format!("cannot be measured: {error:#}")),
+        }
+    }
+    world.oracle.forbidden(&world.seed);
+    for shoot in &world.shoots {
+        if let Api::Memory(api) = &*shoot.api
+            && api.connections().open > 2
+        {
+            found(Kind::Leak, &shoot.namespace, format!("{} connections to its API server", api.connections().open));
+        }
+    }
+}
+
+/// The least that a process uses of each thing, in some measurements. A leak stays, however long one waits; what is under way just then
+/// does not.
+///
+/// One that ends meanwhile is judged where its end is noticed; the next one is measured then.
+async fn least(replica: &Replica) -> Result<Vitals> {
+    let begin = Instant::now();
+    loop {
+        match measurements(replica).await {
+            Err(_) if begin.elapsed() < HAND_OVER => sleep(BETWEEN).await,
+            done => return done,
+        }
+    }
+}
+
+async fn measurements(replica: &Replica) -> Result<Vitals> {
+    let mut least = Vitals::read(replica).await?;
+    for _ in 1..MEASUREMENTS {
+        sleep(BETWEEN).await;
+        let vitals = Vitals::read(replica).await?;
+        ensure!((vitals.serial, vitals.leads) == (least.serial, least.leads), "it is another one or has taken or lost the lead");
+        least.panics = vitals.panics;
+        least.used.iter_mut().for_each(|(what, used)| *used = vitals.used[what].min(*used));
+    }
+    Ok(least)
+}

@@ -1,0 +1,105 @@
+//! Whether a process uses more and more. Pure.
+//!
+//! A process is measured after each round. What it used after its first is compared with what it used after its last: in between there
+//! were hundreds of outages, thousands of probes and writes. A leak stays, however long one waits, so the least of some
+//! measurements counts, and what is under way just then does not.
+
+use std::collections::BTreeMap;
+
+/// How much of each thing a process uses: tasks, sockets, files (descriptors), threads, and `resident_kib` of memory.
+pub type Used = BTreeMap<&'static str, u64>;
+
+/// What growth is none. Measured idle, after unneeded connections were cut, a process uses the same; a shoot's connection that is
+/// replaced just then is two for a moment.
+const ALLOWED: [(&str, u64); 4] = [("tasks", 3), ("sockets", 3), ("files", 3), ("threads", 1)];
+/// Of memory, what an allocator keeps after a burst: a tenth more, and 3 MiB. A leading prober was seen to use up to 2.6 MiB more after
+/// ten minutes.
+const MEMORY_KIB: u64 = 3 * 1024;
+const MEMORY_SHARE: u64 = 10;
+
+/// A replica's name, which of its processes it was, and whether that led.
+pub type Process = (String, usize, bool);
+
+/// What the processes used after each round, as far as they lived.
+#[derive(Debug, Default)]
+pub struct Growths(BTreeMap<Process, Vec<Used>>);
+
+impl Growths {
+    /// Takes in what a process used after a round.
+    pub fn measured(&mut self, process: Process, used: Used) {
+        self.0.entry(process).or_default().push(used);
+    }
+
+    /// The processes that were measured more than once, with what they used each time.
+    pub fn comparable(&self) -> impl Iterator<Item = (&Process, &Vec<Used>)> {
+        self.0.iter().filter(|(_, times)| times.len() > 1)
+    }
+
+    /// Whether some process that led was measured more than once, so that growth can be told.
+    pub fn are_told(&self) -> bool {
+        self.comparable().any(|((.., leads), _)| *leads)
+    }
+
+    /// What has grown: a replica's name, and what of it.
+    pub fn grown(&self) -> Vec<(&str, String)> {
+        let mut grown = Vec::new();
+        for ((name, ..), times) in self.comparable() {
+            let (Some(first), Some(last)) = (times.first(), times.last()) else { continue };
+            for (what, was) in first {
+                let allowed = ALLOWED.iter().find(|(name, _)| name == what).map(|(_, allowed)| *allowed);
+                let limit = was + allowed.unwrap_or(was / MEMORY_SHARE + MEMORY_KIB);
+                if let Some(is) = last.get(what).filter(|is| **is > limit) {
+                    grown.push((name.as_str(), format!("{what}: {was} at first, {is} at last")));
+                }
+            }
+        }
+        grown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sound() -> Used {
+        [("tasks", 146), ("files", 95), ("sockets", 80), ("threads", 4), ("resident_kib", 22 * 1024)].into()
+    }
+
+    fn after(last: &[(&'static str, u64)]) -> Vec<String> {
+        let mut growths = Growths::default();
+        growths.measured(("prober-a".into(), 3, true), sound());
+        let mut used = sound();
+        used.extend(last.iter().copied());
+        growths.measured(("prober-a".into(), 3, true), used);
+        growths.grown().into_iter().map(|(_, told)| told).collect()
+    }
+
+    #[test]
+    fn a_process_that_uses_about_the_same_has_no_leak() {
+        assert_eq!(after(&[]), [""; 0]);
+        assert_eq!(after(&[("resident_kib", 26 * 1024)]), [""; 0]);
+        assert_eq!(after(&[("tasks", 148), ("sockets", 82), ("threads", 5)]), [""; 0]);
+        assert_eq!(after(&[("tasks", 12), ("sockets", 9), ("resident_kib", 9 * 1024)]), [""; 0]);
+    }
+
+    #[test]
+    fn each_thing_that_grows_is_told() {
+        for (what, was, is) in [("tasks", 146, 150), ("sockets", 80, 84), ("files", 95, 99), ("threads", 4, 6)] {
+            assert_eq!(after(&[(what, is)]), [format!("{what}: {was} at first, {is} at last")]);
+        }
+        assert_eq!(after(&[("resident_kib", 28 * 1024)]).len(), 1);
+    }
+
+    #[test]
+    fn only_the_same_process_in_the_same_office_is_compared() {
+        let mut growths = Growths::default();
+        let many = || Used::from([("tasks", 500)]);
+        growths.measured(("prober-a".into(), 3, true), sound());
+        growths.measured(("prober-a".into(), 4, true), many());
+        growths.measured(("prober-b".into(), 3, true), many());
+        growths.measured(("prober-a".into(), 3, false), many());
+        assert!(!growths.are_told() && growths.grown().is_empty());
+        growths.measured(("prober-a".into(), 3, true), sound());
+        assert!(growths.are_told());
+    }
+}

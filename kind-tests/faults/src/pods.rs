@@ -1,0 +1,30 @@
+//! Pods of a control plane, and the EndpointSlices of the Services that they need.
+
+use serde_json::{Value, json};
+
+/// The label of the pods that Gardener's selectors ask for, and its value.
+pub const ROLE: (&str, &str) = ("gardener.cloud/role", "controlplane");
+
+/// A pod of the ReplicaSet `owner`; one without an owner is not recreated.
+pub fn pod(namespace: &str, name: &str, labels: &Value, owner: Option<&str>, crashing: bool) -> Value {
+    let owners: Vec<Value> = owner
+        .map(|name| json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": name, "controller": true}))
+        .into_iter()
+        .collect();
+    json!({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace, "labels": labels, "ownerReferences": owners},
+        "spec": {"containers": [{"name": "c", "image": "c"}]}, "status": status(crashing)})
+}
+
+/// The status of a pod that runs, or that crash-loops.
+pub fn status(crashing: bool) -> Value {
+    let state = if crashing { json!({"waiting": {"reason": "CrashLoopBackOff"}}) } else { json!({"running": {}}) };
+    json!({"phase": "Running", "containerStatuses": [{"name": "c", "ready": !crashing, "restartCount": 3, "state": state}]})
+}
+
+/// The only slice of a Service.
+pub fn slice(namespace: &str, service: &str, ready: bool) -> Value {
+    json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4", "ports": [],
+        "metadata": {"name": format!("{service}-1"), "namespace": namespace, "labels": {"kubernetes.io/service-name": service}},
+        "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": ready}}]})
+}

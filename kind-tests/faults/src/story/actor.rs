@@ -1,0 +1,90 @@
+//! Who acts by chance, out of the printed seed, until the round is over.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+/// The random numbers of one actor: what it draws depends on the seed and its name alone, not on what others do meanwhile.
+pub fn rng(seed: u64, actor: &str) -> StdRng {
+    let mut hasher = DefaultHasher::new();
+    (seed, actor).hash(&mut hasher);
+    StdRng::seed_from_u64(hasher.finish())
+}
+
+/// Who acts.
+pub struct Actor {
+    pub rng: StdRng,
+    over: watch::Receiver<bool>,
+}
+
+impl Actor {
+    pub fn new(seed: u64, name: &str, over: watch::Receiver<bool>) -> Self {
+        Self { rng: rng(seed, name), over }
+    }
+
+    pub fn is_over(&self) -> bool {
+        *self.over.borrow()
+    }
+
+    /// Whether it happens, with this probability.
+    pub fn chance(&mut self, probability: f64) -> bool {
+        self.rng.random_bool(probability)
+    }
+
+    /// A span between these, in seconds.
+    pub fn seconds(&mut self, range: RangeInclusive<f64>) -> Duration {
+        Duration::from_secs_f64(self.rng.random_range(range))
+    }
+
+    /// One of them.
+    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.rng.random_range(0..from.len())]
+    }
+
+    /// One of them, for those who need it whole.
+    pub fn take<T>(&mut self, mut from: Vec<T>) -> T {
+        let at = self.rng.random_range(0..from.len());
+        from.swap_remove(at)
+    }
+
+    /// Waits, but no longer than until the round is over.
+    pub async fn pause(&mut self, time: Duration) {
+        timeout(time, self.over.wait_for(|over| *over)).await.ok();
+    }
+
+    /// The same for a span between these, in seconds.
+    pub async fn wait(&mut self, range: RangeInclusive<f64>) {
+        let time = self.seconds(range);
+        self.pause(time).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_and_actor_draw_the_same() {
+        let draws = |seed, actor: &str| rng(seed, actor).random_iter().take(20).collect::<Vec<u32>>();
+        assert_eq!(draws(1, "a"), draws(1, "a"));
+        assert_ne!(draws(1, "a"), draws(2, "a"));
+        assert_ne!(draws(1, "a"), draws(1, "b"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pause_ends_with_the_round() {
+        let (end, over) = watch::channel(false);
+        let mut actor = Actor::new(1, "a", over);
+        let begin = tokio::time::Instant::now();
+        actor.wait(3.0..=3.0).await;
+        assert_eq!(begin.elapsed(), Duration::from_secs(3));
+        end.send_replace(true);
+        actor.wait(60.0..=90.0).await;
+        assert!(actor.is_over() && begin.elapsed() < Duration::from_secs(4));
+    }
+}

@@ -1,0 +1,145 @@
+//! What happens to all shoots at once: the seed's API server is ill, agents are killed and suspended, configs change.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use faults::lock;
+use nix::sys::signal::Signal;
+use testbed::agent::Kind;
+use testbed::api::{Fault, MemoryApi, Network, Record as Request, When};
+use tokio::time::Instant;
+
+use super::actor::Actor;
+use super::ills::Ill;
+use crate::agents::replica::Replica;
+use crate::agents::{Agents, prober_config, weeder_config};
+use crate::pace::{HAND_OVER, WINDOW};
+use crate::world::World;
+
+/// After a fault watches are restarted, with waits of up to 2 s (D-27), and a Lease that has lapsed is taken.
+const RECOVERY: Duration = Duration::from_secs(5);
+
+/// The story of the seed, of the processes, or of the configs.
+pub struct SeedFaults {
+    pub world: Arc<World>,
+    pub agents: Arc<Agents>,
+    pub actor: Actor,
+}
+
+/// The seed's illnesses, each with the seconds that it takes at most where no agent may lose the lead: it does when it cannot renew its
+/// Lease for 7 s.
+fn ills(may_cost_the_lead: bool) -> [(&'static str, f64, Ill); 15] {
+    let writes = |request: &Request| {
+        request.is_write() && (request.resource.starts_with("deployments.apps") || request.resource == "pods")
+    };
+    let writes = |fault| Ill::Answers(When::matches(writes), fault);
+    let of_election = |request: &Request| request.resource.starts_with("leases");
+    let all = |fault| Ill::Answers(When::matches(move |request| may_cost_the_lead || !of_election(request)), fault);
+    [
+        ("throttled", 3.0, all(Fault::throttle(1))),
+        ("server error", 3.0, all(Fault::status(503))),
+        ("writes fail", 3.0, writes(Fault::status(500))),
+        ("writes conflict", 3.0, writes(Fault::status(409))),
+        ("answers to writes are lost", 3.0, writes(Fault::CloseAfter)),
+        ("writes hang", 3.0, writes(Fault::StallAfter)),
+        ("writes are slow", 3.0, writes(Fault::Delay(Duration::from_millis(700)))),
+        ("lists fail", 3.0, Ill::Lists(Fault::status(500))),
+        ("the election fails", 1.2, Ill::Answers(When::matches(of_election), Fault::status(500))),
+        ("reset", 3.0, all(Fault::CloseBefore)),
+        ("refused", 1.2, Ill::Network(Network::Refused)),
+        ("silent", 1.2, Ill::Network(Network::Silent)),
+        ("connections are cut", 0.0, Ill::Moment(MemoryApi::cut_connections)),
+        ("watches break", 0.0, Ill::Moment(|seed| seed.store().break_watches())),
+        ("compacted", 0.0, Ill::Moment(compact)),
+    ]
+}
+
+fn compact(seed: &MemoryApi) {
+    seed.store().compact();
+    seed.store().break_watches();
+}
+
+impl SeedFaults {
+    /// Everybody's record gets a line.
+    fn note_all(&self, event: &str) {
+        self.world.shoots.iter().for_each(|shoot| shoot.note(event));
+    }
+
+    /// Waits for the next fault; whether there is one before the round is over.
+    async fn another(&mut self, calm: RangeInclusive<f64>) -> bool {
+        self.actor.wait(calm).await;
+        !self.actor.is_over()
+    }
+
+    /// The seed falls ill now and then, for so long that it may cost an agent the lead, or not.
+    pub async fn seed(&mut self, long: bool) {
+        while self.another(12.0..=30.0).await {
+            let (name, most, ill) = self.actor.take(ills(long).into());
+            let lasts = !matches!(ill, Ill::Moment(_));
+            let time = self.actor.seconds(if long { 0.5..=11.0 } else { 0.2..=most.max(0.2) });
+            let world = self.world.clone();
+            world.oracle.ledger.count("seed faults");
+            self.note_all(&format!("SEED: {name}"));
+            lock(&world.oracle.disturbances).seed.begin();
+            let fault = ill.begin(&world.seed);
+            if lasts {
+                self.agents.disturb();
+                self.actor.pause(time).await;
+                self.agents.disturb();
+                self.note_all("SEED: well again");
+            }
+            Ill::end(&world.seed, fault);
+            let recovery = if long && lasts { HAND_OVER } else { RECOVERY };
+            lock(&world.oracle.disturbances).seed.end(Instant::now() + recovery);
+        }
+    }
+
+    /// Agents are killed, asked to end, suspended.
+    pub async fn processes(&mut self) -> Result<()> {
+        while self.another(10.0..=24.0).await {
+            let everyone: Vec<&Arc<Replica>> = self.agents.all().collect();
+            let replica = self.actor.pick(&everyone).clone();
+            self.world.oracle.ledger.count("process faults");
+            let (term, kill, stop) = (Signal::SIGTERM, Signal::SIGKILL, Signal::SIGSTOP);
+            let (signal, from, to) = self.actor.pick(&[(term, 0.0, 0.0), (kill, 0.0, 0.0), (stop, 0.2, 3.0), (stop, 3.0, 12.0)]);
+            let time = self.actor.seconds(from..=to);
+            self.note_all(&format!("AGENT {}: {signal} for {time:.1?}", replica.name));
+            match signal {
+                Signal::SIGTERM => replica.terminate().await?,
+                Signal::SIGKILL => replica.kill()?,
+                _ => replica.suspend(time).await?,
+            }
+            self.note_all(&format!("AGENT {}: done", replica.name));
+        }
+        Ok(())
+    }
+
+    /// Configs change, some of them into something that must be refused.
+    pub async fn configs(&mut self) -> Result<()> {
+        while self.another(15.0..=35.0).await {
+            let (world, agents) = (self.world.clone(), self.agents.clone());
+            let changes = [
+                ("probeInterval", true, Kind::Prober, prober_config("3s")),
+                ("the prober's is bad", false, Kind::Prober, "probeInterval: 30".to_owned()),
+                ("watchDuration", true, Kind::Weeder, weeder_config(WINDOW - Duration::from_secs(1))),
+                ("the weeder's is bad", false, Kind::Weeder, "watchDuration: -1s".to_owned()),
+            ];
+            let (what, good, kind, text) = self.actor.take(changes.into());
+            world.oracle.ledger.count("config changes");
+            self.note_all(&format!("CONFIG: {what}"));
+            world.configs_good.send_replace(good);
+            agents.configure(kind, &text)?;
+            if good && kind == Kind::Weeder {
+                world.oracle.weeder.starts();
+            }
+            self.actor.wait(3.0..=10.0).await;
+            self.note_all("CONFIG: as before");
+            agents.configure_as_usual()?;
+            world.configs_good.send_replace(true);
+            world.oracle.weeder.starts();
+        }
+        Ok(())
+    }
+}
