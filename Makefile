@@ -136,7 +136,7 @@ fuzz: ## Fuzz every reader of what comes from outside: [SECONDS=20] each [TARGET
 .PHONY: fuzz-long
 fuzz-long: ## The same at length, and our readers against Go's for as long: DURATION=seconds for each [TARGET=name]; needs Go
 	@fuzz/run $(or $(DURATION),3600) $(TARGET)
-	DIFFERENTIAL_SECONDS=$(or $(DURATION),3600) cargo test --package reference-answers -- --nocapture
+	DIFFERENTIAL_SECONDS=$(or $(DURATION),3600) cargo test --package readers --test differential -- --nocapture
 
 .PHONY: soak
 soak: ## Random faults for ten minutes, judged by an oracle; make soak DURATION=2h SEED=7; needs Rust and Go

@@ -1,4 +1,4 @@
 //! Command lines, with the flags of zap.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|words: Vec<fuzz::flags::Word>| fuzz::flags::check(&words));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| readers::hold::<readers::flags::Words>(bytes));

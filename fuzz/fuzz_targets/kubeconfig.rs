@@ -1,4 +1,4 @@
-//! Kubeconfigs as bytes.
+//! Kubeconfigs out of Secrets.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| fuzz::kubeconfig::check_bytes(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| readers::hold::<readers::kubeconfig::Kubeconfig>(bytes));

@@ -1,4 +1,7 @@
-//! Lists of leases and nodes by what they hold, in protobuf and JSON.
+//! Lists of leases and nodes by what they hold, whole and damaged.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|lists: fuzz::lists::Lists| fuzz::lists::check_lists(&lists));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    readers::hold::<readers::lists::Damaged<readers::lists::Leases>>(bytes);
+    readers::hold::<readers::lists::Damaged<readers::lists::Nodes>>(bytes);
+});

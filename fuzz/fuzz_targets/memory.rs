@@ -1,4 +1,4 @@
 //! Annotations that remember replicas.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|resource: fuzz::memory::Resource| fuzz::memory::check(&resource));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| readers::hold::<readers::memory::Resource>(bytes));

@@ -1,4 +1,4 @@
 //! Label selectors.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|case: fuzz::selectors::Case| fuzz::selectors::check(&case));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| readers::hold::<readers::selectors::Selectors>(bytes));

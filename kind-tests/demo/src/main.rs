@@ -2,88 +2,79 @@
 //!
 //! ```text
 //!            ┌── world: a seed and three shoots in memory ──┐
-//!  story ──cues──►                                          ◄──TLS── the real dependency-watchdog, as two processes
-//!    ▲       └── stand-ins: kubelets, node lifecycle ───────┘
-//!    └─ what changed ─► facts ─► claims ─► exit code
-//!                   └─► scene ─► view ─► terminal, or plain lines ─► pictures
+//!  story ──cues──►       with kubelets, node lifecycle      ◄──TLS── the real dependency-watchdog, as two processes
+//!    ▲       └──────────────────┬───────────────────────────┘
+//!    └────────── scene ◄────────┘
+//!    └─ what changed ─► record ─► view ─► terminal, or plain lines ─► pictures
+//!                         └─► claims, with a tally of requests ─► exit code
 //! ```
 //! Everything runs in real time and on loopback. Exit codes: 0 if every claim of the summary holds, 1 if not, 130 if interrupted.
 
-mod check;
-mod child;
-mod facts;
+mod claims;
+mod lifecycle;
 mod pictures;
+mod probers;
+mod record;
 mod scene;
 mod screen;
-mod stand_ins;
 mod story;
+mod tally;
 mod view;
 mod world;
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{ExitCode, ExitStatus};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval};
 
-use child::Probers;
-use scene::Scene;
+use probers::Probers;
 use screen::{Screen, say};
-use stand_ins::NodeLifecycle;
-use story::{Act, Story};
-use world::{Part, World};
+use story::Story;
+use tally::Tally;
+use world::World;
 
 /// Time between two steps of the story and two frames of the view.
 const STEP: Duration = Duration::from_millis(100);
 /// Exit code after an interruption: 128 and the number of SIGINT, as shells have it.
 const INTERRUPTED: u8 = 130;
+/// How wide the summary is printed.
+const WIDTH: usize = 100;
+/// How much of a log's end is worth showing.
+const TAIL_LINES: usize = 25;
 
 /// How a play ends.
 enum Ending {
     Played,
     Interrupted,
     /// A prober ended by itself.
-    Abandoned(&'static str, std::process::ExitStatus),
+    Abandoned(&'static str, ExitStatus),
 }
 
-fn main() -> ExitCode {
+#[tokio::main(worker_threads = 2)]
+async fn main() -> ExitCode {
     let words: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
-    let binary = match words.as_slice() {
-        [binary] => binary,
-        [draw, folder] if draw.as_os_str() == "--draw" => return draw_pictures(folder),
+    let done = match words.as_slice() {
+        [binary] => play(binary).await.context("the demo itself failed"),
+        [draw, folder] if draw.as_os_str() == "--draw" => draw_pictures(folder).context("cannot draw"),
         _ => {
             eprintln!("usage: demo PATH_TO_dependency-watchdog\n       demo --draw FOLDER < WHAT_IT_HAS_PRINTED");
             return ExitCode::from(2);
         }
     };
-    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            eprintln!("cannot start: {error}");
-            return ExitCode::FAILURE;
-        }
-    };
-    match runtime.block_on(play(binary)) {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("the demo itself failed: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    done.unwrap_or_else(|error| {
+        eprintln!("{error:#}");
+        ExitCode::FAILURE
+    })
 }
 
 /// Draws the pictures of the docs, from what an earlier run has printed.
-fn draw_pictures(folder: &Path) -> ExitCode {
-    let drawn = std::io::read_to_string(std::io::stdin()).context("cannot read it");
-    match drawn.and_then(|printed| pictures::draw(folder, &printed)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("cannot draw: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+fn draw_pictures(folder: &Path) -> Result<ExitCode> {
+    let printed = std::io::read_to_string(std::io::stdin()).context("cannot read it")?;
+    pictures::draw(folder, &printed)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Builds the stage, plays, and tells how it went.
@@ -93,9 +84,9 @@ async fn play(binary: &Path) -> Result<ExitCode> {
         "{} is no file; build it with: cargo build --profile demo -p dependency-watchdog",
         binary.display()
     );
-    let mut stop = Stop::listen()?;
+    let interrupted = interruption()?;
     let folder = tempfile::Builder::new().prefix("dependency-watchdog-demo-").tempdir().context("no temporary folder")?;
-    let world = World::build().await?;
+    let mut world = World::build().await?;
     let mut probers = Probers::start(binary, folder.path(), &world)?;
     say(&format!(
         "dependency-watchdog keeps a cluster's machines from being replaced when only the network to them is broken.\n\
@@ -103,17 +94,17 @@ async fn play(binary: &Path) -> Result<ExitCode> {
          This runs the real binary in real time, about 90 seconds, against Kubernetes APIs in memory.\n\
          Settings are Gardener's and Kubernetes' own, shortened to fit: {}.\n\
          Logs: {} (kept if a check fails)\n\n",
-        child::SHORTENED,
+        probers::SHORTENED,
         folder.path().display()
     ));
-    let started = Instant::now();
     let mut screen = Screen::open();
-    let mut story = Story::new(&world);
-    let mut nodes = NodeLifecycle::default();
-    let ending = perform(&world, &mut probers, &mut story, &mut nodes, &mut screen, started, &mut stop).await;
-    let last = Scene::of(&world, &story, &nodes, started);
-    screen.close(Some(&last));
-    let exits = probers.end().await?;
+    let mut story = Story::new(world.scene());
+    let ending = tokio::select! {
+        () = interrupted => Ok(Ending::Interrupted),
+        ending = perform(&mut world, &mut probers, &mut story, &mut screen) => ending,
+    };
+    screen.close(&story);
+    let codes = probers.end().await;
     let code = match ending? {
         Ending::Interrupted => {
             say("Interrupted; everything is ended.\n");
@@ -124,16 +115,14 @@ async fn play(binary: &Path) -> Result<ExitCode> {
             ExitCode::FAILURE
         }
         Ending::Played => {
-            let other = exits.into_iter().find(|(name, _)| story.facts.other.as_deref() == Some(*name));
-            story.facts.exit_code = other.and_then(|(_, status)| status?.code());
-            story.conclude(&world, started, |part| nodes.given_up(part));
-            sum_up(&story)
+            let exit_code = story.record.other().and_then(|other| codes.get(other).copied());
+            sum_up(&story, &Tally::of(&world, &story.record, exit_code))
         }
     };
     if code == ExitCode::FAILURE {
-        for (log, lines) in probers.tails() {
-            say(&format!("\nThe end of {log} (kept):\n"));
-            for line in lines.lines() {
+        for log in Probers::logs(folder.path()) {
+            say(&format!("\nThe end of {} (kept):\n", log.display()));
+            for line in testbed::log::tail(&log, TAIL_LINES, "").lines() {
                 say(&format!("  {line}\n"));
             }
         }
@@ -144,42 +133,31 @@ async fn play(binary: &Path) -> Result<ExitCode> {
     Ok(code)
 }
 
-/// Steps through the play until it is over or something ends it.
-async fn perform(
-    world: &World,
-    probers: &mut Probers,
-    story: &mut Story,
-    nodes: &mut NodeLifecycle,
-    screen: &mut Screen,
-    started: Instant,
-    stop: &mut Stop,
-) -> Result<Ending> {
+/// Steps through the play until it is over or a prober ends it.
+async fn perform(world: &mut World, probers: &mut Probers, story: &mut Story, screen: &mut Screen) -> Result<Ending> {
     let mut steps = interval(STEP);
     steps.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    while story.act != Act::Over {
-        tokio::select! {
-            () = stop.asked() => return Ok(Ending::Interrupted),
-            now = steps.tick() => {
-                if let Some((name, status)) = probers.ended()? {
-                    return Ok(Ending::Abandoned(name, status));
-                }
-                // The controller acts first: what the probers did since the last step may have come too late.
-                nodes.step(world, now);
-                let seconds = now.saturating_duration_since(started).as_secs_f64();
-                story.step(world, probers, nodes.given_up(Part::CutOff), seconds)?;
-                screen.show(&Scene::of(world, story, nodes, started));
-            }
+    while !story.is_over() {
+        steps.tick().await;
+        if let Some((name, status)) = probers.ended()? {
+            return Ok(Ending::Abandoned(name, status));
         }
+        // The controllers act first: what the probers did since the last step may have come too late.
+        world.step();
+        story.step(world, probers).await?;
+        screen.show(story);
     }
     Ok(Ending::Played)
 }
 
 /// Tells the claims; the exit code says whether all hold.
-fn sum_up(story: &Story) -> ExitCode {
-    let claims = check::claims(&story.facts);
+fn sum_up(story: &Story, tally: &Tally) -> ExitCode {
+    let claims = claims::claims(&story.record, &story.scene, tally);
     say("\nWhat happened\n");
     for claim in &claims {
-        say(&format!("  {} {}\n", if claim.holds { "ok    " } else { "FAILED" }, wrapped(&claim.text, 100, 9)));
+        let verdict = if claim.holds { "ok    " } else { "FAILED" };
+        let indent = format!("\n{}", " ".repeat(9));
+        say(&format!("  {verdict} {}\n", view::wrapped(&claim.text, WIDTH).join(&indent)));
     }
     let failed = claims.iter().filter(|claim| !claim.holds).count();
     if failed == 0 {
@@ -190,54 +168,16 @@ fn sum_up(story: &Story) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Text broken at spaces, so that lines stay below `width`; all but the first are indented.
-fn wrapped(text: &str, width: usize, indent: usize) -> String {
-    let (mut out, mut length) = (String::new(), 0);
-    for word in text.split_whitespace() {
-        let size = word.chars().count();
-        if length > 0 && length + 1 + size > width {
-            out.push('\n');
-            out.push_str(&" ".repeat(indent));
-            length = 0;
-        } else if length > 0 {
-            out.push(' ');
-            length += 1;
-        }
-        out.push_str(word);
-        length += size;
-    }
-    out
-}
-
-/// The signals that end the demo early.
-struct Stop {
-    signals: [tokio::signal::unix::Signal; 3],
-}
-
-impl Stop {
-    fn listen() -> Result<Self> {
-        let listen = |kind| signal(kind).context("cannot listen for signals");
-        Ok(Self { signals: [listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?, listen(SignalKind::hangup())?] })
-    }
-
-    async fn asked(&mut self) {
-        let [interrupt, terminate, hangup] = &mut self.signals;
+/// Completes with the first signal that ends the demo early; it listens from the call on.
+fn interruption() -> Result<impl Future<Output = ()>> {
+    let listen = |kind| signal(kind).context("cannot listen for signals");
+    let [mut interrupt, mut terminate, mut hangup] =
+        [listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?, listen(SignalKind::hangup())?];
+    Ok(async move {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
             _ = hangup.recv() => {}
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::wrapped;
-
-    #[test]
-    fn long_claims_are_broken_at_spaces() {
-        assert_eq!(wrapped("one two three four", 8, 2), "one two\n  three\n  four");
-        assert_eq!(wrapped("", 8, 2), "");
-        assert_eq!(wrapped("averylongword x", 4, 1), "averylongword\n x");
-    }
+    })
 }

@@ -2,17 +2,18 @@
 
 use std::io::{IsTerminal, Write};
 
-use crate::{scene::Scene, view};
+use crate::story::Story;
+use crate::view::{self, Look};
 
 /// Shown if the terminal does not tell its size.
 const DEFAULT_SIZE: (usize, usize) = (80, 24);
 
 /// The audience's side. Dropping it restores the terminal.
-pub enum Screen {
-    /// A live view on the terminal's alternate screen.
-    Live { colour: bool, unicode: bool },
-    /// One line per event; how many were told already.
-    Plain { told: usize },
+pub struct Screen {
+    /// What the terminal can do, if the view is live: redrawn in place, on the alternate screen.
+    live: Option<Look>,
+    /// How many events were told as lines.
+    told: usize,
 }
 
 impl Screen {
@@ -20,7 +21,7 @@ impl Screen {
     pub fn open() -> Self {
         let capable = std::env::var_os("TERM").is_some_and(|term| term != "dumb");
         if !std::io::stdout().is_terminal() || !capable {
-            return Self::Plain { told: 0 };
+            return Self { live: None, told: 0 };
         }
         // https://no-color.org: set and not empty.
         let colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
@@ -29,46 +30,40 @@ impl Screen {
         let unicode = locale.is_some_and(|locale| locale.to_lowercase().replace('-', "").contains("utf8"));
         // Alternate screen, cursor hidden.
         say("\x1b[?1049h\x1b[?25l\x1b[2J");
-        Self::Live { colour, unicode }
+        Self { live: Some(Look { width: 0, height: 0, colour, unicode }), told: 0 }
     }
 
-    /// Shows a moment.
-    pub fn show(&mut self, scene: &Scene) {
-        match self {
-            Self::Live { colour, unicode } => {
-                let (width, height) = size();
-                let look = view::Look { width, height, colour: *colour, unicode: *unicode };
-                let lines = view::render(scene, look);
-                // Each line clears its own rest; nothing is cleared before, so nothing flickers.
-                say(&format!("\x1b[H{}\x1b[K\x1b[J", lines.join("\x1b[K\r\n")));
+    /// Shows the play as far as it has gone.
+    pub fn show(&mut self, story: &Story) {
+        let Some(look) = self.live else {
+            for event in &story.record.events[self.told..] {
+                say(&format!("{:>6.1}s  {}\n", event.at, event.text));
             }
-            Self::Plain { told } => {
-                for (at, text) in &scene.events[*told..] {
-                    say(&format!("{at:>6.1}s  {text}\n"));
-                }
-                *told = scene.events.len();
-            }
-        }
+            self.told = story.record.events.len();
+            return;
+        };
+        let (width, height) = size();
+        let lines = view::render(&story.record, &story.scene, Look { width, height, ..look });
+        // Each line clears its own rest; nothing is cleared before, so nothing flickers.
+        say(&format!("\x1b[H{}\x1b[K\x1b[J", lines.join("\x1b[K\r\n")));
     }
 
     /// Ends the view. What a live view has shown is gone then, so its events are told as lines.
-    pub fn close(self, scene: Option<&Scene>) {
-        let mut plain = match self {
-            Self::Plain { told } => Self::Plain { told },
-            Self::Live { .. } => Self::Plain { told: 0 },
-        };
-        drop(self);
-        if let Some(scene) = scene {
-            plain.show(scene);
+    pub fn close(mut self, story: &Story) {
+        self.restore();
+        self.show(story);
+    }
+
+    fn restore(&mut self) {
+        if self.live.take().is_some() {
+            say("\x1b[?25h\x1b[?1049l");
         }
     }
 }
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        if matches!(self, Self::Live { .. }) {
-            say("\x1b[?25h\x1b[?1049l");
-        }
+        self.restore();
     }
 }
 

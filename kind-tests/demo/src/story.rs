@@ -1,13 +1,11 @@
-//! The timeline: what happens when, and what is seen to happen.
-//!
-//! Stepped ten times a second. It gives the cues (cut, migrate, kill, heal), notes what the probers do about them, and tells
-//! both.
+//! The timeline: what is done to the world and when, and what is seen to happen.
 
 use anyhow::Result;
 
-use crate::child::Probers;
-use crate::facts::{Facts, Moment};
-use crate::world::{DEPENDENTS, Deployment, EXPIRED, GRACE, KCM, MCM, NEEDED, NODES, Part, REPLICAS, World};
+use crate::probers::Probers;
+use crate::record::{Record, What};
+use crate::scene::{Scene, ShootScene};
+use crate::world::{DEPENDENTS, KCM, MCM, NEEDED, NODES, REPLICAS, World};
 
 /// Peace to begin with, in seconds: one round of renewals, so that the audience sees hearts beat. An odd number: nodes renew at even ones.
 const PEACE: f64 = 11.0;
@@ -22,292 +20,191 @@ const KILL_AHEAD: f64 = 2.0;
 const PROOF: f64 = 3.0;
 /// How long the audience may look at the end, in seconds.
 const CURTAIN: f64 = 3.0;
-/// From one second after the migration on nobody should ask that shoot anything: a removed probe ends within 1 s.
-const REMOVAL: f64 = 1.0;
 /// How long the probers may take until each has looked at every shoot, in seconds: the first looks are spread over half of initialDelay.
 const OPENING: f64 = 20.0;
 /// Nothing of the play takes longer than this, in seconds; then it has failed.
 const LIMIT: f64 = 115.0;
 
-/// Where the play is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Act {
-    /// The probers have not looked at every shoot yet.
-    Opening,
-    Peace,
-    Outage,
-    /// The same, and the leader is dead.
-    Leaderless,
-    Rescued,
-    Return,
-    Curtain,
-    Over,
+/// Something that is done to the world once, when it is due, and what is told of it. LEADER stands for the leader's name.
+struct Cue {
+    what: What,
+    due: fn(&Record) -> Option<f64>,
+    text: &'static str,
 }
 
-/// The state of the play.
+const CUES: [Cue; 7] = [
+    Cue {
+        what: What::Cut,
+        due: |record| Some(record.at(What::Watched)?.max(PEACE)),
+        text: "cut-off, moving: the network between nodes and API server breaks. The nodes themselves run on unharmed.",
+    },
+    Cue {
+        what: What::Migrated,
+        due: |record| Some(record.at(What::Cut)? + UNTIL_MIGRATION),
+        text: "moving: Gardener begins to migrate this cluster to another seed (lastOperation Migrate).",
+    },
+    Cue {
+        what: What::TakenDown,
+        due: |record| Some(record.at(What::Migrated)? + UNTIL_TAKE_DOWN),
+        text: "moving: Gardener itself takes the old control plane out of service.",
+    },
+    Cue {
+        // As late as it hurts most.
+        what: What::Killed,
+        due: |record| Some(record.verdict()? - KILL_AHEAD),
+        text: "LEADER, the leader, is killed (SIGKILL) before it has done anything. Its Lease runs on for up to 15s.",
+    },
+    Cue {
+        what: What::Healed,
+        due: |record| Some(record.last_end()? + PROOF),
+        text: "cut-off, moving: the network is back. Each node renews its lease at its next beat.",
+    },
+    Cue {
+        what: What::TimeUp,
+        due: |record| (!record.has(What::Watched)).then_some(OPENING),
+        text: "Not every prober has looked at every shoot yet; without that there is nothing to show.",
+    },
+    Cue { what: What::TimeUp, due: |_| Some(LIMIT), text: "Time is up." },
+];
+
+/// The play as far as it has gone.
 pub struct Story {
-    pub act: Act,
-    pub facts: Facts,
-    /// Seconds and text.
-    pub events: Vec<(f64, String)>,
-    taken_down: bool,
-    verdict_told: bool,
-    /// The shoot that is cut off as it was at the last step.
-    before: Vec<Deployment>,
-    moving_before: Vec<Deployment>,
+    pub record: Record,
+    /// The world as it was at the last step.
+    pub scene: Scene,
 }
 
 impl Story {
-    pub fn new(world: &World) -> Self {
-        let mut story = Self {
-            act: Act::Opening,
-            facts: Facts::default(),
-            events: Vec::new(),
-            taken_down: false,
-            verdict_told: false,
-            before: world.deployments(Part::CutOff),
-            moving_before: world.deployments(Part::Moving),
+    pub fn new(scene: Scene) -> Self {
+        let mut record = Record::default();
+        let text = "Three clusters (Gardener calls them shoots) run; their control planes live in one seed. Two replicas of the prober start.";
+        record.note(0.0, What::Aside, "", text);
+        Self { record, scene }
+    }
+
+    pub fn is_over(&self) -> bool {
+        let seen = self.record.at(What::Restored).is_some_and(|restored| self.scene.now >= restored + CURTAIN);
+        seen || self.record.has(What::TimeUp)
+    }
+
+    /// Notes what has changed and gives the cues that are due.
+    pub async fn step(&mut self, world: &World, probers: &mut Probers) -> Result<()> {
+        let before = std::mem::replace(&mut self.scene, world.scene());
+        let ([old_cut_off, old_moving, _], [cut_off, moving, _]) = (&before.shoots, &self.scene.shoots);
+        let (record, now) = (&mut self.record, self.scene.now);
+        see_cut_off(record, now, old_cut_off, cut_off);
+        see_moving(record, now, old_moving, moving);
+        see_probers(record, &self.scene);
+        for cue in CUES {
+            if !record.has(cue.what) && (cue.due)(record).is_some_and(|due| now >= due) {
+                let leader = record.leader().unwrap_or_default();
+                record.note(now, cue.what, "", cue.text.replace("LEADER", leader));
+                match cue.what {
+                    What::Cut => cut(record, world, now),
+                    What::Migrated => world.migrate()?,
+                    What::TakenDown => world.take_down()?,
+                    What::Killed => probers.kill(leader).await?,
+                    What::Healed => world.heal(),
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn cut(record: &mut Record, world: &World, now: f64) {
+    world.cut();
+    let [cut_off, ..] = world.scene().shoots;
+    record.renewed = cut_off.nodes.iter().map(|node| now - node.age).collect();
+    record.renewed.sort_by(f64::total_cmp);
+    let first = record.first_end().unwrap_or_default();
+    record.note(now, What::Aside, "", format!("cut-off: kube-controller-manager would give up the first node at {first:.1}s."));
+}
+
+fn see_probers(record: &mut Record, scene: &Scene) {
+    let now = scene.now;
+    let before = record.all(What::Leads).last().map(|event| event.whom);
+    if let Some(leader) = scene.leader.filter(|leader| before != Some(leader)) {
+        let text = if before.is_none() {
+            let others: Vec<&str> = REPLICAS.into_iter().filter(|name| *name != leader).collect();
+            format!("{leader} got the Lease, so it leads. {} watches the same shoots, and stands by.", others.join(", "))
+        } else {
+            format!("{leader} leads now: the Lease of the dead leader has run out.")
         };
-        story.tell(
-            0.0,
-            "Three clusters (Gardener calls them shoots) run; their control planes live in one seed. Two replicas of the prober start.",
+        record.note(now, What::Leads, leader, text);
+    }
+    if scene.watched && record.has(What::Leads) && !record.has(What::Watched) {
+        let text = "Both have taken their first look at every shoot: all nodes renew their leases every 10s.";
+        record.note(now, What::Watched, "", text);
+    }
+}
+
+/// Nobody should touch it from the migration on but Gardener, which takes it down.
+fn see_moving(record: &mut Record, now: f64, before: &ShootScene, shoot: &ShootScene) {
+    for ((name, _, old), new) in before.deployments().zip(&shoot.dependents) {
+        let rescaled = old.replicas != new.replicas && !record.has(What::TakenDown);
+        if old.marker != new.marker || rescaled {
+            let text = format!("moving: {name} is at {} replicas now, marker {}", new.replicas, new.marker.is_some());
+            record.note(now, What::Aside, "", text);
+        }
+    }
+}
+
+fn see_cut_off(record: &mut Record, now: f64, before: &ShootScene, shoot: &ShootScene) {
+    let given_up = shoot.given_up;
+    if given_up > before.given_up {
+        let text = format!(
+            "cut-off: kube-controller-manager has given up {given_up} of {NODES} nodes; their machines will be replaced."
         );
-        story
+        record.note(now, What::Aside, "", text);
     }
-
-    /// Gives the cues that are due and notes what has changed. `given_up` counts the nodes of the shoot that is cut off.
-    pub fn step(&mut self, world: &World, probers: &mut Probers, given_up: usize, now: f64) -> Result<()> {
-        if given_up > self.facts.given_up_cut_off {
-            self.facts.given_up_cut_off = given_up;
-            let text = format!(
-                "cut-off: kube-controller-manager has given up {given_up} of {NODES} nodes; their machines will be replaced."
-            );
-            self.tell(now, text);
+    for ((name, _, old), new) in before.deployments().zip(&shoot.dependents) {
+        if old.replicas > 0 && new.replicas == 0 {
+            scaled_down(record, now, name, old.replicas, new.memory.clone().unwrap_or_default());
+        } else if old.replicas == 0 && new.replicas > 0 {
+            record.note(now, What::Up, name, format!("cut-off: {name} 0 -> {}.", new.replicas));
         }
-        self.watch(world, now);
-        self.watch_lease(world, now);
-        self.cue(world, now)?;
-        self.kill(probers, now)?;
-        if now > LIMIT && self.act != Act::Over {
-            self.tell(now, "Time is up.");
-            self.act = Act::Over;
+        if old.marker.is_some() && new.marker.is_none() && new.replicas > 0 {
+            record.note(now, What::Aside, name, format!("cut-off: {name}: annotations removed."));
         }
-        self.facts.end = now;
-        Ok(())
     }
-
-    fn tell(&mut self, now: f64, text: impl Into<String>) {
-        self.events.push((now, text.into()));
+    if before.kcm().ready > 0 && shoot.kcm().ready == 0 && !record.has(What::Resting) {
+        let spare = record.first_end().map_or(0.0, |end| end - now);
+        let text = format!("cut-off: kube-controller-manager's pods are gone, {spare:.1}s before the first node's end.");
+        record.note(now, What::Resting, "", text);
     }
-
-    fn cue(&mut self, world: &World, now: f64) -> Result<()> {
-        if let (Some(cut), None) = (self.facts.cut, self.facts.migrated)
-            && now >= cut + UNTIL_MIGRATION
-        {
-            let so_far = world.shoot(Part::Moving).api.requests().total();
-            self.facts.moving_requests_before = usize::try_from(so_far)?;
-            world.begin_migration(Part::Moving)?;
-            self.facts.migrated = Some(now);
-            self.tell(now, "moving: Gardener begins to migrate this cluster to another seed (lastOperation Migrate).");
-        }
-        if self.facts.migrated.is_some_and(|migrated| !self.taken_down && now >= migrated + UNTIL_TAKE_DOWN) {
-            self.taken_down = true;
-            world.take_down(Part::Moving)?;
-            self.tell(now, "moving: Gardener itself takes the old control plane out of service.");
-        }
-        match self.act {
-            Act::Opening if self.facts.leader.is_some() && world.is_watched() => {
-                self.tell(now, "Both have taken their first look at every shoot: all nodes renew their leases every 10s.");
-                self.act = Act::Peace;
-            }
-            Act::Opening if now >= OPENING => {
-                self.tell(now, "Not every prober has looked at every shoot yet; without that there is nothing to show.");
-                self.act = Act::Over;
-            }
-            Act::Peace if now >= PEACE => self.cut(world, now),
-            Act::Outage | Act::Leaderless | Act::Rescued if self.facts.last_end.is_some_and(|end| now >= end + PROOF) => {
-                self.heal(world, now)
-            }
-            Act::Return if self.facts.restored.is_some() => self.act = Act::Curtain,
-            Act::Curtain if self.facts.restored.is_some_and(|restored| now >= restored + CURTAIN) => self.act = Act::Over,
-            _ => {}
-        }
-        Ok(())
+    let (expired, total) = (shoot.expired(), shoot.nodes.len());
+    if record.has(What::Healed) && !record.has(What::EnoughBack) && expired < NEEDED {
+        let text = format!("cut-off: {} of {total} nodes have renewed their leases, which turns the verdict.", total - expired);
+        record.note(now, What::EnoughBack, "", text);
     }
-
-    /// Kills the leader, as late as it hurts most.
-    fn kill(&mut self, probers: &mut Probers, now: f64) -> Result<()> {
-        let (Act::Outage, Some(verdict), Some(leader), None) =
-            (self.act, self.facts.verdict, self.facts.leader.clone(), self.facts.killed)
-        else {
-            return Ok(());
-        };
-        if now < verdict - KILL_AHEAD {
-            return Ok(());
-        }
-        probers.kill(&leader)?;
-        self.facts.killed = Some(now);
-        self.act = Act::Leaderless;
-        self.tell(
-            now,
-            format!("{leader}, the leader, is killed (SIGKILL) before it has done anything. Its Lease runs on for up to 15s."),
+    if record.has(What::Cut) && !record.has(What::Down) && !record.has(What::Verdict) && expired >= NEEDED {
+        let text = format!(
+            "cut-off: {expired} of {total} leases are expired: the network is at fault, not the nodes. Now somebody must act."
         );
-        Ok(())
+        record.note(now, What::Verdict, "", text);
     }
+    let all_up = record.has(What::Healed) && record.all(What::Up).count() >= DEPENDENTS.len();
+    if all_up && !record.has(What::Restored) && shoot.is_whole() {
+        record.note(now, What::Restored, "", "cut-off: everything is as it was before the outage.");
+    }
+}
 
-    fn cut(&mut self, world: &World, now: f64) {
-        for part in [Part::CutOff, Part::Moving] {
-            world.shoot(part).nodes.cut_all();
-        }
-        let mut renewed: Vec<f64> = world.nodes(Part::CutOff).into_iter().map(|node| now - node.age).collect();
-        renewed.sort_by(f64::total_cmp);
-        self.facts.cut = Some(now);
-        self.facts.first_end = renewed.first().map(|renewed| renewed + GRACE);
-        self.facts.last_end = renewed.last().map(|renewed| renewed + GRACE);
-        self.facts.verdict = renewed.get(NEEDED - 1).map(|renewed| renewed + EXPIRED);
-        self.act = Act::Outage;
-        let first = self.facts.first_end.unwrap_or_default();
-        self.tell(now, "cut-off, moving: the network between nodes and API server breaks. The nodes themselves run on unharmed.");
-        self.tell(now, format!("cut-off: kube-controller-manager would give up the first node at {first:.1}s."));
+fn scaled_down(record: &mut Record, now: f64, name: &'static str, replicas: i64, memory: String) {
+    if !record.has(What::Down)
+        && let (Some(verdict), Some(other)) = (record.verdict(), record.other())
+    {
+        let waited = now - verdict;
+        let text =
+            format!("cut-off: the leader has done nothing for {waited:.1}s. {other} does not lead, and acts in its place:");
+        record.note(now, What::Aside, "", text);
     }
-
-    fn heal(&mut self, world: &World, now: f64) {
-        for part in [Part::CutOff, Part::Moving] {
-            world.shoot(part).nodes.heal_all();
-        }
-        self.facts.healed = Some(now);
-        self.act = Act::Return;
-        self.tell(now, "cut-off, moving: the network is back. Each node renews its lease at its next beat.");
-    }
-
-    /// Notes who leads.
-    fn watch_lease(&mut self, world: &World, now: f64) {
-        let Some(leader) = world.leader() else { return };
-        if self.facts.leader.is_none() {
-            let other = REPLICAS.into_iter().find(|name| *name != leader).unwrap_or_default().to_owned();
-            self.tell(now, format!("{leader} got the Lease, so it leads. {other} watches the same shoots, and stands by."));
-            (self.facts.leader, self.facts.other) = (Some(leader), Some(other));
-        } else if self.facts.took_over.is_none() && self.facts.leader.as_ref() != Some(&leader) {
-            self.facts.took_over = Some(now);
-            self.tell(now, format!("{leader} leads now: the Lease of the dead leader has run out."));
-        }
-    }
-
-    /// Notes what has changed since the last step.
-    fn watch(&mut self, world: &World, now: f64) {
-        let deployments = world.deployments(Part::CutOff);
-        let before = std::mem::replace(&mut self.before, deployments.clone());
-        for (old, new) in before.iter().zip(&deployments) {
-            self.compare(world, now, old, new);
-        }
-        let moving = world.deployments(Part::Moving);
-        let before = std::mem::replace(&mut self.moving_before, moving.clone());
-        for (old, new) in before.iter().zip(&moving) {
-            if old.held != new.held || (old.wanted != new.wanted && !self.taken_down) {
-                self.tell(now, format!("moving: {} is at {} replicas now, marker {}", new.name, new.wanted, new.held));
-            }
-        }
-        let expired = world.nodes(Part::CutOff).iter().filter(|node| node.age >= EXPIRED).count();
-        let total = world.nodes(Part::CutOff).len();
-        if self.facts.healed.is_some() && self.facts.enough_back.is_none() && expired < NEEDED {
-            self.facts.enough_back = Some(now);
-            self.tell(
-                now,
-                format!("cut-off: {} of {total} nodes have renewed their leases, which turns the verdict.", total - expired),
-            );
-        }
-        if self.facts.verdict.is_some() && self.facts.down.is_empty() && !self.verdict_told && expired >= NEEDED {
-            self.verdict_told = true;
-            self.tell(
-                now,
-                format!("cut-off: {expired} of {total} leases are expired: the network is at fault, not the nodes. Now somebody must act."),
-            );
-        }
-        let as_before = |(name, replicas): &(&str, i64)| {
-            let whole =
-                |one: &Deployment| one.wanted == *replicas && one.ready == *replicas && !one.held && one.remembered.is_none();
-            deployments.iter().any(|one| one.name == *name && whole(one))
-        };
-        if self.act == Act::Return
-            && self.facts.restored.is_none()
-            && self.facts.up.len() >= DEPENDENTS.len()
-            && DEPENDENTS.iter().all(as_before)
-        {
-            self.facts.restored = Some(now);
-            self.tell(now, "cut-off: everything is as it was before the outage.");
-        }
-    }
-
-    /// Notes what has happened to one Deployment of the shoot that is cut off.
-    fn compare(&mut self, world: &World, now: f64, old: &Deployment, new: &Deployment) {
-        let moment = Moment { at: now, name: new.name.clone() };
-        if old.wanted > 0 && new.wanted == 0 {
-            if self.facts.down.is_empty()
-                && let (Some(verdict), Some(other)) = (self.facts.verdict, &self.facts.other)
-            {
-                let waited = now - verdict;
-                self.tell(
-                    now,
-                    format!(
-                        "cut-off: the leader has done nothing for {waited:.1}s. {other} does not lead, and acts in its place:"
-                    ),
-                );
-            }
-            if new.name == KCM {
-                self.facts.leader_at_rescue = world.leader();
-            }
-            self.facts.down.push(moment);
-            let remembered = new.remembered.clone().unwrap_or_default();
-            let why = match new.name.as_str() {
-                KCM => "nobody gives up nodes now",
-                MCM => "nobody replaces machines now",
-                _ => "nobody adds or removes machines now",
-            };
-            self.tell(now, format!("cut-off: {} {} -> 0, remembered as \"{remembered}\": {why}.", new.name, old.wanted));
-            self.facts.remembered.push((new.name.clone(), remembered));
-        } else if old.wanted == 0 && new.wanted > 0 {
-            self.facts.up.push(moment);
-            self.tell(now, format!("cut-off: {} 0 -> {}.", new.name, new.wanted));
-        }
-        if new.name == KCM && old.ready > 0 && new.ready == 0 && self.facts.resting.is_none() {
-            self.facts.resting = Some(now);
-            if matches!(self.act, Act::Outage | Act::Leaderless) {
-                self.act = Act::Rescued;
-            }
-            let spare = self.facts.first_end.map_or(0.0, |end| end - now);
-            self.tell(now, format!("cut-off: kube-controller-manager's pods are gone, {spare:.1}s before the first node's end."));
-        }
-        if old.held && !new.held && new.wanted > 0 {
-            self.tell(now, format!("cut-off: {}: annotations removed.", new.name));
-        }
-    }
-
-    /// Gathers what can only be told at the end.
-    pub fn conclude(&mut self, world: &World, started: tokio::time::Instant, given_up: impl Fn(Part) -> usize) {
-        let facts = &mut self.facts;
-        facts.finally = world.deployments(Part::CutOff);
-        facts.moving_finally = world.deployments(Part::Moving);
-        facts.given_up_cut_off = given_up(Part::CutOff);
-        facts.given_up_healthy = given_up(Part::Healthy);
-        let seed = world.seed.requests();
-        let writes_in = |part: Part| seed.count(|record| record.is_write() && record.namespace == part.namespace());
-        let late = |at: tokio::time::Instant| {
-            let seconds = at.duration_since(started).as_secs_f64();
-            facts.migrated.is_some_and(|migrated| seconds > migrated + REMOVAL)
-        };
-        let moving = world.shoot(Part::Moving).api.requests();
-        facts.moving_requests_after = moving.count(|record| record.at.is_some_and(late));
-        facts.moving_writes = writes_in(Part::Moving) + usize::try_from(moving.writes()).unwrap_or(usize::MAX);
-        let healthy = &world.shoot(Part::Healthy).api;
-        facts.healthy_requests = healthy.requests().total();
-        facts.healthy_connections = healthy.connections().handshakes;
-        facts.healthy_writes = healthy.requests().writes() + writes_in(Part::Healthy) as u64;
-        let writes_of = |name: &Option<String>| name.as_deref().map_or(0, |name| world.scale_writes(name));
-        (facts.writes_of_leader, facts.writes_of_other) = (writes_of(&facts.leader), writes_of(&facts.other));
-        facts.did_not_act = world.events("LeaderDidNotAct");
-        facts.refusals = world.refusals();
-        facts.seed_requests = seed.total();
-        facts.scale_writes = seed.count(|record| record.is_write() && record.resource.starts_with("deployments.apps"));
-        facts.own_writes = seed.count(|record| record.is_write() && record.namespace == "garden");
-    }
+    let why = match name {
+        KCM => "nobody gives up nodes now",
+        MCM => "nobody replaces machines now",
+        _ => "nobody adds or removes machines now",
+    };
+    record.note(now, What::Down, name, format!("cut-off: {name} {replicas} -> 0, remembered as \"{memory}\": {why}."));
+    record.remembered.push((name, memory));
 }

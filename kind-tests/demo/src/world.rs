@@ -6,7 +6,12 @@ use anyhow::{Context, Result};
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 pub use testbed::api::gardener::{CA, KCM, MCM};
-use testbed::api::{Authority, Heart, Kubelets, MemoryApi, Nodes, Options, Record, ShootPlan, User, gardener};
+use testbed::api::{Authority, Heart, Kubelets, MemoryApi, Nodes, Options, ShootPlan, User, gardener};
+use testbed::seed::Dependent;
+use tokio::time::Instant;
+
+use crate::lifecycle::NodeLifecycle;
+use crate::scene::{Node, Scene, ShootScene};
 
 /// Kubernetes' default for `nodeMonitorGracePeriod`, in seconds: silent for so long, a node is given up.
 pub const GRACE: f64 = 40.0;
@@ -21,80 +26,39 @@ pub const NEEDED: usize = 3;
 
 /// The Deployments that are scaled, with the replicas they have to begin with.
 pub const DEPENDENTS: [(&str, i64); 3] = [(KCM, 2), (MCM, 1), (CA, 1)];
-
 /// The replicas of the prober, by the names of their pods.
 pub const REPLICAS: [&str; 2] = ["prober-a", "prober-b"];
 /// The Lease by which they elect their leader.
 const LEASE: &str = "dwd-prober-leader-election";
+/// The collections that are read here.
+const LEASES: &str = "leases.coordination.k8s.io";
+const DEPLOYMENTS: &str = "deployments.apps";
 
-/// The three parts in the play.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    CutOff,
-    Moving,
-    Healthy,
-}
-
-impl Part {
-    pub const ALL: [Self; 3] = [Self::CutOff, Self::Moving, Self::Healthy];
-
-    /// The namespace of its control plane in the seed.
-    pub fn namespace(self) -> &'static str {
-        match self {
-            Self::CutOff => "shoot--demo--cut-off",
-            Self::Moving => "shoot--demo--moving",
-            Self::Healthy => "shoot--demo--healthy",
-        }
-    }
-
-    /// What the audience calls it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::CutOff => "cut-off",
-            Self::Moving => "moving",
-            Self::Healthy => "healthy",
-        }
-    }
+/// All that the probers can reach.
+pub struct World {
+    pub seed: MemoryApi,
+    /// Loses the way to its nodes.
+    pub cut_off: Shoot,
+    /// The same, and Gardener moves it to another seed meanwhile.
+    pub moving: Shoot,
+    pub healthy: Shoot,
+    started: Instant,
+    _kubelets: Kubelets,
 }
 
 /// One shoot: its API server and its nodes.
 pub struct Shoot {
-    pub part: Part,
+    /// What the audience calls it.
+    pub name: &'static str,
+    /// The namespace of its control plane in the seed.
+    pub namespace: String,
     pub api: MemoryApi,
-    pub nodes: Nodes,
-}
-
-/// All that the prober can reach.
-pub struct World {
-    pub seed: MemoryApi,
-    pub shoots: Vec<Shoot>,
-    _kubelets: Kubelets,
-}
-
-/// What a Deployment looks like at one moment.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Deployment {
-    pub name: String,
-    pub wanted: i64,
-    pub ready: i64,
-    /// The replicas annotation.
-    pub remembered: Option<String>,
-    /// Whether the marker of a scale-down is there.
-    pub held: bool,
-}
-
-/// What a node looks like at one moment.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Node {
-    pub name: String,
-    /// Seconds since it last renewed its lease.
-    pub age: f64,
-    /// Whether it was given up.
-    pub unknown: bool,
+    nodes: Nodes,
+    lifecycle: NodeLifecycle,
 }
 
 impl World {
-    /// Builds everything; from then on the nodes' hearts beat.
+    /// Builds everything; from then on the nodes' hearts beat, and the time of the play runs.
     pub async fn build() -> Result<Self> {
         let authority = Authority::new()?;
         let seed = MemoryApi::start(&authority, Options::default()).await.context("no API server for the seed")?;
@@ -103,123 +67,125 @@ impl World {
             seed.access().grant(name, User { name: name.to_owned(), ..gardener::seed_prober() });
         }
         seed.store().create(gardener::namespace("garden"))?;
-        let mut shoots = Vec::new();
-        for part in Part::ALL {
-            let api = MemoryApi::start(&authority, Options::default()).await.context("no API server for a shoot")?;
-            let (heart, namespace) = (Heart::default(), part.namespace());
-            seed.store().create(gardener::namespace(namespace))?;
-            let plan =
-                ShootPlan { namespace, nodes: NODES, heart, grace: None, deployments: &DEPENDENTS, ..ShootPlan::default() };
-            let nodes = plan.furnish(seed.store(), &api)?;
-            shoots.push(Shoot { part, api, nodes });
+        Ok(Self {
+            cut_off: Shoot::furnish(&authority, &seed, "cut-off").await?,
+            moving: Shoot::furnish(&authority, &seed, "moving").await?,
+            healthy: Shoot::furnish(&authority, &seed, "healthy").await?,
+            started: Instant::now(),
+            _kubelets: Kubelets::start(seed.store(), &[DEPLOYMENTS], POD_TIME),
+            seed,
+        })
+    }
+
+    pub fn shoots(&self) -> [&Shoot; 3] {
+        [&self.cut_off, &self.moving, &self.healthy]
+    }
+
+    /// Seconds since the beginning.
+    pub fn seconds(&self, at: Instant) -> f64 {
+        at.saturating_duration_since(self.started).as_secs_f64()
+    }
+
+    /// Lets the node lifecycle controllers act.
+    pub fn step(&mut self) {
+        let now = self.seconds(Instant::now());
+        for shoot in [&mut self.cut_off, &mut self.moving, &mut self.healthy] {
+            let scene = shoot.scene(&self.seed, now);
+            shoot.lifecycle.step(shoot.api.store(), &scene, now);
         }
-        let kubelets = Kubelets::start(seed.store(), &["deployments.apps"], POD_TIME);
-        Ok(Self { seed, shoots, _kubelets: kubelets })
     }
 
-    pub fn shoot(&self, part: Part) -> &Shoot {
-        self.shoots.iter().find(|shoot| shoot.part == part).expect("every part is played")
+    /// What there is to see now.
+    pub fn scene(&self) -> Scene {
+        let now = self.seconds(Instant::now());
+        // The holder is the host's name and a random part; after a leader's sudden death for some time still the dead one.
+        let lease = self.seed.store().get(LEASES, "garden", LEASE).unwrap_or_default();
+        let holder = lease["spec"]["holderIdentity"].as_str().and_then(|holder| holder.split('_').next());
+        Scene {
+            now,
+            leader: REPLICAS.into_iter().find(|name| Some(*name) == holder),
+            // Each keeps one connection to each.
+            watched: self.shoots().iter().all(|shoot| shoot.api.connections().handshakes >= REPLICAS.len() as u64),
+            shoots: self.shoots().map(|shoot| shoot.scene(&self.seed, now)),
+        }
     }
 
-    /// The Deployments of a shoot's control plane, in the order of [`DEPENDENTS`].
-    pub fn deployments(&self, part: Part) -> Vec<Deployment> {
-        let read = |(name, _): (&str, i64)| {
-            let value = self.seed.store().get("deployments.apps", part.namespace(), name)?;
-            let annotations = &value["metadata"]["annotations"];
-            Some(Deployment {
-                name: name.to_owned(),
-                wanted: value["spec"]["replicas"].as_i64().unwrap_or(1),
-                ready: value["status"]["readyReplicas"].as_i64().unwrap_or(0),
-                remembered: annotations[gardener::REPLICAS].as_str().map(str::to_owned),
-                held: !annotations[gardener::PROTECTED].is_null(),
-            })
-        };
-        DEPENDENTS.into_iter().filter_map(read).collect()
+    /// The network between the nodes of two shoots and their API servers breaks.
+    pub fn cut(&self) {
+        self.cut_off.nodes.cut_all();
+        self.moving.nodes.cut_all();
     }
 
-    /// The nodes of a shoot, as its API server knows them.
-    pub fn nodes(&self, part: Part) -> Vec<Node> {
-        let store = self.shoot(part).api.store();
-        let leases = store.list("leases.coordination.k8s.io", Some("kube-node-lease"));
-        leases
-            .iter()
-            .map(|lease| {
-                let name = lease["metadata"]["name"].as_str().unwrap_or_default();
-                let node = store.get("nodes", "", name).unwrap_or_default();
-                Node { name: name.to_owned(), age: age(lease), unknown: ready_condition(&node) == "Unknown" }
-            })
-            .collect()
-    }
-
-    /// The replica that the Lease names; after a leader's sudden death for some time still the dead one.
-    pub fn leader(&self) -> Option<String> {
-        let lease = self.seed.store().get("leases.coordination.k8s.io", "garden", LEASE)?;
-        // The host's name and a random part.
-        lease["spec"]["holderIdentity"].as_str()?.split('_').next().filter(|name| !name.is_empty()).map(str::to_owned)
-    }
-
-    /// Whether every replica has looked at every shoot; each keeps one connection to each.
-    pub fn is_watched(&self) -> bool {
-        self.shoots.iter().all(|shoot| shoot.api.connections().handshakes >= REPLICAS.len() as u64)
-    }
-
-    /// The messages of the Events with a reason.
-    pub fn events(&self, reason: &str) -> Vec<String> {
-        let events = self.seed.store().list("events", Some("garden"));
-        let of_reason = events.iter().filter(|event| event["reason"] == reason);
-        of_reason.filter_map(|event| event["message"].as_str().map(str::to_owned)).collect()
-    }
-
-    /// Writes to Deployments by one replica.
-    pub fn scale_writes(&self, replica: &str) -> usize {
-        let scales = |record: &Record| record.is_write() && record.resource.starts_with("deployments.apps");
-        self.seed.requests().count(|record| scales(record) && record.user == replica)
+    pub fn heal(&self) {
+        self.cut_off.nodes.heal_all();
+        self.moving.nodes.heal_all();
     }
 
     /// Gardener decides to move a shoot to another seed.
-    pub fn begin_migration(&self, part: Part) -> Result<()> {
+    pub fn migrate(&self) -> Result<()> {
         let operation =
             json!({"spec": {"shoot": {"status": {"lastOperation": {"type": "Migrate", "state": "Processing", "progress": 0}}}}});
-        self.seed.store().patch("clusters.extensions.gardener.cloud", "", part.namespace(), &operation)?;
+        self.seed.store().patch("clusters.extensions.gardener.cloud", "", &self.moving.namespace, &operation)?;
         Ok(())
     }
 
     /// Gardener's own controllers take a control plane that moves away out of service.
-    pub fn take_down(&self, part: Part) -> Result<()> {
+    pub fn take_down(&self) -> Result<()> {
         for (name, _) in DEPENDENTS {
-            self.seed.store().patch("deployments.apps", part.namespace(), name, &json!({"spec": {"replicas": 0}}))?;
+            self.seed.store().patch(DEPLOYMENTS, &self.moving.namespace, name, &json!({"spec": {"replicas": 0}}))?;
         }
         Ok(())
     }
 
-    /// Answers that said 403, from any API server.
-    pub fn refusals(&self) -> usize {
-        let apis = self.shoots.iter().map(|shoot| &shoot.api).chain([&self.seed]);
-        apis.map(|api| api.requests().count(|record| record.status == Some(403))).sum()
-    }
-
     /// Ends everything and waits for it.
     pub async fn end(self) {
-        for shoot in self.shoots {
-            drop(shoot.nodes);
-            shoot.api.shutdown().await;
+        for Shoot { nodes, api, .. } in [self.cut_off, self.moving, self.healthy] {
+            drop(nodes);
+            api.shutdown().await;
         }
         self.seed.shutdown().await;
     }
 }
 
-/// Seconds since a lease was renewed.
-pub fn age(lease: &Value) -> f64 {
-    let stamp = lease["spec"]["renewTime"].as_str().and_then(|text| DateTime::parse_from_rfc3339(text).ok());
-    stamp.map_or(0.0, |stamp| (Utc::now() - stamp.to_utc()).as_seconds_f64())
+impl Shoot {
+    async fn furnish(authority: &Authority, seed: &MemoryApi, name: &'static str) -> Result<Self> {
+        let api = MemoryApi::start(authority, Options::default()).await.context("no API server for a shoot")?;
+        let namespace = format!("shoot--demo--{name}");
+        seed.store().create(gardener::namespace(&namespace))?;
+        let plan = ShootPlan {
+            namespace: &namespace,
+            nodes: NODES,
+            heart: Heart::default(),
+            grace: None,
+            deployments: &DEPENDENTS,
+            ..ShootPlan::default()
+        };
+        let nodes = plan.furnish(seed.store(), &api)?;
+        Ok(Self { name, namespace, api, nodes, lifecycle: NodeLifecycle::default() })
+    }
+
+    /// Its nodes as its API server knows them, and its control plane in the seed.
+    fn scene(&self, seed: &MemoryApi, now: f64) -> ShootScene {
+        let node = |name: &String| {
+            let lease = self.api.store().get(LEASES, "kube-node-lease", name).unwrap_or_default();
+            let node = self.api.store().get("nodes", "", name).unwrap_or_default();
+            Node { name: name.clone(), age: age(&lease), unknown: NodeLifecycle::has_given_up(&node) }
+        };
+        let nodes: Vec<Node> = self.nodes.names().iter().map(node).collect();
+        let dependent = |name| seed.store().get(DEPLOYMENTS, &self.namespace, name).unwrap_or_default();
+        let silences = nodes.iter().filter(|node| !node.unknown).filter_map(|node| self.lifecycle.silence(node.age, now));
+        ShootScene {
+            name: self.name,
+            dependents: DEPENDENTS.map(|(name, _)| Dependent::of(&dependent(name))),
+            countdown: silences.max_by(f64::total_cmp).map(|longest| GRACE - longest),
+            given_up: self.lifecycle.given_up,
+            nodes,
+        }
+    }
 }
 
-/// The status of a node's Ready condition.
-pub fn ready_condition(node: &Value) -> &str {
-    let conditions = node["status"]["conditions"].as_array().into_iter().flatten();
-    conditions
-        .into_iter()
-        .find(|condition| condition["type"] == "Ready")
-        .and_then(|ready| ready["status"].as_str())
-        .unwrap_or_default()
+/// Seconds since a lease was renewed.
+fn age(lease: &Value) -> f64 {
+    let stamp = lease["spec"]["renewTime"].as_str().and_then(|text| DateTime::parse_from_rfc3339(text).ok());
+    stamp.map_or(0.0, |stamp| (Utc::now() - stamp.to_utc()).as_seconds_f64())
 }

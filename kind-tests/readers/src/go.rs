@@ -3,22 +3,21 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::thread;
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 /// The value Go reads, or the words in which it refuses.
 pub type Answer = Result<Value, String>;
 
 /// A running program that answers for Go's libraries. It ends when this is dropped.
-pub struct Reference {
+pub struct Go {
     child: Child,
     questions: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
 }
 
-impl Reference {
+impl Go {
     /// Builds the program, unless that is done, and starts it.
     ///
     /// # Errors
@@ -41,28 +40,7 @@ impl Reference {
     /// When the program does not answer.
     pub fn ask(&mut self, question: &Value) -> Result<Answer> {
         let questions = self.questions.as_mut().context("it was told to end")?;
-        writeln!(questions, "{question}")?;
-        self.answer(question)
-    }
-
-    /// Asks many questions at once, which takes far fewer switches between the two processes; the answers are in their order.
-    ///
-    /// # Errors
-    /// When the program does not answer them all.
-    pub fn ask_all(&mut self, asked: &[Value]) -> Result<Vec<Answer>> {
-        let mut questions = self.questions.take().context("it was told to end")?;
-        let lines: String = asked.iter().map(|question| format!("{question}\n")).collect();
-        // By a thread of its own: the program stops to read when nobody takes its answers.
-        thread::scope(|scope| {
-            let writer = scope.spawn(|| questions.write_all(lines.as_bytes()));
-            let answers: Result<Vec<Answer>> = asked.iter().map(|question| self.answer(question)).collect();
-            writer.join().map_err(|_| anyhow!("writing crashed"))??;
-            answers
-        })
-        .inspect(|_| self.questions = Some(questions))
-    }
-
-    fn answer(&mut self, question: &Value) -> Result<Answer> {
+        questions.write_all(format!("{question}\n").as_bytes())?;
         let mut line = String::new();
         self.answers.read_line(&mut line)?;
         ensure!(!line.is_empty(), "the program ended at {question}");
@@ -75,7 +53,7 @@ impl Reference {
     }
 }
 
-impl Drop for Reference {
+impl Drop for Go {
     fn drop(&mut self) {
         // It ends with its standard input.
         self.questions = None;

@@ -1,0 +1,131 @@
+//! Kubeconfigs out of Secrets, which must neither run nor read anything here.
+
+use anyhow::{Result, ensure};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use prober::shoot_client::kubeconfig::{Access, KubeconfigError};
+use serde_json::{Value, json};
+
+use crate::{Go, Input, Source, in_yaml, is_one_line};
+
+/// A kubeconfig.
+#[derive(Debug)]
+pub enum Kubeconfig {
+    /// As it stands.
+    Bytes(Vec<u8>),
+    /// Its cluster and its user, and whether they are the ones of its context.
+    Parts(Value, Value, bool),
+}
+
+/// Fields that would run something here, read a file here, or trust anybody.
+const ACTS: [&str; 7] = [
+    "insecure-skip-tls-verify",
+    "certificate-authority",
+    "tokenFile",
+    "client-certificate",
+    "client-key",
+    "exec",
+    "auth-provider",
+];
+
+fn cluster() -> Value {
+    json!({
+        "~server": "(https://kube-apiserver\\.shoot--a--b\\.svc(|:443|/path)|http://kube-apiserver|(|\\PC{0,9}))",
+        "~certificate-authority-data": DATA,
+        "~~certificate-authority": FILE,
+        "~~insecure-skip-tls-verify": true,
+        "~~tls-server-name": "(kube-apiserver|\\PC{0,4})",
+        "~~proxy-url": "(http://proxy:8080|https://proxy|socks5://proxy|\\PC{0,9})",
+    })
+}
+
+fn user() -> Value {
+    json!({
+        "~token": SECRET,
+        "~~tokenFile": FILE,
+        "~~username": "(admin|\\PC{0,4})",
+        "~~password": SECRET,
+        "~~client-certificate-data": DATA,
+        "~~client-certificate": FILE,
+        "~~client-key-data": DATA,
+        "~~client-key": FILE,
+        "~~exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "/bin/true"},
+        "~~auth-provider": {"name": "gcp", "config": {"cmd-path": "/bin/true"}},
+        "~~as": "(admin|\\PC{0,4})",
+    })
+}
+
+const DATA: &str = "(([a-zA-Z0-9+/]{4}){0,9}|\\PC{0,20})";
+const SECRET: &str = "([a-zA-Z0-9]{0,30}|\\PC{0,30})";
+const FILE: &str = "(|/etc/passwd|\\PC{0,4})";
+
+impl Input for Kubeconfig {
+    fn make(source: &mut Source<'_>) -> Self {
+        match source.raw() {
+            Some(bytes) => Self::Bytes(bytes.to_owned()),
+            None => Self::Parts(source.filled(&cluster()), source.filled(&user()), source.percent(95)),
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        match self {
+            Self::Parts(cluster, user, names_match) => follows(cluster, user, *names_match),
+            Self::Bytes(bytes) => match Access::from_kubeconfig(bytes) {
+                Ok(access) => is_safe(&access),
+                Err(refusal) => is_one_line(&refusal.to_string()),
+            },
+        }
+    }
+
+    /// Go's client library takes most of what is refused here.
+    fn compare(&self, _: &mut Go) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// What comes of a kubeconfig is encrypted and keeps its secrets.
+fn is_safe(access: &Access) -> Result<()> {
+    ensure!(access.server.scheme() == "https");
+    ensure!(access.server.has_host());
+    ensure!(access.proxy.as_ref().is_none_or(|proxy| matches!(proxy.scheme(), "http" | "https") && proxy.has_host()));
+    ensure!(access.headers.values().all(|value| value.is_sensitive()), "a credential would be shown in logs");
+    Ok(())
+}
+
+/// Whether it is refused follows from the fields alone, and no refusal repeats a secret.
+fn follows(cluster: &Value, user: &Value, names_match: bool) -> Result<()> {
+    let text = in_yaml(&json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "a",
+        "contexts": [{"name": "a", "context": {"cluster": "a", "user": if names_match { "a" } else { "b" }}}],
+        "clusters": [{"name": "a", "cluster": cluster}],
+        "users": [{"name": "a", "user": user}],
+    }));
+    let field = |name: &str| if user[name].is_null() { &cluster[name] } else { &user[name] };
+    let given = |name: &str| ![Value::Null, json!(""), json!(false)].contains(field(name));
+    let acts_here = ACTS.into_iter().any(given) || (given("tls-server-name") && given("proxy-url"));
+    match Access::from_kubeconfig(text.as_bytes()) {
+        Ok(access) => {
+            ensure!(!acts_here && names_match && given("server"), "taken: {text}");
+            is_safe(&access)?;
+            let credential = !user["token"].is_null() || given("username");
+            ensure!(access.headers.contains_key("authorization") == credential, "{:?}: {text}", access.headers);
+            ensure!(access.headers.contains_key("impersonate-user") == given("as"));
+            if let Some(Ok(bytes)) = field("certificate-authority-data").as_str().map(|data| BASE64_STANDARD.decode(data)) {
+                ensure!(access.authorities.as_deref().unwrap_or_default() == bytes);
+            }
+        }
+        Err(refusal) => {
+            let message = refusal.to_string();
+            is_one_line(&message)?;
+            if acts_here && names_match {
+                ensure!(matches!(refusal, KubeconfigError::Refused { .. }), "{message}: {text}");
+            }
+            let secrets = ["token", "password", "client-key-data", "client-certificate-data"];
+            for secret in secrets.into_iter().filter_map(|name| user[name].as_str()) {
+                // A shorter one may be a word of the message by chance.
+                ensure!(secret.len() < 12 || !message.contains(secret), "{message}");
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,92 @@
+//! The weeder's file by `sigs.k8s.io/yaml` and apimachinery's label selectors (rule 26).
+
+use std::collections::HashSet;
+
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+use weeder::config::Config;
+use weeder::core::selector::{Selector, is_label_value};
+
+use crate::config::{agree, read};
+use crate::selectors::{Pod, misses_nothing, pods, selected};
+use crate::yaml::{DURATION, File, INTEGER};
+use crate::{Go, Input, Source};
+
+/// A file.
+#[derive(Debug)]
+pub struct Weeder(File);
+
+/// The file's fields; its texts are patterns.
+fn template() -> Value {
+    let (key, label) = ("(app|role|example\\.org/app|app|role|'[a-zA-Z0-9./_-]{0,6}')", "(api|etcd|main|'')");
+    let mut labels = json!({});
+    labels[format!("~{key}")] = json!(label);
+    let expressions = json!([{"key": key, "operator": "(In|NotIn|Exists|DoesNotExist)", "~values": [label]}]);
+    let service = json!({"podSelectors": [{"~matchLabels": labels, "~matchExpressions": expressions}]});
+    json!({
+        "~watchDuration": DURATION,
+        "servicesAndDependantSelectors": {
+            "(etcd-main-client|kube-apiserver|a)": service,
+            "~~(etcd-main-client|1|yes|''|010)": service,
+        },
+        "~~maxDeletionsPerOwner": format!("([1-9][0-9]?|{INTEGER})"),
+    })
+}
+
+impl Input for Weeder {
+    fn make(source: &mut Source<'_>) -> Self {
+        Self(File::make(source, &template()))
+    }
+
+    /// As for the prober; and what all selectors have in common misses nothing that one of them selects.
+    fn check(&self) -> Result<()> {
+        let Some(config) = read(|| Config::parse(&self.0.text), &template())? else { return Ok(()) };
+        ensure!(!config.watch_duration.is_zero());
+        ensure!(config.max_deletions_per_owner != Some(0));
+        ensure!(!config.services.is_empty());
+        let names: HashSet<_> = config.services.iter().map(|service| &service.name).collect();
+        ensure!(names.len() == config.services.len(), "one Service twice");
+        ensure!(config.services.iter().all(|service| !service.name.is_empty() && !service.selectors.is_empty()));
+        let selectors = config.services.iter().flat_map(|service| &service.selectors).collect::<Vec<_>>();
+        let gardeners = [("gardener.cloud/role", "controlplane"), ("role", "apiserver")];
+        let mut pods = pods();
+        pods.push(gardeners.map(|(key, value)| (key.to_owned(), value.to_owned())).into());
+        misses_nothing(&config.common_selector(), &selectors, &pods)
+    }
+
+    fn compare(&self, go: &mut Go) -> Result<()> {
+        let pods = pods();
+        let answer = go.ask(&json!({"weeder": {"text": self.0.text, "pods": pods}}))?;
+        agree(&self.0, answer, Config::parse(&self.0.text), surprises, |config| shown(config, &pods))
+    }
+}
+
+/// The fields of a config that the Go original takes and that are refused here on purpose (D-41, D-46, and names no Service can have).
+fn surprises(go: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    if go["watchDuration"].as_i64().is_none_or(|nanos| nanos <= 0) {
+        found.push("watchDuration".to_owned());
+    }
+    let limit = &go["maxDeletionsPerOwner"];
+    if !limit.is_null() && limit.as_i64().is_none_or(|limit| !(1..=i64::from(i32::MAX)).contains(&limit)) {
+        found.push("maxDeletionsPerOwner".to_owned());
+    }
+    for name in go["services"].as_object().into_iter().flat_map(|services| services.keys()) {
+        if name.is_empty() || !is_label_value(name) {
+            found.push(format!("servicesAndDependantSelectors.{name}"));
+        }
+    }
+    found
+}
+
+/// What we read, in the words of the Go program.
+fn shown(config: &Config, pods: &[Pod]) -> Value {
+    let selected = |selector: &Selector| selected(pods, |pod| selector.matches(pod));
+    let services: serde_json::Map<String, Value> =
+        config.services.iter().map(|service| (service.name.clone(), service.selectors.iter().map(selected).collect())).collect();
+    json!({
+        "watchDuration": config.watch_duration.as_nanos() as u64,
+        "maxDeletionsPerOwner": config.max_deletions_per_owner,
+        "services": services,
+    })
+}

@@ -1,0 +1,31 @@
+//! Our readers against Go's, input by input, and what must hold of each reading alone.
+
+use anyhow::Result;
+use readers::{campaign, clusters, durations, flags, kubeconfig, lists, memory, prober_config, selectors, weeder_config};
+
+/// Tests of this name: so many inputs of a kind are checked, and compared with Go.
+macro_rules! campaigns {
+    ($($name:ident: $cases:literal of $input:ty,)*) => {
+        $(#[test]
+        fn $name() -> Result<()> {
+            campaign::<$input>($cases)
+        })*
+    };
+}
+
+campaigns! {
+    durations_are_read_and_written_as_go_does: 10_000 of durations::Text,
+    remembered_replicas_are_what_atoi_reads_and_ignore_scaling_is_true_where_parse_bool_says_so: 8_000 of memory::Resource,
+    command_lines_are_read_as_go_reads_them: 3_000 of flags::Words,
+    prober_files_mean_what_they_mean_to_the_reference: 1_500 of prober_config::Prober,
+    of_a_name_in_several_cases_the_one_counts_that_counts_for_the_reference: 500 of prober_config::Spellings,
+    weeder_files_mean_what_they_mean_to_the_reference: 1_500 of weeder_config::Weeder,
+    selectors_match_the_pods_that_they_match_for_the_reference_and_requests_ask_for_no_fewer: 300 of selectors::Selectors,
+    lists_of_leases_are_read_as_go_writes_them: 1_000 of lists::Whole<lists::Leases>,
+    lists_of_nodes_are_read_as_go_writes_them: 1_000 of lists::Whole<lists::Nodes>,
+    a_damaged_list_of_leases_is_refused_or_read_as_go_reads_it: 400 of lists::Damaged<lists::Leases>,
+    a_damaged_list_of_nodes_is_refused_or_read_as_go_reads_it: 400 of lists::Damaged<lists::Nodes>,
+    no_answer_holds_more_than_its_bytes_can_say: 3_000 of lists::Answer,
+    shoots_are_understood_as_gardeners_decoder_understands_them: 3_000 of clusters::Raw,
+    a_kubeconfig_neither_runs_nor_reads_anything_here: 3_000 of kubeconfig::Kubeconfig,
+}
