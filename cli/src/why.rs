@@ -16,7 +16,7 @@ pub(crate) fn state(cluster: &ClusterState) -> (&'static str, String) {
         }
         Some(Ok(shoot)) => shoot,
     };
-    let word = lifecycle(shoot, cluster.seed.as_deref()).as_str();
+    let word = lifecycle(shoot, cluster.seed.name.as_deref()).as_str();
     let sentence = match word {
         "probed" => "its control plane is there and meant to be: it is probed",
         "deleting" => "it is being deleted: it is not probed",

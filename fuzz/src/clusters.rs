@@ -31,7 +31,7 @@ pub fn check(text: &str) {
     let operation = at("/status/lastOperation/type").as_str().unwrap_or_default();
     let named = |path: &str| at(path).as_str().filter(|name| !name.is_empty());
     let elsewhere = named("/status/seedName").or(named("/spec/seedName")).is_some_and(|name| name != SEED);
-    match lifecycle(&shoot, cluster.spec.seed_name.as_deref()) {
+    match lifecycle(&shoot, cluster.spec.seed.name.as_deref()) {
         Lifecycle::Probe(settings) => {
             assert!(workers > 0 && at("/metadata/deletionTimestamp").is_null());
             assert!(at("/spec/hibernation/enabled") != &json!(true) && at("/status/hibernated") != &json!(true));

@@ -30,6 +30,8 @@ pub fn check_prober(text: &str) {
                     "nodeLeaseFailureFraction",
                     "scaleUpStabilization",
                     "restoreOnlyHeldDown",
+                    "standbyProtects",
+                    "ownerCheck",
                     "dependentResourceInfos",
                 ],
             );
@@ -43,6 +45,9 @@ pub fn check_prober(text: &str) {
     assert!(!config.dependents.is_empty());
     let resources: HashSet<_> = config.dependents.iter().map(|dependent| &dependent.resource).collect();
     assert_eq!(resources.len(), config.dependents.len(), "one resource twice");
+    if let Some(check) = &config.owner_check {
+        assert!(!check.timeout.is_zero() && check.timeout < check.interval && check.interval <= check.tolerance);
+    }
     let again = Config::parse(&super::yaml(&written(&config))).expect("what was read can be written");
     assert_eq!(again.config, config, "from {text:?}");
 }
@@ -72,6 +77,11 @@ fn written(config: &prober::config::Config) -> Value {
         "nodeLeaseFailureFraction": config.node_lease_failure_fraction,
         "scaleUpStabilization": span(config.scale_up_stabilization),
         "restoreOnlyHeldDown": config.restore_only_held_down,
+        "standbyProtects": config.standby_protects,
+        "ownerCheck": config.owner_check.as_ref().map(|check| json!({
+            "name": check.name, "value": check.value, "servers": check.servers, "onLoss": check.on_loss,
+            "interval": span(check.interval), "timeout": span(check.timeout), "tolerance": span(check.tolerance),
+        })),
         "dependentResourceInfos": dependents,
     })
 }

@@ -88,7 +88,7 @@ impl Manager {
                 return tracing::warn!(namespace, "Cluster holds no shoot");
             }
         };
-        let lifecycle = lifecycle(shoot, seed.as_deref());
+        let lifecycle = lifecycle(shoot, seed.name.as_deref());
         self.shared.statuses.set_state(namespace, Some(lifecycle.as_str()));
         match (lifecycle, self.probes.get(namespace)) {
             (Lifecycle::Stop(reason), _) => self.stop(namespace, reason.as_str()).await,

@@ -87,6 +87,7 @@ pub fn around(dependents: impl IntoIterator<Item = Dependent>) -> Surroundings {
         scale_up_stabilization: Duration::ZERO,
         restore_only_held_down: false,
         standby_protects: true,
+        owner_check: None,
         dependents: dependents.into_iter().collect(),
     };
     Surroundings {
