@@ -100,6 +100,7 @@ pub fn around(dependents: impl IntoIterator<Item = Dependent>) -> Surroundings {
         clusters_read: Some(Moment::START),
         is_ours: true,
         paused: Some(false),
+        owner: None,
         resumed: Moment::START,
         spread: TimeDelta::seconds(1),
         chance: 0.5,
