@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use testbed::api::gardener::{self, KCM};
 use testbed::api::{Authority, Fault, MemoryApi, Network, Nodes, Options, ShootPlan, When};
+use testbed::dns::{Dns, Reply};
 use tokio::process::Command;
 
 const NAMESPACE: &str = "shoot--dev--one";
@@ -400,4 +401,36 @@ async fn help_of_an_operators_command_is_shown_like_that_of_an_agent() {
     assert_eq!(wrong.status.code(), Some(2));
     let listed = text(&run([]).await);
     assert!(listed.contains("check-config") && listed.contains("prober"), "{listed}");
+}
+
+#[tokio::test]
+async fn status_explain_and_restore_ask_for_the_owner_record_where_the_config_wants_it() {
+    let world = World::new().await;
+    world.hold_down(KCM);
+    let dns = Dns::start(Reply::text("here")).await.expect("a DNS server");
+    let check = format!("{{name: 'owner.{{{{namespace}}}}', value: here, servers: ['{}']}}", dns.address());
+    let config = format!("{}ownerCheck: {check}\n", include_str!("../config/prober.yaml"));
+    let file = world.files.path().join("config.yaml");
+    std::fs::write(&file, config).expect("a file");
+    let with = ["--config-file", file.to_str().expect("UTF-8")];
+    let explain = [&["explain", NAMESPACE, "--once"][..], &with].concat();
+    let (status, restore) = ([&["status"][..], &with].concat(), [&["restore", NAMESPACE][..], &with].concat());
+
+    let shown = text(&world.run(&explain).await);
+    assert!(shown.contains("Owner:     this seed: owner.shoot--dev--one says \"here\""), "{shown}");
+    assert!(!text(&world.run(&status).await).contains("not known to be ours"));
+
+    dns.say(Reply::text("there"));
+    let shown = text(&world.run(&explain).await);
+    assert!(shown.contains("another seed: owner.shoot--dev--one says \"there\", not \"here\""), "{shown}");
+    assert_eq!(world.json(&explain).await["owner"]["elsewhere"], "there");
+    let shown = text(&world.run(&status).await);
+    assert!(shown.contains("not known to be ours: owner.shoot--dev--one says \"there\""), "{shown}");
+    let refused = world.run(&restore).await;
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && said.contains("it is not known to be ours"), "{said}");
+
+    dns.say(Reply::NoName);
+    assert_eq!(world.json(&explain).await["owner"]["category"], "no_name");
+    assert_eq!(world.writes(), 0);
 }

@@ -38,6 +38,7 @@ fn the_tables_of_the_page_are_those_of_the_program() {
     let mut made = page.clone();
     for (name, table) in [
         ("prober", keys(prober::ROOT)),
+        ("prober ownerCheck", keys(prober::OWNER_CHECK)),
         ("prober dependentResourceInfos", keys(prober::DEPENDENT)),
         ("prober ref", keys(prober::REF)),
         ("prober scale", keys(prober::SCALE)),
@@ -63,13 +64,21 @@ fn the_tables_of_the_page_are_those_of_the_program() {
 fn the_defaults_in_the_tables_are_those_in_force() {
     let minimal = "kubeConfigSecretName: s\ndependentResourceInfos:\n\
                    - {ref: {apiVersion: apps/v1, kind: Deployment, name: d}, scaleUp: {}, scaleDown: {}}\n";
+    let owner = "ownerCheck: {name: o, value: v}\n";
+    let owner = ::prober::config::Config::parse(&format!("{minimal}{owner}")).expect("a check").config.to_json();
     let config = ::prober::config::Config::parse(minimal).expect("the least there may be").config.to_json();
     let dependent = &config["dependentResourceInfos"][0];
-    for (object, keys) in [(&config, prober::ROOT), (dependent, prober::DEPENDENT), (&dependent["scaleUp"], prober::SCALE)] {
+    for (object, keys) in [
+        (&config, prober::ROOT),
+        (&owner["ownerCheck"], prober::OWNER_CHECK),
+        (dependent, prober::DEPENDENT),
+        (&dependent["scaleUp"], prober::SCALE),
+    ] {
         assert_eq!(object.as_object().expect("an object").len(), keys.len(), "{object}");
         for Key { name, default, .. } in keys.iter().filter(|key| !key.default.is_empty()) {
             let shown = match &object[name] {
                 Value::String(text) => text.clone(),
+                Value::Null => "none".to_owned(),
                 other => other.to_string(),
             };
             assert_eq!(&shown, default, "{name}");

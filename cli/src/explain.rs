@@ -9,6 +9,7 @@ use kube::api::DynamicObject;
 use prober::config::ResourceRef;
 use prober::core::options::{GARDEN, ShownOption};
 use prober::core::replicas::MELTDOWN_PROTECTION_ACTIVE;
+use prober::owner_check::OwnerStatus;
 use prober::read_only::ReadOnlyProber;
 use prober::seed::reach::Reach;
 use prober::status::ProbeStatus;
@@ -30,6 +31,9 @@ struct Answer {
     /// None when the namespaces cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     paused: Option<bool>,
+    /// What its owner record says, asked for from here; none where the config has no ownerCheck.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<OwnerStatus>,
     #[serde(skip_serializing_if = "Option::is_none")]
     machines: Option<usize>,
     /// What holds for it besides the config file, and from where; none when the namespaces cannot be read.
@@ -89,6 +93,7 @@ pub(crate) async fn run(args: commands::Explain) -> anyhow::Result<()> {
     }
     let (machines, paused) = (prober.machines(&args.namespace), prober.paused(&args.namespace));
     let settings = options.map(|options| options.shown());
+    let owner = prober.owner(&args.namespace).await;
     let refused = refused(prober, |namespace| namespace == args.namespace || namespace == GARDEN);
     let probe = if args.once {
         let _progress = Progress::saying("looking at the shoot ...");
@@ -100,7 +105,7 @@ pub(crate) async fn run(args: commands::Explain) -> anyhow::Result<()> {
     };
     let config_from = seed.config_from;
     let namespace = args.namespace;
-    let answer = Answer { namespace, state, because, paused, machines, settings, refused, dependents, probe, config_from };
+    let answer = Answer { namespace, state, because, paused, owner, machines, settings, refused, dependents, probe, config_from };
     output::write(&answer, args.output, || text(&answer))
 }
 
@@ -141,6 +146,9 @@ fn text(answer: &Answer) -> String {
         Some(true) => line("Paused", &warn("yes: its operators want nothing written, in either direction")),
         Some(false) => {}
         None => line("Paused", &warn("could not be read: may namespaces be listed and watched?")),
+    }
+    if let Some(owner) = &answer.owner {
+        line("Owner", &why::owner(owner));
     }
     line("Machines", &answer.machines.map_or("could not be read".to_owned(), |count| format!("{count} that back nodes")));
     line("Config", &answer.config_from);

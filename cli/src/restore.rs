@@ -157,6 +157,9 @@ impl Job {
         if self.force {
             return None;
         }
+        if let Some(owner) = self.seed.prober.owner(&shoot.namespace).await.filter(|owner| owner.standing != "ours") {
+            return Some(format!("it is not known to be ours: {}; --force restores it all the same", owner.sentence()));
+        }
         let progress = if self.all { Progress::new() } else { Progress::saying("looking at the shoot ...") };
         let found = restore.look(self.patience).await;
         drop(progress);

@@ -6,6 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client};
 use prober::core::options::{ResolvedOptions, ShownOption, Source};
+use prober::owner_check::OwnerStatus;
 use prober::read_only::ReadOnlyProber;
 use prober::seed::ClusterState;
 use prober::seed::reach::Reach;
@@ -65,6 +66,9 @@ struct Row {
     /// None when the namespaces cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     paused: Option<bool>,
+    /// What its owner record says, asked for from here; none where the config has no ownerCheck.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<OwnerStatus>,
     /// What annotations set, on the shoot's namespace or on `garden`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     settings: Vec<ShownOption>,
@@ -79,7 +83,10 @@ struct Row {
 pub(crate) async fn run(args: commands::Status) -> anyhow::Result<()> {
     let seed = seed::read(&args.access, Reach::Seed).await?;
     let shoots = seed.prober.clusters().into_iter().map(|(namespace, cluster)| Row::of(namespace, &cluster, &seed.prober));
-    let shoots = shoots.collect();
+    let mut shoots: Vec<Row> = shoots.collect();
+    let namespaces: Vec<_> = shoots.iter().map(|row| row.namespace.clone()).collect();
+    let mut owners = seed.prober.owners(&namespaces).await;
+    shoots.iter_mut().for_each(|row| row.owner = owners.remove(&row.namespace));
     let mut leaders = Vec::new();
     for lease in LEASES {
         leaders.push(leader(&seed.client, &args.access.garden_namespace, lease).await);
@@ -113,7 +120,7 @@ impl Row {
         let (state, _) = why::state(cluster);
         let (machines, paused) = (prober.machines(&namespace), prober.paused(&namespace));
         let settings = prober.options(&namespace).iter().flat_map(ResolvedOptions::overruled).collect();
-        Self { namespace, state, machines, paused, settings, held_down, at_zero, ignored, unknown }
+        Self { namespace, state, machines, paused, owner: None, settings, held_down, at_zero, ignored, unknown }
     }
 }
 
@@ -186,6 +193,9 @@ fn row(row: &Row) -> Vec<String> {
     if row.paused.is_none() {
         notes.push("paused or not: could not be read".to_owned());
     }
+    if let Some(owner) = row.owner.as_ref().filter(|owner| owner.standing != "ours") {
+        notes.push(format!("not known to be ours: {}", owner.sentence()));
+    }
     for ShownOption { setting, value, from } in &row.settings {
         match (*setting, value.as_str(), from) {
             ("pause", "true", from) => notes.push(format!("paused ({})", from.as_str())),
@@ -228,6 +238,7 @@ mod tests {
             state: "probed",
             machines: Some(3),
             paused,
+            owner: None,
             settings: settings.iter().map(shown).collect(),
             held_down: none(),
             at_zero: none(),

@@ -4,8 +4,11 @@ use prober::config::Dependent;
 use prober::core::lifecycle::lifecycle;
 use prober::core::replicas::{Observed, scale_up};
 use prober::core::verdict::Scope;
+use prober::owner_check::OwnerStatus;
 use prober::seed::ClusterState;
 use prober::seed::dependent::Unavailable;
+
+use crate::output::{bad, good, plain, warn};
 
 /// Why a shoot is probed, or not: the word that metrics use, and a sentence.
 pub(crate) fn state(cluster: &ClusterState) -> (&'static str, String) {
@@ -16,7 +19,7 @@ pub(crate) fn state(cluster: &ClusterState) -> (&'static str, String) {
         }
         Some(Ok(shoot)) => shoot,
     };
-    let word = lifecycle(shoot, cluster.seed.as_deref()).as_str();
+    let word = lifecycle(shoot, cluster.seed.name.as_deref()).as_str();
     let sentence = match word {
         "probed" => "its control plane is there and meant to be: it is probed",
         "deleting" => "it is being deleted: it is not probed",
@@ -73,6 +76,16 @@ pub(crate) fn dependent(
         (_, true) => "runs, and still carries the marker of a protection: the next healthy probe removes it".into(),
         (replicas, false) if observed.ready < replicas => format!("runs, {} of {replicas} replicas are ready", observed.ready),
         _ => "runs".into(),
+    }
+}
+
+/// What the owner record of a shoot comes to, by one check from here.
+pub(crate) fn owner(owner: &OwnerStatus) -> String {
+    let sentence = plain(&owner.sentence());
+    match owner.standing {
+        "ours" => good(&format!("this seed: {sentence}")),
+        "elsewhere" => bad(&format!("another seed: {sentence}; a prober that finds it so neither probes nor writes it")),
+        _ => warn(&format!("not known: {sentence}; a prober that finds it so for longer than is tolerated leaves it alone")),
     }
 }
 

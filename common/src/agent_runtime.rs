@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::events::{COMPONENT, Events, Recorder};
 use crate::flags::{Agent, AgentArgs};
-use crate::health::{self, Check};
+use crate::health::{self, Check, Lookup};
 use crate::leader_election::{Elector, Fence, Role, campaign, identity, reference};
 use crate::metrics::{self, LeaderStatus, Registry, RequestCounter};
 use crate::status::{self, About, Status};
@@ -58,6 +58,8 @@ pub struct Endpoints<S> {
     pub live: Vec<Check>,
     /// What must hold for `/readyz`.
     pub ready: Vec<Check>,
+    /// What else is answered beside them.
+    pub lookups: Vec<Lookup>,
     pub status: S,
 }
 
@@ -135,7 +137,9 @@ impl AgentRuntime {
         serve(
             "health",
             self.health,
-            health::router(endpoints.live, endpoints.ready).merge(status::router(about, endpoints.status)),
+            health::router(endpoints.live, endpoints.ready)
+                .merge(health::lookups(endpoints.lookups))
+                .merge(status::router(about, endpoints.status)),
         );
         let result = match self.candidate {
             Candidate::Elector(elector) => campaign(*elector, work).await.map_err(anyhow::Error::from),

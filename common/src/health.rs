@@ -1,8 +1,9 @@
-//! `/healthz` and `/readyz`: does the process still do its work, and does it know enough to do it?
+//! `/healthz` and `/readyz`: does the process still do its work, and does it know enough to do it? And what others are told to do theirs.
 
 use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::routing::get;
 
@@ -16,6 +17,34 @@ impl Check {
     pub fn new(name: &'static str, ask: impl Fn() -> Result<(), String> + Send + Sync + 'static) -> Self {
         Self { name, ask: Box::new(ask) }
     }
+}
+
+type Answerer = dyn Fn(&str) -> (StatusCode, String) + Send + Sync;
+
+/// Pages about things that have names.
+pub struct Lookup {
+    /// With `{name}` where the name stands.
+    pub path: &'static str,
+    /// Answers at once, from memory, what is to be said of the thing with this name.
+    pub ask: Box<Answerer>,
+}
+
+impl Lookup {
+    pub fn new(path: &'static str, ask: impl Fn(&str) -> (StatusCode, String) + Send + Sync + 'static) -> Self {
+        Self { path, ask: Box::new(ask) }
+    }
+}
+
+/// Serves these pages.
+pub fn lookups(lookups: Vec<Lookup>) -> Router {
+    lookups.into_iter().fold(Router::new(), |router, Lookup { path, ask }| {
+        let ask = Arc::new(ask);
+        let answer = move |Path(name): Path<String>| {
+            let answer = ask(&name);
+            async move { answer }
+        };
+        router.route(path, get(answer))
+    })
 }
 
 /// Serves `/healthz` for the first and `/readyz` for the second checks: 200 when all pass, else 500. The body has a line

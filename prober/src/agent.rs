@@ -8,7 +8,7 @@ use chrono::TimeDelta;
 use common::agent_runtime::{AgentRuntime, Endpoints};
 use common::config_file::ConfigFile;
 use common::flags::{Agent, AgentArgs};
-use common::health::Check;
+use common::health::{Check, Lookup};
 use common::leader_election::{Fence, Standing};
 use common::metrics::SeedKnown;
 use tokio::sync::{mpsc, watch};
@@ -20,6 +20,7 @@ use crate::core::options::Refused;
 use crate::history::What;
 use crate::manager::Manager;
 use crate::metrics::Metrics;
+use crate::owner_check;
 use crate::refused_settings::{self, RefusedSettings};
 use crate::seed::dependent::DependentView;
 use crate::seed::reach::Reach;
@@ -100,11 +101,13 @@ fn shown(shared: Shared, refused: impl Fn() -> bool + Send + Sync) -> Endpoints<
         }
     });
     let views = Check::new("seed", move || seed.unknown().map_or(Ok(()), |what| Err(format!("{what} are not known"))));
+    let owned = shared.clone();
     let status = move || {
         let config = shared.config.borrow().to_json();
         ProberStatus::new(&shared.statuses, shared.clock, shared.seed.unknown(), config, refused())
     };
-    Endpoints { live: vec![probes], ready: vec![views], status }
+    let owners = Lookup::new("/ownership/{name}", move |namespace| owner_check::ownership(&owned, namespace));
+    Endpoints { live: vec![probes], ready: vec![views], lookups: vec![owners], status }
 }
 
 /// Follows the seed and probes, leading or not, until `shutdown`.
@@ -113,6 +116,7 @@ async fn work(shared: Shared, mut file: ConfigFile<Config>, configs: watch::Send
     let (changes, receiver) = mpsc::channel(CHANGES);
     let report = move |namespace: &str, refused: &Refused| refused_settings::report(&events, namespace, refused);
     let mut views = seed.watch(changes, report);
+    let owners = owner_check::run(shared.clone(), shutdown.clone());
     let manager = async {
         // First probes that could not know what is held down would be spread, and would find that out of date.
         let filled = tokio::time::timeout(FILL_WAIT, seed.filled());
@@ -145,6 +149,7 @@ async fn work(shared: Shared, mut file: ConfigFile<Config>, configs: watch::Send
         }
     };
     tokio::join!(
+        owners,
         manager,
         shutdown.run_until_cancelled(lead),
         shutdown.run_until_cancelled(leaders),

@@ -13,7 +13,7 @@ use std::path::Path;
 pub use common::document::ConfigError;
 use common::document::{self, Contents, Object, Problems};
 
-pub use self::keys::{Config, Dependent, ResourceRef, ScaleInfo};
+pub use self::keys::{Config, Dependent, OnLoss, OwnerCheck, ResourceRef, ScaleInfo};
 
 impl fmt::Display for ResourceRef {
     /// `Deployment/kube-controller-manager`

@@ -6,6 +6,7 @@ pub mod lease;
 pub mod lifecycle;
 pub mod moment;
 pub mod options;
+pub mod owner;
 pub mod plan;
 pub mod replicas;
 pub mod retry;

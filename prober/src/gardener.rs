@@ -24,9 +24,16 @@ pub struct ClusterSpec {
     /// The embedded shoot, absent, or why it cannot be understood.
     #[serde(default, deserialize_with = "embedded_shoot")]
     pub shoot: Option<Result<Shoot, String>>,
-    /// The name of the embedded Seed: the one that this Cluster is on. None where it has none.
-    #[serde(default, rename = "seed", deserialize_with = "name_of_seed")]
-    pub seed_name: Option<String>,
+    /// The embedded Seed: the one that this Cluster is on.
+    #[serde(default, deserialize_with = "embedded_seed")]
+    pub seed: SeedRef,
+}
+
+/// What is read of a Seed; none where it has none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SeedRef {
+    pub name: Option<String>,
+    pub uid: Option<String>,
 }
 
 fn embedded_shoot<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Result<Shoot, String>>, D::Error> {
@@ -35,10 +42,21 @@ fn embedded_shoot<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<R
 }
 
 /// Nothing else of the Seed is read, and one that cannot be understood harms no shoot.
-fn name_of_seed<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+fn embedded_seed<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SeedRef, D::Error> {
     let seed = Option::<serde_json::Value>::deserialize(deserializer)?.unwrap_or_default();
-    let name = seed.pointer("/metadata/name").and_then(serde_json::Value::as_str);
-    Ok(name.filter(|name| !name.is_empty()).map(str::to_owned))
+    let text = |path| seed.pointer(path).and_then(serde_json::Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
+    Ok(SeedRef { name: text("/metadata/name"), uid: text("/metadata/uid") })
+}
+
+/// The domain of the address that is called `internal`, without its scheme and `api.`. Nothing else of the addresses is read, and what
+/// cannot be understood harms no shoot.
+fn internal_domain<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let addresses = Option::<serde_json::Value>::deserialize(deserializer)?.unwrap_or_default();
+    let internal = addresses.as_array().into_iter().flatten().find(|address| address["name"] == "internal");
+    let host = internal.and_then(|address| address["url"].as_str()?.strip_prefix("https://"));
+    let host = host.map(|host| host.trim_end_matches('/'));
+    let domain = host.and_then(|host| host.strip_prefix("api.")).filter(|domain| !domain.is_empty());
+    Ok(domain.map(str::to_owned))
 }
 
 /// An error's first words: serde repeats a value of the wrong type in full, whatever its length.
@@ -153,6 +171,8 @@ pub struct ShootStatus {
     #[serde(deserialize_with = "object")]
     pub last_operation: Option<LastOperation>,
     pub seed_name: Option<String>,
+    #[serde(rename = "advertisedAddresses", deserialize_with = "internal_domain")]
+    pub internal_domain: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -52,6 +52,8 @@ pub enum What {
     /// A zone was lost while the shoot was not.
     Zone,
     Leader,
+    /// The owner record says that the shoot is not ours, or cannot be resolved.
+    Owner,
     /// What only a later version knows.
     #[serde(other)]
     Other,

@@ -29,6 +29,7 @@ pub mod gardener;
 pub mod history;
 pub mod manager;
 pub mod metrics;
+pub mod owner_check;
 pub mod probe;
 pub mod read_only;
 pub mod refused_settings;

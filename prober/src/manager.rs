@@ -68,8 +68,11 @@ impl Manager {
     }
 
     async fn follow(&mut self, namespace: &str) {
-        let Some(cluster) = self.shared.seed.clusters.get("", namespace) else {
+        let cluster = self.shared.seed.clusters.get("", namespace);
+        self.shared.owners().follow(namespace, cluster.is_some(), self.shared.clock.now());
+        let Some(cluster) = cluster else {
             self.shared.statuses.set_state(namespace, None);
+            self.shared.statuses.history.forgo(namespace);
             return self.stop(namespace, "cluster_deleted").await;
         };
         if self.probes.get(namespace).is_some_and(|running| running.uid != cluster.uid) {
@@ -88,7 +91,7 @@ impl Manager {
                 return tracing::warn!(namespace, "Cluster holds no shoot");
             }
         };
-        let lifecycle = lifecycle(shoot, seed.as_deref());
+        let lifecycle = lifecycle(shoot, seed.name.as_deref());
         self.shared.statuses.set_state(namespace, Some(lifecycle.as_str()));
         match (lifecycle, self.probes.get(namespace)) {
             (Lifecycle::Stop(reason), _) => self.stop(namespace, reason.as_str()).await,

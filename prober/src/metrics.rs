@@ -30,6 +30,8 @@ pub struct Metrics {
     abandoned_flows: Family<Words<1>, Counter>,
     probes_ended_while_held_down: Counter,
     without_lead: Family<Words<1>, Counter>,
+    owner_checks: Family<Words<1>, Counter>,
+    owner_prevented: Family<Words<1>, Counter>,
     panics: Counter,
 }
 
@@ -60,6 +62,8 @@ impl Metrics {
             abandoned_flows: Family::default(),
             probes_ended_while_held_down: Counter::default(),
             without_lead: Family::default(),
+            owner_checks: Family::default(),
+            owner_prevented: Family::default(),
             panics: Counter::default(),
         };
         registry.register("dwd_probes", "Probes by the stage they ended in and their result", metrics.probes.clone());
@@ -79,12 +83,19 @@ impl Metrics {
         registry.register("dwd_probes_ended_while_held_down", help, metrics.probes_ended_while_held_down.clone());
         let help = "Writes by this replica while it did not lead: the leader did not act";
         registry.register("dwd_protected_without_lead", help, metrics.without_lead.clone());
+        registry.register("dwd_owner_checks", "Checks of owner records, by result", metrics.owner_checks.clone());
+        let help = "Scalings that the owner record kept from beginning, or ended";
+        registry.register("dwd_owner_prevented", help, metrics.owner_prevented.clone());
         registry.register("dwd_panics", "Tasks of shoots that panicked and were restarted", metrics.panics.clone());
         // Both series are there from the beginning, so that the first event of each is seen as an increase.
         for direction in [Direction::Up, Direction::Down].map(direction_label) {
             drop(metrics.abandoned_flows.get_or_create(&direction));
             drop(metrics.decision_to_write.get_or_create(&direction));
             drop(metrics.without_lead.get_or_create(&direction));
+            drop(metrics.owner_prevented.get_or_create(&direction));
+        }
+        for result in ["ours", "elsewhere"] {
+            drop(metrics.owner_checks.get_or_create(&[("result", result)]));
         }
         metrics
     }
@@ -138,6 +149,15 @@ impl Metrics {
     /// A resource was written although this replica does not lead (D-50).
     pub fn protected_without_lead(&self, direction: Direction) {
         self.without_lead.get_or_create(&direction_label(direction)).inc();
+    }
+
+    /// An owner record was checked: `result` is `ours`, `elsewhere` or why it could not be resolved.
+    pub fn owner_checked(&self, result: &'static str) {
+        self.owner_checks.get_or_create(&[("result", result)]).inc();
+    }
+
+    pub fn owner_prevented(&self, direction: Direction) {
+        self.owner_prevented.get_or_create(&direction_label(direction)).inc();
     }
 
     pub fn panicked(&self) {

@@ -1,6 +1,6 @@
 //! The prober of the command line: the same views, the same probe and the same verdict, and no way to write.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +21,7 @@ use crate::core::options::{Refused, ResolvedOptions};
 use crate::core::replicas::Observed;
 use crate::manager::Manager;
 use crate::metrics::Metrics;
+use crate::owner_check::{self, OwnerStatus};
 use crate::seed::dependent::{DependentView, Unavailable};
 use crate::seed::reach::Reach;
 use crate::seed::{ClusterState, Seed};
@@ -119,6 +120,19 @@ impl ReadOnlyProber {
         self.seed.refused()
     }
 
+    /// What a shoot's owner record says, by one check; none where the config wants none.
+    pub async fn owner(&self, namespace: &str) -> Option<OwnerStatus> {
+        Some(owner_check::check_once(&self.seed, self.config.owner_check.as_ref()?, namespace).await)
+    }
+
+    /// The same of these shoots, each by one check; empty where the config wants none.
+    pub async fn owners(&self, namespaces: &[String]) -> HashMap<String, OwnerStatus> {
+        match &self.config.owner_check {
+            Some(check) => owner_check::check_all(&self.seed, check, namespaces).await,
+            None => HashMap::new(),
+        }
+    }
+
     /// For how long a shoot may have to be watched until its leases can be judged.
     pub fn longest_doubt(&self, namespace: &str) -> Duration {
         let settings = match self.seed.clusters.get("", namespace).and_then(|cluster| cluster.lifecycle()) {
@@ -168,8 +182,8 @@ impl ReadOnlyProber {
         let clock = Clock::start();
         let suspend_detector = SuspendDetector::new(clock);
         let fence = if dry_run { Fence::always_closed() } else { Fence::always_open() };
-        // Probes once; what would be written is said at once, too.
-        let config = Config { initial_delay: Duration::ZERO, ..self.config.clone() };
+        // Probes once; what would be written is said at once, too. Owner records are checked by those who ask for them.
+        let config = Config { initial_delay: Duration::ZERO, owner_check: None, ..self.config.clone() };
         Shared {
             clock,
             config: watch::channel(Arc::new(config)).1,

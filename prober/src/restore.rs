@@ -301,6 +301,7 @@ impl Restore {
             // A dry run's, and those of a scaling down that never begins here.
             Report::Found
             | Report::Begun(Direction::Up)
+            | Report::NotOwner(_)
             | Report::Ended(Direction::Down, ..)
             | Report::NotScaled(_, Direction::Down, _)
             | Report::WouldWrite(..) => {}

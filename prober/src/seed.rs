@@ -25,7 +25,8 @@ use self::wakers::Wakers;
 use crate::config::{Config, Dependent, ResourceRef};
 use crate::core::lifecycle::{Lifecycle, lifecycle};
 use crate::core::options::{GARDEN, Overrides, Refused, ResolvedOptions};
-use crate::gardener::{Cluster, Machine, Shoot};
+use crate::core::owner::Facts;
+use crate::gardener::{Cluster, Machine, SeedRef, Shoot};
 
 /// Changed objects that may wait for the shoots' tasks; more of them hold up the watches.
 const CHANGES: usize = 256;
@@ -37,15 +38,15 @@ const CLUSTERS_PER_PAGE: u32 = 50;
 #[derive(Debug)]
 pub struct ClusterState {
     pub uid: String,
-    /// The name of the seed that it is on, where it says so.
-    pub seed: Option<String>,
+    /// The seed that it is on.
+    pub seed: SeedRef,
     /// The embedded shoot, absent, or why it cannot be understood.
     pub shoot: Option<Result<Shoot, String>>,
 }
 
 impl From<Cluster> for ClusterState {
     fn from(cluster: Cluster) -> Self {
-        Self { uid: cluster.uid().unwrap_or_default(), seed: cluster.spec.seed_name, shoot: cluster.spec.shoot }
+        Self { uid: cluster.uid().unwrap_or_default(), seed: cluster.spec.seed, shoot: cluster.spec.shoot }
     }
 }
 
@@ -58,7 +59,19 @@ impl ClusterState {
 
     /// None if the shoot is absent or cannot be understood.
     pub fn lifecycle(&self) -> Option<Lifecycle> {
-        self.shoot.as_ref()?.as_ref().ok().map(|shoot| lifecycle(shoot, self.seed.as_deref()))
+        self.shoot.as_ref()?.as_ref().ok().map(|shoot| lifecycle(shoot, self.seed.name.as_deref()))
+    }
+
+    /// What templates of the config can say of the shoot, whose Cluster has this name.
+    pub fn facts(&self, namespace: &str) -> Facts {
+        let shoot = self.shoot.as_ref().and_then(|shoot| shoot.as_ref().ok());
+        let SeedRef { name, uid } = self.seed.clone();
+        Facts {
+            namespace: namespace.to_owned(),
+            domain: shoot.and_then(|shoot| shoot.status.internal_domain.clone()),
+            seed: name,
+            seed_uid: uid,
+        }
     }
 }
 

@@ -29,6 +29,7 @@ use crate::core::shoot::{Action, Input, Shoot, Start, Surroundings, Verified};
 use crate::core::verdict::{BackedNodes, Verdict};
 use crate::executor::{Answer, Executor, poll};
 use crate::metrics::Metrics;
+use crate::owner_check::OwnerRecords;
 use crate::probe::Listed;
 use crate::seed::Seed;
 use crate::shoot_client::error::{Cause, ProbeError, Stage};
@@ -54,6 +55,12 @@ pub struct Shared {
     /// Open while this replica leads.
     pub lead: Fence,
     pub role: Role,
+}
+
+impl Shared {
+    pub fn owners(&self) -> &OwnerRecords {
+        &self.statuses.owners
+    }
 }
 
 pub struct Identity {
@@ -126,7 +133,7 @@ pub async fn run(
     driver.machine.held_down().cloned().collect()
 }
 
-async fn wait_until(next: Option<tokio::time::Instant>) {
+pub(crate) async fn wait_until(next: Option<tokio::time::Instant>) {
     match next {
         Some(next) => sleep_until(next).await,
         None => std::future::pending().await,
@@ -243,6 +250,7 @@ pub(crate) fn surroundings(
         seed_since: seed.clusters.live_since().map(|since| clock.moment(since)),
         clusters_read: seed.clusters.read_at().map(|at| clock.moment(at)),
         is_ours: seed.clusters.get("", namespace).is_some_and(|cluster| cluster.wants_probe(uid)),
+        owner: config.owner_check.as_ref().map(|check| shared.owners().standing(namespace, check, clock.now())),
         paused: options.map(|options| options.pause.value),
         resumed: suspend_detector.resumed(),
         dependents: config.dependents.iter().map(state).collect(),

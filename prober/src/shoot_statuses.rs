@@ -13,9 +13,11 @@ use crate::config::ResourceRef;
 use crate::core::judgement::Finding;
 use crate::core::moment::Moment;
 use crate::core::options::ResolvedOptions;
+use crate::core::owner::Standing;
 use crate::core::plan::Direction;
 use crate::core::verdict::{Tally, Verdict};
 use crate::history::{History, What};
+use crate::owner_check::OwnerRecords;
 
 /// The status of each shoot. Cheap to clone; all clones share it.
 #[derive(Clone, Debug)]
@@ -26,6 +28,7 @@ pub struct ShootStatuses {
     inner: Arc<Mutex<Inner>>,
     /// What happened last.
     pub history: History,
+    pub owners: OwnerRecords,
 }
 
 #[derive(Debug, Default)]
@@ -41,6 +44,8 @@ pub struct ShootStatus {
     /// When the last probe was complete, or the first probe was due.
     pub complete: Moment,
     pub paused: bool,
+    /// What the owner record says; none while none is checked.
+    pub owner: Option<Standing>,
     /// What holds for it, and from where; none while that is not known.
     pub options: Option<ResolvedOptions>,
     /// What carries the meltdown marker, and since when this process has seen it.
@@ -80,7 +85,7 @@ pub struct StatusHandle {
 impl ShootStatuses {
     /// Empty. With `per_shoot` there are metrics that distinguish shoots, so that their number grows with the shoots'.
     pub fn new(clock: Clock, per_shoot: bool) -> Self {
-        Self { clock, per_shoot, inner: Arc::default(), history: History::default() }
+        Self { clock, per_shoot, inner: Arc::default(), history: History::default(), owners: OwnerRecords::default() }
     }
 
     /// Notes what a Cluster says of its shoot, in one word from a fixed set; none when the Cluster is gone.
@@ -98,6 +103,7 @@ impl ShootStatuses {
             due: first_probe,
             complete: first_probe,
             paused: false,
+            owner: None,
             options: None,
             held_down: BTreeMap::new(),
             finding: None,
@@ -161,6 +167,11 @@ impl ShootStatus {
     /// What the last probe concluded; none if it was not complete.
     pub fn verdict(&self) -> Option<Verdict> {
         self.finding.as_ref().filter(|_| self.failure.is_none()).map(|finding| finding.verdict)
+    }
+
+    /// Whether it is left alone, because it belongs to another seed or may do so.
+    pub fn has_stood_down(&self) -> bool {
+        self.owner.is_some_and(Standing::is_lost)
     }
 
     fn leases(&self) -> [(&'static str, usize); 4] {

@@ -19,6 +19,7 @@ use crate::core::options::{ResolvedOptions, ShownOption, Source};
 use crate::core::plan::Direction;
 use crate::core::zones::LostZone;
 use crate::history::Entry;
+use crate::owner_check::OwnerStatus;
 pub use crate::shoot_statuses::Failure;
 use crate::shoot_statuses::{Intended, ShootStatus, ShootStatuses};
 
@@ -42,6 +43,9 @@ pub struct ProberStatus {
 pub struct ShootEntry {
     pub namespace: String,
     pub state: &'static str,
+    /// What its owner record says; none while none is checked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<OwnerStatus>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe: Option<ProbeStatus>,
 }
@@ -124,6 +128,7 @@ enum Concern {
     Outage,
     LostZone,
     Failing,
+    NotOurs,
     Paused,
     Unclear,
     None,
@@ -131,6 +136,9 @@ enum Concern {
 
 impl ShootEntry {
     fn concern(&self) -> Concern {
+        if self.owner.as_ref().is_some_and(|owner| matches!(owner.standing, "elsewhere" | "unresolved")) {
+            return Concern::NotOurs;
+        }
         let Some(probe) = &self.probe else {
             return if matches!(self.state, "unreadable" | "no_shoot") { Concern::Unclear } else { Concern::None };
         };
@@ -162,7 +170,8 @@ impl ProberStatus {
             .into_iter()
             .map(|(namespace, state, status)| {
                 *shoots_by_state.entry(state).or_default() += 1;
-                ShootEntry { namespace, state, probe: status.map(|status| probe(status, now, wall)) }
+                let owner = statuses.owners.status(&namespace, now);
+                ShootEntry { namespace, state, owner, probe: status.map(|status| probe(status, now, wall)) }
             })
             .collect();
         shoots.sort_by(|a, b| (a.concern(), &a.namespace).cmp(&(b.concern(), &b.namespace)));

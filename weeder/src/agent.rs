@@ -33,7 +33,8 @@ pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result
         let (activity, configs, refused) = (instruments.activity.clone(), configs.clone(), file.refused());
         move || activity.status(configs.borrow().to_json(), refused())
     };
-    let endpoints = Endpoints { live: vec![instruments.pulse.live()], ready: vec![instruments.pulse.ready()], status };
+    let (live, ready) = (vec![instruments.pulse.live()], vec![instruments.pulse.ready()]);
+    let endpoints = Endpoints { live, ready, lookups: Vec::new(), status };
     let controller =
         controller::run(runtime.client.clone(), configs, runtime.fence.clone(), runtime.dry_run, instruments, shutdown.clone());
     let work = async {

@@ -54,7 +54,7 @@ fn what_runs_is_said_to_run() {
 
 #[test]
 fn a_cluster_without_a_shoot_and_one_that_is_broken_say_so() {
-    let cluster = |shoot| ClusterState { uid: String::new(), seed: None, shoot };
+    let cluster = |shoot| ClusterState { uid: String::new(), seed: Default::default(), shoot };
     assert_eq!(state(&cluster(None)).0, "no_shoot");
     let (word, sentence) = state(&cluster(Some(Err("spec: a number".into()))));
     assert_eq!((word, sentence.contains("spec: a number")), ("unreadable", true));

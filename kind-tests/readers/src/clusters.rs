@@ -125,7 +125,7 @@ impl Input for Raw {
         let named = |path: &str| at(path).as_str().filter(|name| !name.is_empty());
         let elsewhere = named("/status/seedName").or(named("/spec/seedName")).is_some_and(|name| name != SEED);
         let hibernates = at("/spec/hibernation/enabled") == &json!(true);
-        match lifecycle(&shoot, cluster.spec.seed_name.as_deref()) {
+        match lifecycle(&shoot, cluster.spec.seed.name.as_deref()) {
             Lifecycle::Probe(settings) => {
                 ensure!(workers > 0 && at("/metadata/deletionTimestamp").is_null());
                 ensure!(!hibernates && at("/status/hibernated") != &json!(true));

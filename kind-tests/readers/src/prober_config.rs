@@ -15,6 +15,9 @@ use crate::{Go, Input, Source, in_yaml};
 #[derive(Debug)]
 pub struct Prober(File);
 
+/// In the name and the value of an owner record.
+const PLACEHOLDER: &str = "\\{\\{(domain|namespace|seed|seedUID|shoot)\\}\\}";
+
 /// The file's fields; its texts are patterns.
 fn template() -> Value {
     let scale = json!({"~level": INTEGER, "~initialDelay": DURATION, "~timeout": DURATION});
@@ -31,6 +34,15 @@ fn template() -> Value {
         "~~scaleUpStabilization": DURATION,
         "~~restoreOnlyHeldDown": BOOLEAN,
         "~~standbyProtects": BOOLEAN,
+        "~~ownerCheck": {
+            "name": format!("('owner\\.{PLACEHOLDER}'|owner\\.[a-z]{{1,8}}|{WORD})"),
+            "value": format!("('{PLACEHOLDER}'|{WORD})"),
+            "~servers": ["(10\\.0\\.0\\.[0-9]|'\\[::1\\]:53'|10\\.0\\.0\\.1:5[0-9]{2})"],
+            "~interval": "[1-9]0s",
+            "~timeout": "[1-9]s",
+            "~tolerance": "[1-9]m",
+            "~onLoss": format!("(standDown|passivate|{WORD})"),
+        },
         "dependentResourceInfos": [{
             "ref": {"kind": kind, "name": WORD, "apiVersion": version},
             "~optional": BOOLEAN,
@@ -54,6 +66,9 @@ impl Input for Prober {
         ensure!(!config.probe_timeout.is_zero() && !config.node_monitor_grace.is_zero());
         ensure!(config.backoff_jitter_factor >= 0.0 && config.backoff_jitter_factor.is_finite());
         ensure!(config.node_lease_failure_fraction > 0.0 && config.node_lease_failure_fraction <= 1.0);
+        if let Some(check) = &config.owner_check {
+            ensure!(!check.timeout.is_zero() && check.timeout < check.interval && check.interval <= check.tolerance);
+        }
         ensure!(!config.dependents.is_empty());
         let resources: HashSet<_> = config.dependents.iter().map(|dependent| &dependent.resource).collect();
         ensure!(resources.len() == config.dependents.len(), "one resource twice");
@@ -63,6 +78,10 @@ impl Input for Prober {
     }
 
     fn compare(&self, go: &mut Go) -> Result<()> {
+        // The Go original checks no owner records.
+        if self.0.text.to_lowercase().contains("ownercheck") {
+            return Ok(());
+        }
         let answer = go.ask(&json!({"prober": self.0.text}))?;
         agree(&self.0, answer, Config::parse(&self.0.text), surprises, shown)
     }
@@ -172,6 +191,11 @@ fn written(config: &Config) -> Value {
     }
     written["backoffJitterFactor"] = json!(config.backoff_jitter_factor);
     written["nodeLeaseFailureFraction"] = json!(config.node_lease_failure_fraction);
+    written["ownerCheck"] = json!(config.owner_check.as_ref().map(|check| json!({
+        "name": check.name, "value": check.value, "servers": check.servers, "onLoss": check.on_loss,
+        "interval": format!("{}ns", check.interval.as_nanos()), "timeout": format!("{}ns", check.timeout.as_nanos()),
+        "tolerance": format!("{}ns", check.tolerance.as_nanos()),
+    })));
     let mut dependents = written["dependents"].take();
     for dependent in dependents.as_array_mut().into_iter().flatten() {
         let reference = json!({"kind": dependent["kind"], "name": dependent["name"], "apiVersion": dependent["apiVersion"]});

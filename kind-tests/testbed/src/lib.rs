@@ -26,6 +26,7 @@ pub mod audit;
 pub mod bed;
 pub mod cloud;
 pub mod control_plane;
+pub mod dns;
 pub mod gardenlet;
 mod go_programs;
 pub mod installation;

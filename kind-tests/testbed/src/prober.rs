@@ -23,6 +23,8 @@ pub struct ProberConfig {
     pub machine_delay: &'static str,
     /// dependentResourceInfos; empty: Gardener's three.
     pub dependents: Vec<Value>,
+    /// More lines of the file.
+    pub lines: String,
     /// Arguments after Gardener's.
     pub args: Vec<String>,
     /// Whether all but the arguments is Gardener's.
@@ -37,6 +39,7 @@ impl Default for ProberConfig {
             timeout: "4s",
             machine_delay: "2s",
             dependents: Vec::new(),
+            lines: String::new(),
             args: Vec::new(),
             unchanged: false,
         }
@@ -55,7 +58,7 @@ impl ProberConfig {
         if self.unchanged {
             return gardeners.to_owned();
         }
-        let Self { interval, initial_delay, timeout, machine_delay, dependents, .. } = self;
+        let Self { interval, initial_delay, timeout, machine_delay, dependents, lines, .. } = self;
         let text = gardeners.replace("initialDelay: 30s", &format!("initialDelay: {machine_delay}"));
         let text = text.replace("probeInterval: 30s", &format!("probeInterval: {interval}"));
         let text = match (dependents.as_slice(), text.find("kubeConfigSecretName")) {
@@ -63,7 +66,7 @@ impl ProberConfig {
             ([_, ..], Some(rest)) => format!("dependentResourceInfos: {}\n{}", json!(dependents), &text[rest..]),
             _ => text,
         };
-        format!("{text}initialDelay: {initial_delay}\nprobeTimeout: {timeout}\n")
+        format!("{text}initialDelay: {initial_delay}\nprobeTimeout: {timeout}\n{lines}")
     }
 }
 

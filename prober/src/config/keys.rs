@@ -1,6 +1,7 @@
 //! Every key of the config file with the field it is read into: what it takes, its default (the Go original's where it has the key, rule
 //! 22), what it means. The config's types, the reader, what is shown of a config and docs/configure.md are made of these tables.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use common::document::{Key, Object, Value};
@@ -8,6 +9,7 @@ use common::go_compat::duration::GoDuration;
 use serde::{Serialize, Serializer};
 
 use super::read;
+use crate::core::owner::Template;
 
 const fn key(name: &'static str, takes: &'static str, default: &'static str, meaning: &'static str) -> Key {
     Key { name, takes, default, meaning }
@@ -47,6 +49,9 @@ macro_rules! object {
 
 /// The shortest probe interval accepted: shorter ones would hammer every API server of the seed (D-9).
 const SHORTEST_PROBE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The same for the owner record: shorter ones would hammer a DNS server that all shoots share.
+const SHORTEST_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The smallest duration above 0.
 const POSITIVE: Duration = Duration::from_nanos(1);
@@ -91,6 +96,8 @@ object! {
         /// D-50.
         standby_protects: bool = or_default(Value::boolean), "standbyProtects", "true or false", "true",
             "Let a replica that does not lead protect when the leader has not acted in time. Not in the Go original";
+        owner_check: Option<OwnerCheck> = owner_check(), "ownerCheck", "an object", "none",
+            "Ask a DNS record whose the shoot is, and write nothing for a shoot that is not ours. Not in the Go original";
         /// In the file's order; at least one, no resource twice.
         dependents: Vec<Dependent> = dependents(), "dependentResourceInfos", "a list of at least one", "",
             "What is scaled; no resource twice";
@@ -135,6 +142,41 @@ object! {
         timeout: Duration = duration(POSITIVE), "timeout", "a duration above 0", "30s",
             "The longest that its requests may take; on the way down an answer is waited for 5 s at most, then it is requested again";
     }
+}
+
+object! {
+    /// `ownerCheck`: `timeout` is shorter than `interval`, and `tolerance` no shorter.
+    #[derive(Clone, Debug, PartialEq)]
+    OwnerCheck by OWNER_CHECK {
+        name: Template = template(Template::parse_name), "name", "a DNS name with placeholders", "",
+            "The name of the TXT record, as `owner.{{domain}}`";
+        value: Template = template(Template::parse), "value", "a text with placeholders", "",
+            "What the record says of a shoot that is ours, to the letter, as `{{seed}}`";
+        /// Those of the system where it is empty.
+        servers: Vec<SocketAddr> = servers(), "servers", "a list of `address:port`", "[]",
+            "The DNS servers to ask; none: those of the pod";
+        /// At least 1 s.
+        #[serde(serialize_with = "as_in_go")]
+        interval: Duration = duration(SHORTEST_CHECK_INTERVAL), "interval", "a duration of at least 1s", "30s",
+            "The wait between two checks; sooner after one that failed";
+        /// Above 0.
+        #[serde(serialize_with = "as_in_go")]
+        timeout: Duration = duration(POSITIVE), "timeout", "a duration above 0 and below `interval`", "2s",
+            "The longest that a check may take";
+        #[serde(serialize_with = "as_in_go")]
+        tolerance: Duration = duration(POSITIVE), "tolerance", "a duration of at least `interval`", "5m0s",
+            "For how long a record that cannot be resolved changes nothing; then it is as if the shoot were not ours";
+        on_loss: OnLoss = on_loss(), "onLoss", "`standDown` or `passivate`", "standDown",
+            "What becomes of a shoot that is known to belong elsewhere: nothing is written any more, or its resources are taken to 0 in the order of a scale-down";
+    }
+}
+
+/// `onLoss`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum OnLoss {
+    StandDown,
+    Passivate,
 }
 
 fn as_in_go<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {

@@ -2,13 +2,15 @@
 
 use std::collections::HashSet;
 use std::fmt::Debug;
+use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 use std::time::Duration;
 
 use common::document::{Key, Object, Value};
 use common::go_compat::duration::GoDuration;
 
-use super::{Dependent, ResourceRef, ScaleInfo};
+use super::{Dependent, OnLoss, OwnerCheck, ResourceRef, ScaleInfo};
+use crate::core::owner::Template;
 
 pub(super) fn dependents(object: &Object<'_>, key: Key) -> Option<Vec<Dependent>> {
     let expected = "a list of at least one resource to scale";
@@ -41,6 +43,57 @@ pub(super) fn api_version(object: &Object<'_>, key: Key) -> Option<String> {
 pub(super) fn scale(object: &Object<'_>, key: Key) -> Option<ScaleInfo> {
     let field = object.field(key.name);
     ScaleInfo::from_object(&field.required("an object, as {level: 0}").object()?)
+}
+
+/// None when nothing stands there.
+pub(super) fn owner_check(object: &Object<'_>, key: Key) -> Option<Option<OwnerCheck>> {
+    let field = object.field(key.name);
+    if field.is_absent() {
+        return Some(None);
+    }
+    let object = field.object()?;
+    let check = OwnerCheck::from_object(&object)?;
+    let [timeout, interval, tolerance] = [check.timeout, check.interval, check.tolerance].map(GoDuration::from_std);
+    let fits = |key: &str, fits: bool, expected: String| accept(&object.field(key), (), |()| fits, &expected);
+    let short = fits("timeout", check.timeout < check.interval, format!("less than the interval of {interval}, not {timeout}"));
+    let long =
+        fits("tolerance", check.tolerance >= check.interval, format!("at least the interval of {interval}, not {tolerance}"));
+    short.and(long).map(|()| Some(check))
+}
+
+pub(super) fn template(object: &Object<'_>, key: Key, parse: fn(&str) -> Result<Template, String>) -> Option<Template> {
+    let field = object.field(key.name);
+    let text = field.required(key.takes).text()?;
+    parse(&text).map_err(|expected| field.refuse(expected)).ok()
+}
+
+/// Without a port: DNS' own, 53.
+pub(super) fn servers(object: &Object<'_>, key: Key) -> Option<Vec<SocketAddr>> {
+    let field = object.field(key.name);
+    if field.is_absent() {
+        return Some(Vec::new());
+    }
+    let address = |item: &Value<'_>| {
+        let text = item.required("the address of a DNS server").text()?;
+        let address = text.parse().or_else(|_| text.parse().map(|address: IpAddr| SocketAddr::new(address, 53)));
+        address.map_err(|_| item.refuse("the address of a DNS server, as 10.0.0.10:53")).ok()
+    };
+    // Collected in two steps: one bad entry must not hide the errors of the next.
+    let read: Vec<_> = field.items()?.iter().map(address).collect();
+    read.into_iter().collect()
+}
+
+pub(super) fn on_loss(object: &Object<'_>, key: Key) -> Option<OnLoss> {
+    let field = object.field(key.name);
+    let word = if field.is_absent() { key.default.to_owned() } else { field.text()? };
+    match word.as_str() {
+        "standDown" => Some(OnLoss::StandDown),
+        "passivate" => Some(OnLoss::Passivate),
+        _ => {
+            field.refuse("standDown or passivate");
+            None
+        }
+    }
 }
 
 /// The default when nothing stands there; `None`, with the error noted, when something wrong does.

@@ -339,3 +339,47 @@ fn what_is_shown_is_a_config_file_of_the_same_meaning() {
     let again = Config::parse(&config.to_json().to_string()).expect("JSON is YAML").config;
     assert_eq!(again, config);
 }
+
+#[test]
+fn without_its_section_no_owner_record_is_checked_and_with_it_the_rest_has_defaults() {
+    assert_eq!(parse(&minimal("")).owner_check, None);
+    assert_eq!(parse(&minimal("ownerCheck: null")).owner_check, None);
+    let check = parse(&minimal("ownerCheck: {name: 'owner.{{domain}}', value: '{{seed}}'}")).owner_check.expect("a check");
+    assert_eq!((check.name.to_string().as_str(), check.value.to_string().as_str()), ("owner.{{domain}}", "{{seed}}"));
+    assert_eq!((check.interval, check.timeout, check.tolerance), (30 * SECOND, 2 * SECOND, 300 * SECOND));
+    assert_eq!((check.servers, check.on_loss), (vec![], OnLoss::StandDown));
+    let words =
+        "servers: ['10.0.0.10:5353', 10.0.0.11, '[::1]:53'], interval: 1s, timeout: 500ms, tolerance: 1s, onLoss: passivate";
+    let config = parse(&minimal(&format!("ownerCheck: {{name: '{{{{namespace}}}}.o.', value: v, {words}}}")));
+    let check = config.owner_check.as_ref().expect("a check");
+    let servers: Vec<_> = check.servers.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        (servers, check.on_loss),
+        (vec!["10.0.0.10:5353".into(), "10.0.0.11:53".into(), "[::1]:53".into()], OnLoss::Passivate)
+    );
+    assert_eq!(parse(&config.to_json().to_string()), config);
+}
+
+#[test]
+fn an_owner_check_that_makes_no_sense_is_refused_with_its_field_and_value() {
+    let check = |words: &str| minimal(&format!("ownerCheck: {{name: 'owner.{{{{domain}}}}', value: '{{{{seed}}}}', {words}}}"));
+    for (text, field, said) in [
+        (minimal("ownerCheck: {}"), "ownerCheck.name", "missing"),
+        (minimal("ownerCheck: {name: o, value: ''}"), "ownerCheck.value", "a text that is not blank"),
+        (minimal("ownerCheck: {name: '', value: v}"), "ownerCheck.name", "not blank"),
+        (minimal("ownerCheck: {name: 'owner.{{dom}}', value: v}"), "ownerCheck.name", "owner.{{dom}}"),
+        (minimal("ownerCheck: {name: 'owner. {{domain}}', value: v}"), "ownerCheck.name", "a DNS name"),
+        (minimal("ownerCheck: {name: o, value: '{{seeds}}'}"), "ownerCheck.value", "{{seedUID}}"),
+        (minimal("ownerCheck: 5"), "ownerCheck", "an object"),
+        (check("interval: 999ms"), "ownerCheck.interval", "999ms"),
+        (check("timeout: 0s"), "ownerCheck.timeout", "0s"),
+        (check("timeout: 30s"), "ownerCheck.timeout", "less than the interval of 30s"),
+        (check("interval: 2s"), "ownerCheck.timeout", "less than the interval of 2s, not 2s"),
+        (check("tolerance: 29s"), "ownerCheck.tolerance", "at least the interval of 30s"),
+        (check("servers: [dns.example.org]"), "ownerCheck.servers[0]", "dns.example.org"),
+        (check("onLoss: delete"), "ownerCheck.onLoss", "standDown or passivate"),
+    ] {
+        let errors = errors(&text);
+        assert!(errors.iter().any(|error| error.starts_with(&format!("{field}: ")) && error.contains(said)), "{errors:?}");
+    }
+}

@@ -11,6 +11,7 @@
 
 mod act;
 mod interface;
+mod owner;
 mod schedule;
 mod standby;
 
@@ -68,6 +69,10 @@ pub struct Shoot {
     down_since: Option<(Moment, Option<Moment>)>,
     /// Whether it was paused when that was known last.
     was_paused: bool,
+    /// Whether the shoot is lost to another seed, as far as is known here: it is neither probed nor, of its own verdict, written.
+    stood_down: bool,
+    /// In which direction the owner record prevents a write.
+    prevented: Option<Direction>,
     /// Since when a leader that judges alike would protect: in an outage, with no pause, and initialDelay over.
     leader_may_protect_since: Option<Moment>,
     /// When a marker that others set was last seen for the first time.
@@ -142,6 +147,8 @@ impl Shoot {
             last_direction: None,
             down_since: None,
             was_paused: false,
+            stood_down: false,
+            prevented: None,
             leader_may_protect_since: None,
             marker_seen: None,
             verification: Verification::None,
@@ -163,6 +170,7 @@ impl Shoot {
         if matches!(input, Input::Reloaded) {
             self.reload(&mut cx);
         }
+        self.follow_owner(&mut cx);
         self.observe(around, now);
         match input {
             Input::Woken => {}
@@ -197,7 +205,7 @@ impl Shoot {
 
     /// When [`Input::Woken`] is wanted, if nothing else happens before; none while a probe is under way and nothing else is due.
     pub fn next(&self) -> Option<Moment> {
-        let probe = (self.probing == Probing::Idle).then(|| self.probe_at());
+        let probe = (self.probing == Probing::Idle && !self.stood_down).then(|| self.probe_at());
         probe.into_iter().chain(self.wake).min()
     }
 
@@ -389,13 +397,13 @@ impl std::hash::Hash for Shoot {
             ..
         } = self;
         let Self { failures, throttled_until, finding, complete, up_since, turns, last_direction, down_since, .. } = self;
-        let Self { was_paused, leader_may_protect_since, .. } = self;
+        let Self { was_paused, stood_down, prevented, leader_may_protect_since, .. } = self;
         let Self { marker_seen, verification, standby_writes, scaling, scalings: _, ended, failed_scalings, wake, .. } = self;
         let standby_writes: Vec<_> =
             standby_writes.iter().map(|write| write.map(|StandbyWrite { turn, at }| (turn == *turns, at))).collect();
         let finding = finding.as_ref().map(|finding| (finding.verdict, finding.judged_at, finding.ordering_deadline));
         (known, probing, next_probe, reprobes, failures, throttled_until, finding, complete).hash(state);
-        (was_paused, leader_may_protect_since).hash(state);
+        (was_paused, stood_down, prevented, leader_may_protect_since).hash(state);
         (up_since, last_direction, down_since, marker_seen, verification, standby_writes, scaling, ended, failed_scalings, wake)
             .hash(state);
     }

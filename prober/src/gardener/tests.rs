@@ -137,7 +137,7 @@ fn the_seed_of_a_cluster_is_known_by_its_name_and_harms_no_shoot_whatever_it_is(
     let with = |seed: Value| -> Cluster {
         serde_json::from_value(json!({"metadata": {}, "spec": {"seed": seed, "shoot": {}}})).expect("a Cluster")
     };
-    assert_eq!(with(json!({"metadata": {"name": "a"}, "spec": 5})).spec.seed_name.as_deref(), Some("a"));
+    assert_eq!(with(json!({"metadata": {"name": "a"}, "spec": 5})).spec.seed.name.as_deref(), Some("a"));
     let nameless = [
         json!(null),
         json!({}),
@@ -149,7 +149,7 @@ fn the_seed_of_a_cluster_is_known_by_its_name_and_harms_no_shoot_whatever_it_is(
     ];
     for seed in nameless {
         let spec = with(seed.clone()).spec;
-        assert!(spec.seed_name.is_none() && matches!(spec.shoot, Some(Ok(_))), "{seed}");
+        assert!(spec.seed.name.is_none() && matches!(spec.shoot, Some(Ok(_))), "{seed}");
     }
 }
 
@@ -200,4 +200,29 @@ fn a_machine_without_the_label_backs_no_node() {
     for labels in [json!({}), Value::Null, json!({"name": "n1"})] {
         assert_eq!(machine(labels.clone(), json!({})).usable_node(), None, "{labels}");
     }
+}
+
+#[test]
+fn the_internal_domain_and_the_seed_are_read_and_what_is_odd_harms_no_shoot() {
+    let domain = |addresses: Value| understood(json!({"status": {"advertisedAddresses": addresses}})).status.internal_domain;
+    let external = json!({"name": "external", "url": "https://api.s.p.example.org"});
+    let internal = |url: &str| json!([external, {"name": "internal", "url": url}]);
+    assert_eq!(domain(internal("https://api.s.p.internal.example.org")).as_deref(), Some("s.p.internal.example.org"));
+    for odd in ["http://api.a.b", "https://a.b", "https://api.", ""] {
+        assert_eq!(domain(internal(odd)), None, "{odd}");
+    }
+    for odd in [
+        Value::Null,
+        json!([external]),
+        json!(5),
+        json!([5]),
+        json!({"name": "internal"}),
+        json!([{"name": "internal", "url": 5}]),
+    ] {
+        assert_eq!(domain(odd.clone()), None, "{odd}");
+    }
+    let of = |seed: Value| serde_json::from_value::<Cluster>(json!({"metadata": {}, "spec": {"seed": seed}})).expect("a Cluster");
+    let seed = of(json!({"metadata": {"name": "a", "uid": "b"}})).spec.seed;
+    assert_eq!((seed.name.as_deref(), seed.uid.as_deref()), (Some("a"), Some("b")));
+    assert_eq!(of(json!({"metadata": {"uid": 5}})).spec.seed, SeedRef::default());
 }

@@ -25,10 +25,14 @@ dependentResourceInfos:
 
 /// A manager whose probes wait for a lead that never comes.
 fn manager() -> (Manager, Registry) {
+    manager_with(CONFIG)
+}
+
+fn manager_with(config: &str) -> (Manager, Registry) {
     rustls::crypto::ring::default_provider().install_default().ok();
     let client = kube::Client::try_from(kube::Config::new("https://127.0.0.1:1".parse().unwrap())).unwrap();
     let (clock, mut registry) = (Clock::start(), Registry::default());
-    let config = Arc::new(Config::parse(CONFIG).unwrap().config);
+    let config = Arc::new(Config::parse(config).unwrap().config);
     let suspend_detector = SuspendDetector::new(clock);
     let shared = Shared {
         clock,
@@ -98,4 +102,17 @@ async fn a_probe_that_waits_after_panics_ends_at_once() {
 fn a_probe_that_panics_again_and_again_does_so_at_most_once_a_minute() {
     let waits: Vec<u64> = [0, 1, 2, 3, 7, 8, u32::MAX].map(|panics| after_panics(panics).as_secs()).into();
     assert_eq!(waits, [0, 1, 2, 4, 60, 60, 60]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_does_not_know_its_shoots_yet_says_that_they_are_ours_for_as_long_as_is_tolerated() {
+    let (manager, _) = manager_with(&format!("{CONFIG}ownerCheck: {{name: o, value: v, tolerance: 5m}}\n"));
+    let ownership = || crate::owner_check::ownership(&manager.shared, "shoot--a--b").0.as_u16();
+    assert_eq!(ownership(), 200);
+    tokio::time::advance(Duration::from_secs(299)).await;
+    assert_eq!(ownership(), 200);
+    tokio::time::advance(Duration::from_secs(1)).await;
+    assert_eq!(ownership(), 404);
+    let (without, _) = manager_with(CONFIG);
+    assert_eq!(crate::owner_check::ownership(&without.shared, "shoot--a--b").0.as_u16(), 404);
 }

@@ -35,15 +35,17 @@ impl Wakers {
         self.lock().values().for_each(|notify| notify.notify_one());
     }
 
+    pub fn wake(&self, shoot: &str) {
+        if let Some(notify) = self.lock().get(shoot) {
+            notify.notify_one();
+        }
+    }
+
     /// Wakes the tasks by the objects that have changed: those in a shoot's namespace, and the namespaces themselves.
     pub(super) async fn forward(self: Arc<Self>, mut changes: mpsc::Receiver<Key>, cancelled: CancellationToken) {
         while let Some(Some(Key { namespace, name })) = cancelled.run_until_cancelled(changes.recv()).await {
             let shoot = if namespace.is_empty() { name } else { namespace };
-            if shoot == GARDEN {
-                self.wake_all();
-            } else if let Some(notify) = self.lock().get(&shoot) {
-                notify.notify_one();
-            }
+            if shoot == GARDEN { self.wake_all() } else { self.wake(&shoot) }
         }
     }
 

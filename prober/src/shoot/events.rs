@@ -11,7 +11,13 @@ impl Driver {
         let before = observed.replicas;
         let (reason, message) = match write.replicas {
             Some(0) => {
-                let message = format!("Scaled from {before} to 0: the nodes have lost the way to their API server");
+                let elsewhere = self.machine.has_stood_down();
+                let why = if elsewhere {
+                    "the shoot belongs to another seed"
+                } else {
+                    "the nodes have lost the way to their API server"
+                };
+                let message = format!("Scaled from {before} to 0: {why}");
                 return self.publish_warning(resource, &observed.uid, "ScaledDown", message);
             }
             Some(replicas) => ("ScaledUp", format!("Scaled from {before} to {replicas}: the nodes reach their API server")),

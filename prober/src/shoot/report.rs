@@ -7,6 +7,7 @@ use super::Driver;
 use crate::config::ResourceRef;
 use crate::core::judgement::Finding;
 use crate::core::options::ResolvedOptions;
+use crate::core::owner::Standing;
 use crate::core::plan::Direction;
 use crate::core::replicas::{Mark, Observed, Write};
 use crate::core::shoot::{Reason, Report};
@@ -23,13 +24,23 @@ impl Driver {
             let resource = &self.config.dependents[at].resource;
             Intended { kind: resource.kind.clone(), name: resource.name.clone(), before, after }
         });
+        // A shoot that is lost is not probed: the next check of its record is what must not be overdue.
+        let due = if machine.has_stood_down() { self.shared.owners().due(&self.namespace) } else { None };
+        let standing = self.owner_standing();
         self.status.update(|status| {
-            status.due = machine.due();
+            status.due = due.unwrap_or_else(|| machine.due());
+            status.owner = standing;
             (status.paused, status.options) = (self.is_paused(), self.options);
             status.intended = intended.collect();
             status.scaling = machine.scaling();
             status.set_held_down(machine.held_down(), now);
         });
+    }
+
+    /// What the owner record says; none while none is configured.
+    pub(super) fn owner_standing(&self) -> Option<Standing> {
+        let check = self.config.owner_check.as_ref()?;
+        Some(self.shared.owners().standing(&self.namespace, check, self.shared.clock.now()))
     }
 
     fn is_paused(&self) -> bool {
@@ -66,8 +77,12 @@ impl Driver {
             }
             Report::Abandoned(direction) => {
                 metrics.flow_abandoned(direction);
+                if self.machine.has_stood_down() {
+                    metrics.owner_prevented(direction);
+                }
                 let verdict = self.last_verdict.map_or("unknown", |verdict| verdict.as_str());
-                tracing::info!(direction = direction.as_str(), verdict, paused = self.is_paused(), "flow abandoned");
+                let owner = self.owner_standing().map(Standing::as_str);
+                tracing::info!(direction = direction.as_str(), verdict, paused = self.is_paused(), owner, "flow abandoned");
                 self.status.ended(What::Scaling, Some("given up".to_owned()));
             }
             Report::Ended(direction, written, failed) => {
@@ -94,6 +109,11 @@ impl Driver {
                 tracing::warn!(resource = %resource, "somebody else keeps writing the resource");
                 let message = "Somebody else keeps writing it while it is being scaled".to_owned();
                 self.publish_warning(resource, "", "KeepsChanging", message);
+            }
+            Report::NotOwner(direction) => {
+                metrics.owner_prevented(direction);
+                let owner = self.owner_standing().map(Standing::as_str);
+                tracing::warn!(direction = direction.as_str(), owner, "the owner record does not allow what would be written");
             }
             Report::WouldWrite(at, direction, replicas_before, replicas) => {
                 let resource = &self.config.dependents[at].resource;

@@ -11,6 +11,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use super::{ShootStatus, ShootStatuses};
 use crate::config::ResourceRef;
 use crate::core::moment::Moment;
+use crate::core::owner::Standing;
 use crate::core::verdict::Verdict;
 use crate::metrics::resource_labels;
 
@@ -32,7 +33,9 @@ impl Collector for ShootStatuses {
         gauges(&mut encoder, "dwd_excluded_nodes", "Nodes or leases that did not count, by reason.", excluded)?;
 
         let mut held_down: BTreeMap<&ResourceRef, Vec<Moment>> = BTreeMap::new();
-        for (resource, since) in probed().flat_map(|status| &status.held_down) {
+        // What belongs to another seed is not protected here, whatever its resources carry.
+        let here = || probed().filter(|status| !matches!(status.owner, Some(Standing::Elsewhere { .. })));
+        for (resource, since) in here().flat_map(|status| &status.held_down) {
             held_down.entry(resource).or_default().push(*since);
         }
         let counts = held_down.iter().map(|(resource, since)| (resource_labels(resource), since.len() as f64));
@@ -43,17 +46,21 @@ impl Collector for ShootStatuses {
 
         // All series are there from the beginning, so that an alert on one of them can be seen to watch something.
         let none = Verdict::ALL.map(Verdict::as_str).into_iter().chain([UNKNOWN]).map(|verdict| (verdict, 0));
-        let held = probed().filter(|status| !status.held_down.is_empty());
+        let held = here().filter(|status| !status.held_down.is_empty());
         let held = none.chain(held.map(|status| (status.verdict().map_or(UNKNOWN, Verdict::as_str), 1)));
         let help = "Shoots in which anything is held down, by what their last probes concluded.";
         gauges(&mut encoder, "dwd_held_down_shoots", help, sums("verdict", held))?;
 
-        let oldest = probed().map(|status| now - status.complete).max().unwrap_or_default();
+        // A shoot that is left alone is not probed.
+        let oldest =
+            probed().filter(|status| !status.has_stood_down()).map(|status| now - status.complete).max().unwrap_or_default();
         let help = "Time since the last complete probe, the longest.";
         gauge(&mut encoder, "dwd_oldest_complete_probe_seconds", help, seconds(oldest))?;
         let paused = probed().filter(|status| status.paused).count();
         let help = "Shoots for which nothing is written, as their operators want it.";
         gauge(&mut encoder, "dwd_paused_shoots", help, paused as f64)?;
+        let owners = sums("standing", self.owners.counts(now));
+        gauges(&mut encoder, "dwd_owner_shoots", "Shoots by what their owner records say.", owners)?;
         let lost = probed().flat_map(|status| &status.finding).filter(|finding| !finding.lost_zones.is_empty()).count();
         let help = "Shoots with a zone whose nodes are lost, while the shoot as a whole is not.";
         gauge(&mut encoder, "dwd_lost_zone_shoots", help, lost as f64)?;
@@ -66,7 +73,8 @@ fn encode_shoots(encoder: &mut DescriptorEncoder<'_>, probed: &HashMap<String, S
         status.leases().map(move |(state, count)| ([("namespace", namespace.as_str()), ("state", state)], count as f64))
     });
     gauges(encoder, "dwd_shoot_leases", "Leases of the last complete probe.", leases)?;
-    let ages = probed.iter().map(|(namespace, status)| ([("namespace", namespace.as_str())], seconds(now - status.complete)));
+    let at_work = probed.iter().filter(|(_, status)| !status.has_stood_down());
+    let ages = at_work.map(|(namespace, status)| ([("namespace", namespace.as_str())], seconds(now - status.complete)));
     gauges(encoder, "dwd_shoot_complete_probe_seconds", "Time since the last complete probe.", ages)?;
     let lost = probed.iter().flat_map(|(namespace, status)| {
         let zones = status.finding.iter().flat_map(|finding| &finding.lost_zones);

@@ -7,6 +7,7 @@ use super::age_bar::age_bar;
 use super::{Concern, Failure, Found, ProbeStatus, ProberStatus, ShootEntry};
 use crate::core::zones::LostZone;
 use crate::history::Entry;
+use crate::owner_check::OwnerStatus;
 use crate::shoot_statuses::Intended;
 
 const FOLD: usize = 30;
@@ -24,6 +25,7 @@ pub(super) fn body(status: &ProberStatus) -> Markup {
                 (Concern::Outage, "in an outage", "bad"),
                 (Concern::LostZone, "with a lost zone", "warn"),
                 (Concern::Failing, "probes failing", "warn"),
+                (Concern::NotOurs, "not ours, or not known to be", "warn"),
                 (Concern::Paused, "paused", "warn"),
                 (Concern::Unclear, "unclear", "warn"),
             ] {
@@ -57,10 +59,23 @@ fn card(shoot: &ShootEntry) -> Markup {
     html! {
         section.card {
             h3 { (shoot.namespace) " " span.soft { (words(shoot.state)) } }
+            @if let Some(owner) = &shoot.owner { (owner_record(owner)) }
             @match &shoot.probe {
+                None if shoot.owner.is_some() => p { "It is not probed." },
                 None => p { "Its Cluster holds no shoot that can be understood; a probe that ran before would go on." },
                 Some(probe) => { (details(probe)) }
             }
+        }
+    }
+}
+
+fn owner_record(owner: &OwnerStatus) -> Markup {
+    let why = owner.sentence();
+    html! {
+        @match owner.standing {
+            "elsewhere" => p.warn { "It belongs to another seed, and is neither probed nor written: " (why) },
+            "unresolved" => p.warn { "Whose it is cannot be told, and it is neither probed nor written: " (why) },
+            _ => p.soft { "Owner record: " (why) },
         }
     }
 }

@@ -9,6 +9,7 @@ mod life;
 mod log;
 mod operations;
 mod order;
+mod owner;
 mod replaced;
 mod scales;
 mod settings;

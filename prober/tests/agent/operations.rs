@@ -34,7 +34,7 @@ impl Served {
         Self::serve_with(world, CONFIG, flags).await
     }
 
-    async fn serve_with(mut world: World, config: &str, flags: &[&str]) -> Self {
+    pub async fn serve_with(mut world: World, config: &str, flags: &[&str]) -> Self {
         let [metrics, health] = [free_port(), free_port()].map(|port| format!("127.0.0.1:{port}"));
         world.servers = vec![
             format!("--metrics-bind-address={metrics}"),

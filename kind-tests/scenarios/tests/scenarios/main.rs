@@ -23,6 +23,7 @@ mod kinds;
 mod lifecycle;
 mod live_migration;
 mod outage;
+mod owner;
 mod rbac;
 mod reachability;
 mod restore;

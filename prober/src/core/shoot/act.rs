@@ -39,9 +39,9 @@ impl Shoot {
 
     fn must_abandon(&self, cx: &Context<'_>) -> bool {
         let Some(scaling) = &self.scaling else { return false };
-        let turned = match scaling.direction {
-            Direction::Down => self.verdict().is_some_and(Verdict::is_up),
-            Direction::Up => self.verdict() == Some(Verdict::ScaleDown),
+        let turned = match self.aim(cx.around) {
+            Some((direction, _)) => direction != scaling.direction,
+            None => self.stood_down,
         };
         turned || cx.around.paused == Some(true) || !cx.around.is_ours
     }
@@ -71,12 +71,8 @@ impl Shoot {
 
     /// Begins a scaling if there is something to do, and a probe that is newer than all that it depends on says so.
     fn begin(&mut self, cx: &mut Context<'_>) {
-        let (direction, scope) = match self.verdict() {
-            Some(Verdict::ScaleDown) => (Direction::Down, Scope::All),
-            Some(Verdict::ScaleUp(scope)) => (Direction::Up, scope),
-            Some(Verdict::Hold(_)) | None => return self.intended.clear(),
-        };
-        let Some(judged_at) = self.judged_at() else { return };
+        let Some((direction, scope)) = self.aim(cx.around) else { return self.intended.clear() };
+        let Some(judged_at) = self.evidence(cx.around) else { return };
         let stable = direction == Direction::Down || self.stable_from(cx).is_some_and(|from| from <= judged_at);
         if judged_at < self.acts_from(direction, cx) || !stable {
             return;
@@ -99,7 +95,7 @@ impl Shoot {
             return;
         }
         self.scalings += 1;
-        let deadline = self.finding.as_ref().and_then(|finding| finding.ordering_deadline);
+        let deadline = self.ordering_deadline(cx.now);
         self.scaling = Some(Scaling::new(self.scalings, direction, &cx.around.config.dependents, deadline, cx.now));
         cx.report(Report::Begun(direction));
     }
@@ -126,7 +122,7 @@ impl Shoot {
     /// In a dry run says what would be written: each write once, for as long as it stays the one that would be made.
     fn report_dry_run(&mut self, direction: Direction, scope: Scope, cx: &mut Context<'_>) {
         let before = std::mem::take(&mut self.intended);
-        if cx.around.paused == Some(true) {
+        if cx.around.paused == Some(true) || !self.is_owner(direction, cx) {
             return;
         }
         for at in 0..self.known.len() {
@@ -142,10 +138,11 @@ impl Shoot {
     /// Whether a write in this direction is allowed now: a Cluster that was read again after any interruption, a complete probe since then
     /// and since this process was last suspended, and for the way up a last probe that was complete and says so (D-23).
     fn may_write(&mut self, direction: Direction, cx: &mut Context<'_>) -> bool {
-        let Some(judged_at) = self.judged_at() else { return false };
         let around = cx.around;
+        let Some(judged_at) = self.evidence(around) else { return false };
         let up = self.verdict().is_some_and(Verdict::is_up);
-        if !around.is_ours || !self.is_not_paused(direction, cx) || direction == Direction::Up && !up {
+        let allowed = around.is_ours && self.is_not_paused(direction, cx) && self.is_owner(direction, cx);
+        if !allowed || direction == Direction::Up && !up {
             return false;
         }
         // Whoever gains the lead brings up only what a Cluster says that was read since.
@@ -236,7 +233,8 @@ impl Shoot {
         if !self.may_write(scaling.direction, cx) || self.leader_comes_first(at, scaling.direction, cx) {
             return false;
         }
-        let rests = self.judged_at().is_some_and(|judged_at| self.known[at].is_older_than_probe(judged_at, Some(scaling.id)));
+        let evidence = self.evidence(cx.around);
+        let rests = evidence.is_some_and(|judged_at| self.known[at].is_older_than_probe(judged_at, Some(scaling.id)));
         if !rests {
             cx.request_reprobe(Some(at));
         }
@@ -283,7 +281,7 @@ impl Shoot {
         let Some(mut scaling) = self.scaling.take() else { return cx.actions.push(Action::Cancel(at)) };
         let decision = self.decide(&scaling, at, cx);
         let limit = scaling.steps[at].retry.limit();
-        match (self.may_write_now(&scaling, at, cx), self.judged_at(), decision) {
+        match (self.may_write_now(&scaling, at, cx), self.evidence(cx.around), decision) {
             (true, Some(judged_at), Decision::Write(base, write)) => {
                 scaling.steps[at].stage = Stage::Writing(Arc::clone(&base), write.clone(), cx.now);
                 let needs_lead = cx.around.leads;

@@ -10,6 +10,7 @@ use crate::core::lease::LeaseList;
 use crate::core::lifecycle::ShootSettings;
 use crate::core::moment::{Moment, RequestTimes};
 use crate::core::options::Options;
+use crate::core::owner::Standing;
 use crate::core::plan::Direction;
 use crate::core::replicas::{DependentState, Observed, Write};
 use crate::core::retry::Refusal;
@@ -37,6 +38,8 @@ pub struct Surroundings {
     /// When they were read last, this replica's gain of the lead included; none while that is to come.
     pub clusters_read: Option<Moment>,
     pub is_ours: bool,
+    /// What the owner record says; none while none is configured.
+    pub owner: Option<Standing>,
     /// Whether operators want nothing written; none while that is not known.
     pub paused: Option<bool>,
     /// When this process was last suspended, the end of it.
@@ -148,6 +151,8 @@ pub enum Report {
     /// A dependent that was restored is not ready in time; the next level does not wait any more.
     NotReady(usize),
     KeepsChanging(usize),
+    /// The owner record does not allow what would be written.
+    NotOwner(Direction),
     /// A dry run would write a dependent: replicas before and after.
     WouldWrite(usize, Direction, i32, i32),
 }

@@ -97,7 +97,7 @@ impl Shoot {
 
     /// Probes if it is time, or lets the caller know when it will be.
     pub(super) fn probe_if_due(&mut self, cx: &mut Context<'_>) {
-        if self.probing != Probing::Idle {
+        if self.probing != Probing::Idle || self.stood_down {
             return;
         }
         if cx.reprobe_requested

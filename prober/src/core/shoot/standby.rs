@@ -8,6 +8,7 @@ use super::{Action, Context, Direction, Probing, Shoot, Verdict, Verified};
 use crate::core::judgement::Finding;
 use crate::core::lease::Share;
 use crate::core::moment::Moment;
+use crate::core::owner::Standing;
 use crate::core::replicas::{Observed, Write};
 use crate::core::span;
 
@@ -58,7 +59,8 @@ impl Shoot {
     pub(super) fn note_leaders_chance(&mut self, cx: &Context<'_>) {
         let Context { around, now, .. } = cx;
         let acts = self.judged_at().is_some_and(|judged_at| judged_at >= self.acts_from(Direction::Down, cx));
-        let may = self.last_direction == Some(Direction::Down) && acts && around.is_ours && around.paused == Some(false);
+        let owns = matches!(around.owner, None | Some(Standing::Ours));
+        let may = self.last_direction == Some(Direction::Down) && acts && around.is_ours && owns && around.paused == Some(false);
         self.leader_may_protect_since = may.then(|| self.leader_may_protect_since.unwrap_or(*now));
     }
 

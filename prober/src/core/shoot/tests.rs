@@ -5,6 +5,7 @@
 //! at 130.1 s, which is an outage, and the ordering deadline is 137 s.
 
 mod evidence;
+mod owner;
 mod permits;
 mod recovery;
 mod silence;

@@ -87,6 +87,7 @@ pub fn around(dependents: impl IntoIterator<Item = Dependent>) -> Surroundings {
         scale_up_stabilization: Duration::ZERO,
         restore_only_held_down: false,
         standby_protects: true,
+        owner_check: None,
         dependents: dependents.into_iter().collect(),
     };
     Surroundings {
@@ -99,6 +100,7 @@ pub fn around(dependents: impl IntoIterator<Item = Dependent>) -> Surroundings {
         clusters_read: Some(Moment::START),
         is_ours: true,
         paused: Some(false),
+        owner: None,
         resumed: Moment::START,
         spread: TimeDelta::seconds(1),
         chance: 0.5,

@@ -1,0 +1,140 @@
+//! A DNS server on loopback that says of every name what a test wants.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::Result;
+use async_trait::async_trait;
+use hickory_server::Server;
+use hickory_server::net::runtime::Time;
+use hickory_server::net::xfer::Protocol;
+use hickory_server::proto::op::{Header, HeaderCounts, Metadata, ResponseCode};
+use hickory_server::proto::rr::rdata::{A, TXT};
+use hickory_server::proto::rr::{RData, Record};
+use hickory_server::server::{Request, RequestHandler, ResponseHandler, ResponseInfo};
+use hickory_server::zone_handler::MessageResponseBuilder;
+use tokio::net::{TcpListener, UdpSocket};
+use tokio::sync::watch;
+
+/// How the server answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// TXT records, each of several strings.
+    Text(Vec<Vec<String>>),
+    /// The same, cut off unless the query comes over TCP.
+    CutOff(Vec<Vec<String>>),
+    /// Cut off, also over TCP.
+    CutOffAlways,
+    /// NXDOMAIN.
+    NoName,
+    /// The name is there, and has no TXT record.
+    NoRecord,
+    /// An address in the place of a TXT record.
+    Address,
+    /// SERVFAIL.
+    Failure,
+    /// REFUSED.
+    Refused,
+    /// Nothing at all.
+    Silence,
+}
+
+impl Reply {
+    /// One record of one string.
+    pub fn text(value: &str) -> Self {
+        Self::Text(vec![vec![value.to_owned()]])
+    }
+}
+
+/// Ends when it is dropped.
+pub struct Dns {
+    address: SocketAddr,
+    script: Script,
+    _server: Server<Script>,
+}
+
+#[derive(Clone)]
+struct Script {
+    reply: Arc<Mutex<Reply>>,
+    /// The names that were asked for, lower case, in the order of the queries.
+    asked: watch::Sender<Vec<String>>,
+}
+
+impl Dns {
+    /// A server that answers in this way at a port of its own, over UDP and TCP.
+    pub async fn start(reply: Reply) -> Result<Self> {
+        let script = Script { reply: Arc::new(Mutex::new(reply)), asked: watch::Sender::default() };
+        let (udp, tcp) = sockets().await?;
+        let address = udp.local_addr()?;
+        let mut server = Server::new(script.clone());
+        server.register_socket(udp);
+        server.register_listener(tcp, Duration::from_secs(5), 32);
+        Ok(Self { address, script, _server: server })
+    }
+
+    /// Where it is asked.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers in this way from now on.
+    pub fn say(&self, reply: Reply) {
+        *self.script.reply.lock().unwrap_or_else(PoisonError::into_inner) = reply;
+    }
+
+    /// The names of all queries so far, in lower case.
+    pub fn asked(&self) -> Vec<String> {
+        self.script.asked.borrow().clone()
+    }
+
+    /// Waits for so many more queries.
+    pub async fn queries(&self, count: usize) {
+        let mut asked = self.script.asked.subscribe();
+        let wanted = asked.borrow().len() + count;
+        let _ = asked.wait_for(|asked| asked.len() >= wanted).await;
+    }
+}
+
+/// A port that both protocols have free.
+async fn sockets() -> Result<(UdpSocket, TcpListener)> {
+    loop {
+        let udp = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        if let Ok(tcp) = TcpListener::bind(udp.local_addr()?).await {
+            return Ok((udp, tcp));
+        }
+    }
+}
+
+#[async_trait]
+impl RequestHandler for Script {
+    async fn handle_request<R: ResponseHandler, T: Time>(&self, request: &Request, mut to: R) -> ResponseInfo {
+        let mut metadata = Metadata::response_from_request(&request.metadata);
+        let nothing = ResponseInfo::from(Header { metadata, counts: HeaderCounts::default() });
+        let Ok(info) = request.request_info() else { return nothing };
+        let name = info.query.original().name().clone();
+        self.asked.send_modify(|asked| asked.push(name.to_ascii().to_lowercase()));
+        let reply = self.reply.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let over_tcp = request.protocol() == Protocol::Tcp;
+        let mut answers = Vec::new();
+        let mut records = |texts: Vec<Vec<String>>| {
+            let record = |strings| Record::from_rdata(name.clone(), 300, RData::TXT(TXT::new(strings)));
+            answers.extend(texts.into_iter().map(record));
+        };
+        match reply {
+            Reply::Silence => return nothing,
+            Reply::Text(texts) => records(texts),
+            Reply::CutOff(texts) if over_tcp => records(texts),
+            Reply::CutOff(_) | Reply::CutOffAlways => metadata.truncation = true,
+            Reply::NoName => metadata.response_code = ResponseCode::NXDomain,
+            Reply::NoRecord => {}
+            Reply::Address => {
+                answers.push(Record::from_rdata(name.clone(), 300, RData::A(A(Ipv4Addr::LOCALHOST))));
+            }
+            Reply::Failure => metadata.response_code = ResponseCode::ServFail,
+            Reply::Refused => metadata.response_code = ResponseCode::Refused,
+        }
+        let response = MessageResponseBuilder::from_message_request(request).build(metadata, &answers, [], [], []);
+        to.send_response(response).await.unwrap_or(nothing)
+    }
+}

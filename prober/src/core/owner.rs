@@ -1,0 +1,280 @@
+//! The owner record: a DNS record that names the seed that a shoot belongs to. It is for the bad case of a migration, in which Gardener
+//! cannot reach the old seed to say there that the shoot is gone.
+//!
+//! ```text
+//! config's templates, Cluster --> what to ask for, and the value that says "ours"
+//! answers of the checks, now ---> standing, and when to check next
+//! ```
+//!
+//! Not knowing is never evidence: what cannot be resolved changes nothing for as long as is tolerated, and then stops every write.
+
+mod template;
+
+use chrono::TimeDelta;
+
+pub use self::template::{Facts, Template};
+use super::moment::Moment;
+use super::span;
+use crate::config::OwnerCheck;
+
+/// What the owner record of a shoot comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    Ours,
+    /// The first check is not over.
+    NotChecked,
+    /// No check has resolved it yet, and that is tolerated so far.
+    Unproven(Unresolved),
+    /// It says another value. When the last check was sent, once two in a row have said so: one odd answer proves nothing.
+    Elsewhere {
+        confirmed: Option<Moment>,
+    },
+    /// It could not be resolved for longer than is tolerated.
+    Unresolved(Unresolved),
+}
+
+/// Why a check did not tell whose the shoot is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Unresolved {
+    /// There is no such name.
+    NoName,
+    /// The name has no TXT record.
+    NoRecord,
+    /// There are TXT records with different values.
+    Ambiguous,
+    /// SERVFAIL, or another error code.
+    Server,
+    Refused,
+    Timeout,
+    /// The answer was cut off, over TCP as well.
+    Truncated,
+    Network,
+    Decode,
+    /// The Cluster does not say what the templates take.
+    Unknown,
+    /// There is no DNS server to ask.
+    NoServers,
+}
+
+impl Unresolved {
+    pub const fn category(self) -> &'static str {
+        match self {
+            Self::NoName => "no_name",
+            Self::NoRecord => "no_record",
+            Self::Ambiguous => "ambiguous",
+            Self::Server => "server",
+            Self::Refused => "refused",
+            Self::Timeout => "timeout",
+            Self::Truncated => "truncated",
+            Self::Network => "network",
+            Self::Decode => "decode",
+            Self::Unknown => "unknown",
+            Self::NoServers => "no_servers",
+        }
+    }
+
+    /// Why, for people.
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Self::NoName => "there is no such name",
+            Self::NoRecord => "the name has no TXT record",
+            Self::Ambiguous => "there are TXT records with different values",
+            Self::Server => "the DNS server failed",
+            Self::Refused => "the DNS server refused the query",
+            Self::Timeout => "there was no answer in time",
+            Self::Truncated => "the answer was cut off, over TCP as well",
+            Self::Network => "the DNS server cannot be reached",
+            Self::Decode => "the answer cannot be understood",
+            Self::Unknown => "the Cluster does not say what the name or the value takes",
+            Self::NoServers => "there is no DNS server to ask",
+        }
+    }
+}
+
+impl Standing {
+    /// All words that [`Self::as_str`] says.
+    pub const WORDS: [&str; 5] = ["ours", "not_checked", "unproven", "elsewhere", "unresolved"];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ours => "ours",
+            Self::NotChecked => "not_checked",
+            Self::Unproven(_) => "unproven",
+            Self::Elsewhere { .. } => "elsewhere",
+            Self::Unresolved(_) => "unresolved",
+        }
+    }
+
+    /// Whether the shoot is left alone: neither probed nor written.
+    pub const fn is_lost(self) -> bool {
+        matches!(self, Self::Elsewhere { .. } | Self::Unresolved(_))
+    }
+
+    /// Why it is not known whose the shoot is, if so.
+    pub const fn unresolved(self) -> Option<Unresolved> {
+        match self {
+            Self::Unproven(why) | Self::Unresolved(why) => Some(why),
+            _ => None,
+        }
+    }
+}
+
+/// What one check asks for, and the value that says that the shoot is ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    pub name: String,
+    pub ours: String,
+}
+
+impl Question {
+    /// None if the Cluster does not say what it takes, or makes no DNS name of it.
+    pub fn of(check: &OwnerCheck, facts: &Facts) -> Option<Self> {
+        let (name, ours) = (check.name.fill(facts)?, check.value.fill(facts)?);
+        template::is_dns_name(&name).then_some(Self { name, ours })
+    }
+
+    /// What the values of the TXT records come to.
+    pub fn judge(&self, records: &[String]) -> Answer {
+        match records {
+            [] => Answer::Unresolved(Unresolved::NoRecord),
+            [first, others @ ..] if others.iter().any(|other| other != first) => Answer::Unresolved(Unresolved::Ambiguous),
+            [value, ..] if *value == self.ours => Answer::Ours,
+            [value, ..] => Answer::Elsewhere(value.clone()),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    Ours,
+    Elsewhere(String),
+    Unresolved(Unresolved),
+}
+
+impl Answer {
+    /// The result of a check, for its metric.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Ours => "ours",
+            Self::Elsewhere(_) => "elsewhere",
+            Self::Unresolved(why) => why.category(),
+        }
+    }
+}
+
+/// After a check that failed, and after the first that says "elsewhere", the next one follows so soon.
+const AGAIN_AFTER: TimeDelta = TimeDelta::seconds(1);
+/// So much of the wait between two checks is left out at random, so that shoots do not move in step.
+const JITTER: f64 = 0.1;
+
+/// What the checks of one shoot's record have shown.
+#[derive(Clone, Debug)]
+pub struct OwnerRecord {
+    began: Moment,
+    /// When the next check is due; while one is under way, when that was.
+    next: Moment,
+    told: Option<Told>,
+    failing: Option<Failing>,
+}
+
+/// What the last check said that resolved it.
+#[derive(Clone, Debug)]
+struct Told {
+    /// Another value than ours.
+    elsewhere: Option<String>,
+    /// When it was sent.
+    sent: Moment,
+    /// How many in a row said "elsewhere", or "ours".
+    in_a_row: u32,
+}
+
+/// Checks have failed since then.
+#[derive(Clone, Copy, Debug)]
+struct Failing {
+    since: Moment,
+    why: Unresolved,
+    times: u32,
+}
+
+impl OwnerRecord {
+    pub fn new(now: Moment) -> Self {
+        Self { began: now, next: now, told: None, failing: None }
+    }
+
+    pub fn next(&self) -> Moment {
+        self.next
+    }
+
+    /// The value that names another owner, if the last check that resolved it said so.
+    pub fn elsewhere(&self) -> Option<&str> {
+        self.told.as_ref()?.elsewhere.as_deref()
+    }
+
+    pub fn standing(&self, check: &OwnerCheck, now: Moment) -> Standing {
+        let why = self.failing.map_or(Unresolved::Timeout, |failing| failing.why);
+        if now >= self.tolerated_until(check) {
+            return Standing::Unresolved(why);
+        }
+        match &self.told {
+            Some(Told { elsewhere: None, .. }) => Standing::Ours,
+            Some(Told { sent, in_a_row, .. }) => Standing::Elsewhere { confirmed: (*in_a_row >= 2).then_some(*sent) },
+            None if self.failing.is_none() && now < self.first_check_ends(check) => Standing::NotChecked,
+            None => Standing::Unproven(why),
+        }
+    }
+
+    /// When the standing changes by itself, with no answer.
+    pub fn turns_at(&self, check: &OwnerCheck, now: Moment) -> Option<Moment> {
+        let first = self.told.is_none().then(|| self.first_check_ends(check));
+        first.into_iter().chain([self.tolerated_until(check)]).filter(|&moment| moment > now).min()
+    }
+
+    fn first_check_ends(&self, check: &OwnerCheck) -> Moment {
+        self.began + span(check.timeout)
+    }
+
+    /// The tolerance counts from the first check that failed, or from the end of one that has not come to its end.
+    fn tolerated_until(&self, check: &OwnerCheck) -> Moment {
+        let since = match (&self.told, self.failing) {
+            (None, _) => self.began,
+            (Some(_), Some(failing)) => failing.since,
+            (Some(_), None) => self.next + span(check.timeout),
+        };
+        since + span(check.tolerance)
+    }
+
+    /// Takes in the answer to a check that was sent at `sent`. `chance` is a random number from 0 to 1.
+    pub fn answered(&mut self, answer: Answer, sent: Moment, check: &OwnerCheck, now: Moment, chance: f64) {
+        let interval = span(check.interval);
+        let wait = match answer {
+            Answer::Unresolved(why) => self.failed(why, sent).min(interval),
+            Answer::Ours => self.told(None, sent, interval),
+            Answer::Elsewhere(value) => self.told(Some(value), sent, interval),
+        };
+        let wait = TimeDelta::microseconds((wait.num_microseconds().unwrap_or(i64::MAX) as f64 * (1.0 - JITTER * chance)) as i64);
+        self.next = now + wait;
+    }
+
+    fn failed(&mut self, why: Unresolved, sent: Moment) -> TimeDelta {
+        let before = self.failing.unwrap_or(Failing { since: sent, why, times: 0 });
+        let times = before.times.saturating_add(1);
+        self.failing = Some(Failing { why, times, ..before });
+        // Two that are not in a row confirm nothing; what was confirmed stays so.
+        if let Some(told) = self.told.as_mut().filter(|told| told.in_a_row < 2) {
+            told.in_a_row = 0;
+        }
+        AGAIN_AFTER * (1 << (times - 1).min(20))
+    }
+
+    fn told(&mut self, elsewhere: Option<String>, sent: Moment, interval: TimeDelta) -> TimeDelta {
+        self.failing = None;
+        let same = self.told.as_ref().filter(|told| told.elsewhere.is_some() == elsewhere.is_some());
+        let in_a_row = same.map_or(0, |told| told.in_a_row).saturating_add(1);
+        let unconfirmed = elsewhere.is_some() && in_a_row < 2;
+        self.told = Some(Told { elsewhere, sent, in_a_row });
+        if unconfirmed { AGAIN_AFTER.min(interval) } else { interval }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,80 @@
+//! What follows from the owner record: who may write for the shoot here, and what becomes of one that belongs elsewhere.
+
+use chrono::TimeDelta;
+
+use super::{Context, Direction, Report, Shoot, Start, Surroundings};
+use crate::config::OnLoss;
+use crate::core::moment::Moment;
+use crate::core::owner::Standing;
+use crate::core::span;
+use crate::core::verdict::{Scope, Verdict};
+
+impl Shoot {
+    /// Stands down when the shoot is lost, and starts afresh when it is ours again: as for a shoot that may be probed from now on.
+    pub(super) fn follow_owner(&mut self, cx: &mut Context<'_>) {
+        let lost = cx.around.owner.is_some_and(Standing::is_lost);
+        if !std::mem::replace(&mut self.stood_down, lost) || lost {
+            return;
+        }
+        self.drop_scaling(cx);
+        let Start { eligible, in_operation, dry_run } = self.start;
+        let in_operation = in_operation || cx.now >= eligible + span(cx.around.config.initial_delay);
+        let fresh = Self::new(Start { eligible: cx.now, in_operation, dry_run }, cx.around, cx.now);
+        let before = std::mem::replace(self, fresh);
+        // A probe that is under way will be answered, and what was seen of the dependents stays seen.
+        (self.probing, self.known, self.scalings, self.was_paused) =
+            (before.probing, before.known, before.scalings, before.was_paused);
+    }
+
+    pub fn has_stood_down(&self) -> bool {
+        self.stood_down
+    }
+
+    /// What is to be done now: what the probes say; for a shoot that is lost nothing, or that nothing of it is to run here.
+    pub(super) fn aim(&self, around: &Surroundings) -> Option<(Direction, Scope)> {
+        if self.stood_down {
+            return self.passivates_since(around).map(|_| (Direction::Down, Scope::All));
+        }
+        match self.verdict()? {
+            Verdict::ScaleDown => Some((Direction::Down, Scope::All)),
+            Verdict::ScaleUp(scope) => Some((Direction::Up, scope)),
+            Verdict::Hold(_) => None,
+        }
+    }
+
+    /// When that was asked for which a write rests on (D-52): the probe, or the check of the owner record.
+    pub(super) fn evidence(&self, around: &Surroundings) -> Option<Moment> {
+        if self.stood_down { self.passivates_since(around) } else { self.judged_at() }
+    }
+
+    /// When levels need not wait for each other any more. Nothing is to be won from a shoot that belongs elsewhere.
+    pub(super) fn ordering_deadline(&self, now: Moment) -> Option<Moment> {
+        if self.stood_down { Some(now + TimeDelta::MAX) } else { self.finding.as_ref()?.ordering_deadline }
+    }
+
+    fn passivates_since(&self, around: &Surroundings) -> Option<Moment> {
+        let passivates = around.config.owner_check.as_ref().is_some_and(|check| check.on_loss == OnLoss::Passivate);
+        match around.owner {
+            Some(Standing::Elsewhere { confirmed }) if passivates && around.leads => confirmed,
+            _ => None,
+        }
+    }
+
+    /// Whether the owner record allows a write; one that it prevents is reported once.
+    pub(super) fn is_owner(&mut self, direction: Direction, cx: &mut Context<'_>) -> bool {
+        let allowed = match cx.around.owner {
+            None | Some(Standing::Ours) => true,
+            Some(Standing::NotChecked) => false,
+            // As where a pause is not known.
+            Some(Standing::Unproven(_)) => direction == Direction::Down && cx.around.leads,
+            Some(Standing::Elsewhere { .. } | Standing::Unresolved(_)) => {
+                direction == Direction::Down && self.passivates_since(cx.around).is_some()
+            }
+        };
+        let prevented = (!allowed).then_some(direction);
+        if std::mem::replace(&mut self.prevented, prevented) != prevented && !allowed {
+            cx.report(Report::NotOwner(direction));
+        }
+        allowed
+    }
+}

@@ -1,0 +1,196 @@
+//! Checks the owner records of all shoots of the seed, probed or not, where the config wants it. What follows is decided by
+//! [`crate::core::owner`] and [`crate::core::shoot`].
+//!
+//! ```text
+//! Clusters --> records: which check is due? --resolver--> answer --> standing --> the shoots' tasks, /ownership, what is shown
+//! ```
+
+mod records;
+mod resolver;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use http::StatusCode;
+use k8s_openapi::api::core::v1::ObjectReference;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use self::records::Change;
+pub use self::records::{OwnerRecords, OwnerStatus};
+use self::resolver::Resolver;
+use crate::config::{Config, OwnerCheck};
+use crate::core::moment::Moment;
+use crate::core::owner::{Answer, OwnerRecord, Question, Standing, Unresolved};
+use crate::core::span;
+use crate::history::What;
+use crate::seed::Seed;
+use crate::shoot::{Shared, wait_until};
+
+/// So many checks are under way at once.
+const IN_FLIGHT: usize = 32;
+
+/// A check that is over: of whom, what it asked for, when, and what came of it.
+type Checked = (String, Option<Question>, Moment, Answer);
+
+/// Checks for as long as the config wants it, until cancelled.
+pub async fn run(shared: Shared, cancelled: CancellationToken) {
+    let mut configs = shared.config.clone();
+    let checks = async {
+        loop {
+            let config = Arc::clone(&configs.borrow_and_update());
+            let check = config.owner_check.as_ref();
+            let namespaces = shared.seed.clusters.all().into_iter().map(|(key, _)| key.name);
+            shared.owners().begin(check, namespaces, shared.clock.now());
+            shared.seed.wakers.wake_all();
+            match check {
+                Some(check) => follow(&shared, check, &mut configs).await,
+                None => changed(&mut configs).await,
+            }
+        }
+    };
+    cancelled.run_until_cancelled(checks).await;
+}
+
+async fn changed(configs: &mut watch::Receiver<Arc<Config>>) {
+    if configs.changed().await.is_err() {
+        // The process ends.
+        std::future::pending().await
+    }
+}
+
+/// Checks until the config wants something else.
+async fn follow(shared: &Shared, check: &OwnerCheck, configs: &mut watch::Receiver<Arc<Config>>) {
+    tracing::info!(name = %check.name, value = %check.value, "owner records are checked");
+    let (resolver, owners) = (Resolver::new(check), shared.owners());
+    let mut under_way = FuturesUnordered::new();
+    while configs.borrow().owner_check.as_ref() == Some(check) {
+        while under_way.len() < IN_FLIGHT
+            && let Some(namespace) = owners.take_due(shared.clock.now())
+        {
+            under_way.push(checked(shared, check, &resolver, namespace));
+        }
+        let room = under_way.len() < IN_FLIGHT;
+        let next = owners.next(shared.clock.now()).filter(|_| room).map(|next| shared.clock.instant(next));
+        tokio::select! {
+            Some(checked) = under_way.next(), if !under_way.is_empty() => answered(shared, checked),
+            () = owners.added.notified() => {}
+            () = changed(configs) => {}
+            () = wait_until(next) => {}
+        }
+        owners.take_changes(shared.clock.now()).into_iter().for_each(|change| report(shared, &change));
+    }
+    tracing::info!("owner records are not checked in this way any more");
+}
+
+async fn checked(shared: &Shared, check: &OwnerCheck, resolver: &Resolver, namespace: String) -> Checked {
+    let (question, sent) = (question(&shared.seed, check, &namespace), shared.clock.now());
+    let answer = match &question {
+        Some(question) => resolver.ask(question).await,
+        None => Answer::Unresolved(Unresolved::Unknown),
+    };
+    (namespace, question, sent, answer)
+}
+
+fn question(seed: &Seed, check: &OwnerCheck, namespace: &str) -> Option<Question> {
+    Question::of(check, &seed.clusters.get("", namespace)?.facts(namespace))
+}
+
+fn answered(shared: &Shared, (namespace, question, sent, answer): Checked) {
+    shared.metrics.owner_checked(answer.as_str());
+    tracing::debug!(namespace, result = answer.as_str(), "owner record checked");
+    shared.owners().answered(&namespace, question, answer, sent, shared.clock.now(), rand::random());
+    shared.seed.wakers.wake(&namespace);
+}
+
+/// One check of each of these shoots, for who asks on the command line.
+pub async fn check_all(seed: &Seed, check: &OwnerCheck, namespaces: &[String]) -> HashMap<String, OwnerStatus> {
+    let checks = namespaces.iter().map(async |namespace| (namespace.clone(), check_once(seed, check, namespace).await));
+    futures::stream::iter(checks).buffer_unordered(IN_FLIGHT).collect().await
+}
+
+/// One check by itself, for who asks on the command line.
+pub async fn check_once(seed: &Seed, check: &OwnerCheck, namespace: &str) -> OwnerStatus {
+    let question = question(seed, check, namespace);
+    let answer = match &question {
+        Some(question) => Resolver::new(check).ask(question).await,
+        None => Answer::Unresolved(Unresolved::Unknown),
+    };
+    let mut record = OwnerRecord::new(Moment::START);
+    record.answered(answer, Moment::START, check, Moment::START, 0.0);
+    let standing = record.standing(check, Moment::START);
+    OwnerStatus::new(standing, question.as_ref(), record.elsewhere())
+}
+
+/// Says how a standing has changed. That a shoot is ours from the beginning is no event.
+fn report(shared: &Shared, Change { namespace, before, after, owner }: &Change) {
+    let (events, history) = (&shared.events, &shared.statuses.history);
+    let (why, category, standing) = (owner.sentence(), owner.category, after.as_str());
+    let about = ObjectReference {
+        api_version: Some("v1".to_owned()),
+        kind: Some("Namespace".to_owned()),
+        name: Some(namespace.clone()),
+        ..ObjectReference::default()
+    };
+    if before.is_lost() {
+        history.ended(Some(namespace), What::Owner, None);
+    }
+    match after {
+        Standing::Elsewhere { .. } => {
+            tracing::warn!(namespace, standing, why, "shoot belongs to another seed, nothing is written for it");
+            history.began(Some(namespace), What::Owner, format!("belongs to another seed: {why}"));
+            events.warning(&about, "OwnedElsewhere", format!("The shoot belongs to another seed: {why}"));
+        }
+        Standing::Unresolved(_) => {
+            tracing::warn!(
+                namespace,
+                standing,
+                category,
+                why,
+                "owner record cannot be resolved, nothing is written for the shoot"
+            );
+            history.began(Some(namespace), What::Owner, why.clone());
+            events.warning(&about, "OwnerUnresolved", format!("Nothing is written for the shoot: {why}"));
+        }
+        Standing::Ours if before.is_lost() => {
+            tracing::info!(namespace, standing, why, "shoot is ours again, it is probed from now on");
+            events.normal(&about, "OwnedAgain", format!("The shoot belongs to this seed again: {why}"));
+        }
+        Standing::Ours => tracing::debug!(namespace, standing, why, "shoot is ours"),
+        Standing::Unproven(_) => {
+            tracing::warn!(
+                namespace,
+                standing,
+                category,
+                why,
+                "owner record cannot be resolved yet, nothing is restored meanwhile"
+            );
+        }
+        Standing::NotChecked => {}
+    }
+}
+
+/// What `/ownership/<namespace>` says: whether this seed is known to own the shoot. A replica that has only just begun says yes until it
+/// can know, so that a restart of ours restarts nobody else.
+pub fn ownership(shared: &Shared, namespace: &str) -> (StatusCode, String) {
+    let config = shared.config.borrow();
+    let Some(check) = &config.owner_check else {
+        return (StatusCode::NOT_FOUND, "owner records are not checked: the config has no ownerCheck\n".to_owned());
+    };
+    let (clusters, now) = (&shared.seed.clusters, shared.clock.now());
+    if clusters.get("", namespace).is_none() {
+        let beginning = !clusters.is_known() && now.elapsed_since_start() < span(check.tolerance);
+        return if beginning {
+            (StatusCode::OK, "the seed's Clusters are not known yet\n".to_owned())
+        } else {
+            (StatusCode::NOT_FOUND, "there is no Cluster of this name\n".to_owned())
+        };
+    }
+    let standing = shared.owners().standing(namespace, check, now);
+    let why =
+        shared.owners().status(namespace, now).map_or_else(|| "the first check is not over".to_owned(), |owner| owner.sentence());
+    let status = if standing.is_lost() { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
+    (status, format!("{}: {why}\n", standing.as_str()))
+}

@@ -1,0 +1,225 @@
+//! The owner records of all shoots, as the last checks have shown them. In memory; every replica has its own.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+use tokio::sync::Notify;
+
+use crate::config::OwnerCheck;
+use crate::core::moment::Moment;
+use crate::core::owner::{Answer, OwnerRecord, Question, Standing};
+
+/// Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct OwnerRecords {
+    inner: Arc<Mutex<Inner>>,
+    /// There is a record that was not there before.
+    pub(super) added: Arc<Notify>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// None while nothing is checked.
+    check: Option<Arc<OwnerCheck>>,
+    records: HashMap<String, Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    record: OwnerRecord,
+    /// What was asked for last.
+    question: Option<Question>,
+    is_under_way: bool,
+    /// The standing that was reported last.
+    reported: Standing,
+}
+
+/// A change of a shoot's standing.
+#[derive(Debug)]
+pub(super) struct Change {
+    pub namespace: String,
+    pub before: Standing,
+    pub after: Standing,
+    pub owner: OwnerStatus,
+}
+
+/// The owner record of a shoot, for people.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OwnerStatus {
+    /// `ours`, `not_checked`, `unproven`, `elsewhere` or `unresolved`.
+    pub standing: &'static str,
+    /// What was asked for, and what it says of a shoot that is ours; none before the first check, or if the Cluster does not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ours: Option<String>,
+    /// What it says of another owner.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub elsewhere: Option<String>,
+    /// Why it could not be resolved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub category: Option<&'static str>,
+    #[serde(skip)]
+    pub why: Option<&'static str>,
+}
+
+impl OwnerStatus {
+    pub fn new(standing: Standing, question: Option<&Question>, elsewhere: Option<&str>) -> Self {
+        let why = standing.unresolved();
+        Self {
+            standing: standing.as_str(),
+            name: question.map(|question| question.name.clone()),
+            ours: question.map(|question| question.ours.clone()),
+            elsewhere: elsewhere.filter(|_| matches!(standing, Standing::Elsewhere { .. })).map(shortened),
+            category: why.map(|why| why.category()),
+            why: why.map(|why| why.sentence()),
+        }
+    }
+
+    /// As in `owner.a.b says "there", not "here"`.
+    pub fn sentence(&self) -> String {
+        let name = self.name.as_deref().unwrap_or("its name");
+        let ours = self.ours.as_deref().unwrap_or_default();
+        match (self.standing, self.why) {
+            ("ours", _) => format!("{name} says {ours:?}"),
+            ("elsewhere", _) => format!("{name} says {:?}, not {ours:?}", self.elsewhere.as_deref().unwrap_or_default()),
+            (_, Some(why)) => format!("{name} cannot be resolved: {why}"),
+            _ => "the first check is not over".to_owned(),
+        }
+    }
+}
+
+/// As much of what others say as is repeated.
+fn shortened(text: &str) -> String {
+    const SHOWN: usize = 100;
+    text.chars().take(SHOWN).collect()
+}
+
+impl OwnerRecords {
+    /// Checks by this from now on, for these shoots; nothing where it is none. A check that is as before goes on.
+    pub(super) fn begin(&self, check: Option<&OwnerCheck>, namespaces: impl Iterator<Item = String>, now: Moment) {
+        let mut inner = self.lock();
+        if inner.check.as_deref() == check {
+            return;
+        }
+        inner.check = check.cloned().map(Arc::new);
+        inner.records = match check {
+            Some(_) => namespaces.map(|namespace| (namespace, Entry::new(now))).collect(),
+            None => HashMap::new(),
+        };
+    }
+
+    /// Takes in that there is a Cluster of this name, or none any more.
+    pub fn follow(&self, namespace: &str, exists: bool, now: Moment) {
+        let mut inner = self.lock();
+        if inner.check.is_none() {
+        } else if !exists {
+            inner.records.remove(namespace);
+        } else if !inner.records.contains_key(namespace) {
+            inner.records.insert(namespace.to_owned(), Entry::new(now));
+            self.added.notify_one();
+        }
+    }
+
+    /// The standing of a shoot by this check.
+    pub fn standing(&self, namespace: &str, check: &OwnerCheck, now: Moment) -> Standing {
+        let inner = self.lock();
+        let checked = inner.check.as_deref() == Some(check);
+        let entry = inner.records.get(namespace).filter(|_| checked);
+        entry.map_or(Standing::NotChecked, |entry| entry.record.standing(check, now))
+    }
+
+    pub fn status(&self, namespace: &str, now: Moment) -> Option<OwnerStatus> {
+        let inner = self.lock();
+        let (check, entry) = (inner.check.as_ref()?, inner.records.get(namespace)?);
+        Some(entry.status(entry.record.standing(check, now)))
+    }
+
+    /// When the next check of a shoot is due.
+    pub fn due(&self, namespace: &str) -> Option<Moment> {
+        self.lock().records.get(namespace).map(|entry| entry.record.next())
+    }
+
+    /// How many shoots are in which standing.
+    pub fn counts(&self, now: Moment) -> BTreeMap<&'static str, usize> {
+        let inner = self.lock();
+        let mut counts: BTreeMap<_, _> = Standing::WORDS.map(|word| (word, 0)).into();
+        if let Some(check) = &inner.check {
+            for entry in inner.records.values() {
+                *counts.entry(entry.record.standing(check, now).as_str()).or_default() += 1;
+            }
+        }
+        counts
+    }
+
+    /// A shoot whose check is due, the most overdue first; it is under way from now on.
+    pub(super) fn take_due(&self, now: Moment) -> Option<String> {
+        let mut inner = self.lock();
+        let idle = inner.records.iter_mut().filter(|(_, entry)| !entry.is_under_way && entry.record.next() <= now);
+        let (namespace, entry) = idle.min_by_key(|(_, entry)| entry.record.next())?;
+        entry.is_under_way = true;
+        Some(namespace.clone())
+    }
+
+    /// When something happens by itself: a check is due, or a standing changes with no answer.
+    pub(super) fn next(&self, now: Moment) -> Option<Moment> {
+        let inner = self.lock();
+        let check = inner.check.as_ref()?;
+        let entry = |entry: &Entry| {
+            let due = (!entry.is_under_way).then(|| entry.record.next());
+            due.into_iter().chain(entry.record.turns_at(check, now)).min()
+        };
+        inner.records.values().filter_map(entry).min()
+    }
+
+    pub(super) fn answered(
+        &self,
+        namespace: &str,
+        question: Option<Question>,
+        answer: Answer,
+        sent: Moment,
+        now: Moment,
+        chance: f64,
+    ) {
+        let mut inner = self.lock();
+        let Inner { check: Some(check), records } = &mut *inner else { return };
+        if let Some(entry) = records.get_mut(namespace) {
+            (entry.is_under_way, entry.question) = (false, question);
+            entry.record.answered(answer, sent, check, now, chance);
+        }
+    }
+
+    /// What has changed since it was asked last.
+    pub(super) fn take_changes(&self, now: Moment) -> Vec<Change> {
+        let mut inner = self.lock();
+        let Inner { check: Some(check), records } = &mut *inner else { return Vec::new() };
+        let change = |(namespace, entry): (&String, &mut Entry)| {
+            let after = entry.record.standing(check, now);
+            let before = std::mem::replace(&mut entry.reported, after);
+            (before.as_str() != after.as_str()).then(|| {
+                let owner = entry.status(after);
+                Change { namespace: namespace.clone(), before, after, owner }
+            })
+        };
+        records.iter_mut().filter_map(change).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Entry {
+    fn new(now: Moment) -> Self {
+        Self { record: OwnerRecord::new(now), question: None, is_under_way: false, reported: Standing::NotChecked }
+    }
+
+    fn status(&self, standing: Standing) -> OwnerStatus {
+        OwnerStatus::new(standing, self.question.as_ref(), self.record.elsewhere())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,83 @@
+use super::*;
+use crate::config::Config;
+use crate::core::owner::Unresolved;
+use crate::core::tests::scene::at;
+
+fn check(more: &str) -> OwnerCheck {
+    let dependents =
+        "dependentResourceInfos:\n- {ref: {kind: Deployment, name: d, apiVersion: apps/v1}, scaleUp: {}, scaleDown: {}}\n";
+    let check = format!("ownerCheck: {{name: 'owner.{{{{namespace}}}}', value: here, {more}}}\n");
+    let config = Config::parse(&format!("kubeConfigSecretName: s\n{dependents}{check}")).expect("a config").config;
+    config.owner_check.expect("a check")
+}
+
+fn records(check: &OwnerCheck, namespaces: &[&str]) -> OwnerRecords {
+    let records = OwnerRecords::default();
+    records.begin(Some(check), namespaces.iter().map(ToString::to_string), at(0.0));
+    records
+}
+
+fn answer(records: &OwnerRecords, namespace: &str, answer: Answer, second: f64) {
+    records.answered(namespace, None, answer, at(second), at(second), 0.0);
+}
+
+fn changes(records: &OwnerRecords, second: f64) -> Vec<(String, &'static str)> {
+    let changes = records.take_changes(at(second)).into_iter();
+    changes.map(|change| (change.namespace, change.after.as_str())).collect()
+}
+
+#[test]
+fn the_most_overdue_check_is_next_and_none_is_under_way_twice() {
+    let records = records(&check(""), &["a"]);
+    records.follow("b", true, at(1.0));
+    assert_eq!(records.take_due(at(1.0)).as_deref(), Some("a"));
+    assert_eq!(records.take_due(at(1.0)).as_deref(), Some("b"));
+    assert_eq!(records.take_due(at(1.0)), None);
+    answer(&records, "a", Answer::Ours, 1.5);
+    assert_eq!((records.take_due(at(31.4)), records.due("a")), (None, Some(at(31.5))));
+    assert_eq!(records.take_due(at(31.5)).as_deref(), Some("a"));
+    records.follow("b", false, at(32.0));
+    answer(&records, "b", Answer::Ours, 32.0);
+    assert_eq!((records.due("b"), records.status("b", at(32.0))), (None, None));
+}
+
+#[test]
+fn a_change_of_standing_is_told_once_and_also_when_time_alone_brings_it() {
+    let records = records(&check("tolerance: 60s"), &["a"]);
+    assert_eq!(changes(&records, 1.0), []);
+    answer(&records, "a", Answer::Ours, 1.0);
+    assert_eq!(changes(&records, 1.0), [("a".to_owned(), "ours")]);
+    assert_eq!(changes(&records, 1.0), []);
+    answer(&records, "a", Answer::Unresolved(Unresolved::Server), 10.0);
+    assert_eq!((changes(&records, 69.9), records.next(at(69.0))), (vec![], Some(at(11.0))));
+    assert_eq!(changes(&records, 70.0), [("a".to_owned(), "unresolved")]);
+    answer(&records, "a", Answer::Elsewhere("there".to_owned()), 71.0);
+    answer(&records, "a", Answer::Elsewhere("there".to_owned()), 72.0);
+    assert_eq!(changes(&records, 72.0), [("a".to_owned(), "elsewhere")]);
+}
+
+#[test]
+fn another_section_begins_again_and_the_same_goes_on() {
+    let (one, other) = (check(""), check("interval: 20s"));
+    let records = records(&one, &["a"]);
+    answer(&records, "a", Answer::Ours, 1.0);
+    records.begin(Some(&one), std::iter::empty(), at(2.0));
+    assert_eq!(records.standing("a", &one, at(2.0)), Standing::Ours);
+    assert_eq!(records.standing("a", &other, at(2.0)), Standing::NotChecked, "what another section found counts for nothing");
+    records.begin(Some(&other), ["a".to_owned()].into_iter(), at(2.0));
+    assert_eq!(records.standing("a", &other, at(2.0)), Standing::NotChecked);
+    records.begin(None, std::iter::empty(), at(3.0));
+    records.follow("b", true, at(3.0));
+    assert_eq!((records.take_due(at(3.0)), records.next(at(3.0))), (None, None));
+    assert!(records.counts(at(3.0)).values().all(|count| *count == 0));
+}
+
+#[test]
+fn what_others_say_is_repeated_in_part_and_escaped() {
+    let question = Question { name: "owner.a".to_owned(), ours: "here".to_owned() };
+    let value = format!("\u{1b}[31m\n{}", "x".repeat(1000));
+    let owner = OwnerStatus::new(Standing::Elsewhere { confirmed: None }, Some(&question), Some(&value));
+    let sentence = owner.sentence();
+    assert!(sentence.len() < 200 && !sentence.contains(char::is_control), "{sentence:?}");
+    assert_eq!(OwnerStatus::new(Standing::Ours, Some(&question), Some(&value)).elsewhere, None);
+}

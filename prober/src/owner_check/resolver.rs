@@ -1,0 +1,88 @@
+//! Asks DNS for TXT records: each time anew, over TCP where an answer is cut off.
+
+use std::time::Duration;
+
+use hickory_resolver::TokioResolver;
+use hickory_resolver::config::{NameServerConfig, ResolveHosts, ResolverConfig};
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::net::{DnsError, NetError, NoRecords};
+use hickory_resolver::proto::op::ResponseCode;
+use hickory_resolver::proto::rr::{RData, RecordType};
+use tokio::time::timeout;
+
+use crate::config::OwnerCheck;
+use crate::core::owner::{Answer, Question, Unresolved};
+
+/// Clones share it.
+#[derive(Clone)]
+pub struct Resolver {
+    /// None where there are no servers to ask.
+    resolver: Option<TokioResolver>,
+    limit: Duration,
+}
+
+impl Resolver {
+    pub fn new(check: &OwnerCheck) -> Self {
+        let resolver = resolver(check);
+        let resolver =
+            resolver.inspect_err(|error| tracing::error!(error = %error, "no DNS server is known to ask for owner records"));
+        Self { resolver: resolver.ok(), limit: check.timeout }
+    }
+
+    pub async fn ask(&self, question: &Question) -> Answer {
+        match timeout(self.limit, self.records(&question.name)).await {
+            Ok(Ok(records)) => question.judge(&records),
+            Ok(Err(why)) => Answer::Unresolved(why),
+            Err(_) => Answer::Unresolved(Unresolved::Timeout),
+        }
+    }
+
+    /// The values of the TXT records of a name, each of its strings put together.
+    async fn records(&self, name: &str) -> Result<Vec<String>, Unresolved> {
+        let resolver = self.resolver.as_ref().ok_or(Unresolved::NoServers)?;
+        // With the dot no search domain is tried.
+        let name = format!("{}.", name.trim_end_matches('.'));
+        let answer = resolver.lookup(name, RecordType::TXT).await.map_err(|error| unresolved(&error))?;
+        let text = |data: &RData| match data {
+            RData::TXT(text) => Some(String::from_utf8_lossy(&text.txt_data.concat()).into_owned()),
+            _ => None,
+        };
+        Ok(answer.answers().iter().filter_map(|record| text(&record.data)).collect())
+    }
+}
+
+fn resolver(check: &OwnerCheck) -> Result<TokioResolver, NetError> {
+    let mut builder = if check.servers.is_empty() {
+        TokioResolver::builder_tokio()?
+    } else {
+        let servers = check.servers.iter().map(|address| {
+            let mut server = NameServerConfig::udp_and_tcp(address.ip());
+            server.connections.iter_mut().for_each(|connection| connection.port = address.port());
+            server
+        });
+        let config = ResolverConfig::from_parts(None, Vec::new(), servers.collect());
+        TokioResolver::builder_with_config(config, TokioRuntimeProvider::default())
+    };
+    let options = builder.options_mut();
+    options.timeout = check.timeout;
+    // When to ask again is decided in one place.
+    options.attempts = 0;
+    options.use_hosts_file = ResolveHosts::Never;
+    // Each check is to show how it is now: nothing is kept, and what is on its way out of the cache counts for nothing.
+    options.cache_size = 0;
+    (options.positive_max_ttl, options.negative_max_ttl) = (Some(Duration::ZERO), Some(Duration::ZERO));
+    builder.build()
+}
+
+fn unresolved(error: &NetError) -> Unresolved {
+    match error {
+        NetError::Timeout => Unresolved::Timeout,
+        NetError::Truncated => Unresolved::Truncated,
+        NetError::Dns(DnsError::NoRecordsFound(NoRecords { response_code: ResponseCode::NXDomain, .. })) => Unresolved::NoName,
+        NetError::Dns(DnsError::NoRecordsFound(_)) => Unresolved::NoRecord,
+        NetError::Dns(DnsError::ResponseCode(ResponseCode::Refused)) => Unresolved::Refused,
+        NetError::Dns(_) => Unresolved::Server,
+        NetError::Proto(_) => Unresolved::Decode,
+        _ => Unresolved::Network,
+    }
+}
