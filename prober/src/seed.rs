@@ -209,7 +209,9 @@ impl Seed {
 
     /// Whether all is known that shoots are protected and restored by: the above, every dependent whose kind exists, and what is paused.
     pub fn is_known(&self) -> bool {
-        self.unknown().is_none() && self.namespaces.is_known() && self.named.borrow().dependents.iter().all(|dependent| !dependent.is_unknown())
+        self.unknown().is_none()
+            && self.namespaces.is_known()
+            && self.named.borrow().dependents.iter().all(|dependent| !dependent.is_unknown())
     }
 
     pub fn secrets(&self) -> Arc<SecretView> {
