@@ -43,7 +43,7 @@ impl<'a> Source<'a> {
 
     /// Whether something is so that is so this often.
     pub fn percent(&mut self, percent: usize) -> bool {
-        self.below(256) >= 256 - percent * 256 / 100
+        self.below(100) >= 100 - percent
     }
 
     /// Something that is there in half of all cases.

@@ -74,6 +74,8 @@ fn surprises(go: &Value) -> Vec<String> {
     for name in go["services"].as_object().into_iter().flat_map(|services| services.keys()) {
         if name.is_empty() || !is_label_value(name) {
             found.push(format!("servicesAndDependantSelectors.{name}"));
+            // A refusal shows what is no letter in an escaped form.
+            found.push(format!("servicesAndDependantSelectors.{}", name.escape_debug()));
         }
     }
     found
