@@ -1,5 +1,5 @@
 //! docs/configure.md says what the program reads: its tables are made of the program's own. `UPDATE_DOCS=1 cargo test --test
-//! configure` writes them anew.
+//! configure` writes them again.
 
 use std::fmt::Write;
 use std::path::Path;

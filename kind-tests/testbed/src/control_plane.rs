@@ -20,7 +20,7 @@ pub use machine_controller_manager::{MachineControllerManager, machine_definitio
 
 use crate::go_programs;
 
-/// How often a server is started anew on other ports when it ended before it was ready. A port that was free when it was
+/// How often a server is restarted on other ports when it ended before it was ready. A port that was free when it was
 /// asked for may be taken by the time it is bound.
 const TRIES: usize = 3;
 

@@ -169,7 +169,7 @@ async fn follow(api: KubeApi, collection: &'static str, journal: Arc<Journal>, k
                 journal.write(&change);
             })
             .await;
-        // The server may be stopped, or the watch too old: begin anew a moment later.
+        // The server may be stopped, or the watch too old: restart it a moment later.
         tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Asks DNS for TXT records: each time anew, over TCP where an answer is cut off.
+//! Queries DNS for TXT records, each time without a cache, over TCP where an answer is cut off.
 
 use std::time::Duration;
 

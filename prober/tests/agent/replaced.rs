@@ -56,7 +56,7 @@ async fn one_that_goes_away_at_its_write_stops_no_other_and_is_taken_up_when_it_
     world.nodes.cut_all();
     world.until_it_is(KCM, held("1")).await;
     world.until_it_is(CA, held("1")).await;
-    assert!(world.seed.store().get(DEPLOYMENTS, NAMESPACE, MCM).is_none(), "nobody makes it anew");
+    assert!(world.seed.store().get(DEPLOYMENTS, NAMESPACE, MCM).is_none(), "nobody makes another");
     world.apply(gardener::deployment(NAMESPACE, MCM, 2));
     world.until([held("1"), held("2"), held("1")]).await;
     world.nodes.heal_all();

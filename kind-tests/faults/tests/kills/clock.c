@@ -1,5 +1,5 @@
 /* Sets the wall clock of one process: what CLOCK_REALTIME says is moved by the seconds that stand in the file named by
- * WALL_CLOCK_OFFSET, read anew each time. All other clocks are the machine's. */
+ * WALL_CLOCK_OFFSET, read again each time. All other clocks are the machine's. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdlib.h>

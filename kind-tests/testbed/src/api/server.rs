@@ -34,7 +34,7 @@ use crate::api::{
 
 /// A client that has not finished its handshake by then is dropped.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(30);
-/// How soon the port is tried again when it could not be bound anew.
+/// How soon the port is tried again when it could not be bound again.
 const REBIND_PAUSE: Duration = Duration::from_millis(50);
 
 /// What a server is like.

@@ -102,7 +102,7 @@ impl Journal {
         };
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (entry.namespace.clone(), entry.name.clone());
-        // A watch that begins anew tells what is known, and a write that changes none of what is looked at is no entry.
+        // A watch that is restarted tells what is known, and a write that changes none of what is looked at is no entry.
         self.states.send_if_modified(|states| {
             let before = match &entry.state {
                 Some(state) => states.insert(key, state.clone()),

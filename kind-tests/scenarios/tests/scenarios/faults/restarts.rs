@@ -47,7 +47,7 @@ fn watches_that_were_cut_before_a_compaction_are_begun_anew_and_nothing_is_misse
         kill(&seed)?;
         bed.compact().await?;
         start_again(&seed).await?;
-        // From where the watches stood nothing can be told any more: all is listed anew.
+        // From where the watches stood nothing can be told any more: all is listed again.
         shoot
             .eventually("new lists", PATIENCE, async || {
                 let lists = lists(&seed);
@@ -113,7 +113,7 @@ fn a_weeder_whose_watches_were_cut_before_a_compaction_invents_no_recovery_and_m
         bed.compact().await?;
         start_again(&ground.seed).await?;
         let restarts = "dwd_weeder_watch_restarts_total{resource=\"endpointslices\"}";
-        testbed::eventually("a watch that begins anew", Duration::from_secs(45), async || {
+        testbed::eventually("a watch that is restarted", Duration::from_secs(45), async || {
             let value = testbed::page::metrics(&weeder.log).await?.value(restarts)?;
             ensure!(value >= 1.0, "{value}");
             Ok(())

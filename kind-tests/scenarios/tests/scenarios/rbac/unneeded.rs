@@ -68,7 +68,7 @@ fn a_prober_that_may_not_get_secrets_waits_for_the_watch_when_its_credentials_ar
         let begin = shoot.history().len();
         shoot.revoke_tokens().await?;
         shoot
-            .eventually("credentials that cannot be read anew", PATIENCE, async || {
+            .eventually("credentials that cannot be read again", PATIENCE, async || {
                 let told = prober.log("probe not complete");
                 ensure!(told.iter().any(|line| line["category"] == "seed_unknown"), "{told:?}");
                 Ok(())
