@@ -29,8 +29,8 @@ use crate::history::What;
 use crate::seed::Seed;
 use crate::shoot::{Shared, wait_until};
 
-/// So many checks are under way at once.
-const IN_FLIGHT: usize = 32;
+/// So many checks are under way at once: at least, and at most.
+const IN_FLIGHT: (usize, usize) = (32, 1024);
 
 /// A check that is over: of whom, what it asked for, when, and what came of it.
 type Checked = (String, Option<Question>, Moment, Answer);
@@ -43,7 +43,9 @@ pub async fn run(shared: Shared, cancelled: CancellationToken) {
             let config = Arc::clone(&configs.borrow_and_update());
             let check = config.owner_check.as_ref();
             let namespaces = shared.seed.clusters.all().into_iter().map(|(key, _)| key.name);
-            shared.owners().begin(check, namespaces, shared.clock.now());
+            for namespace in shared.owners().begin(check, namespaces, shared.clock.now()) {
+                shared.statuses.history.ended(Some(&namespace), What::Owner, None);
+            }
             shared.seed.wakers.wake_all();
             match check {
                 Some(check) => follow(&shared, check, &mut configs).await,
@@ -67,12 +69,13 @@ async fn follow(shared: &Shared, check: &OwnerCheck, configs: &mut watch::Receiv
     let (resolver, owners) = (Resolver::new(check), shared.owners());
     let mut under_way = FuturesUnordered::new();
     while configs.borrow().owner_check.as_ref() == Some(check) {
-        while under_way.len() < IN_FLIGHT
+        let in_flight = in_flight(owners.len(), check);
+        while under_way.len() < in_flight
             && let Some(namespace) = owners.take_due(shared.clock.now())
         {
             under_way.push(checked(shared, check, &resolver, namespace));
         }
-        let room = under_way.len() < IN_FLIGHT;
+        let room = under_way.len() < in_flight;
         let next = owners.next(shared.clock.now()).filter(|_| room).map(|next| shared.clock.instant(next));
         tokio::select! {
             Some(checked) = under_way.next(), if !under_way.is_empty() => answered(shared, checked),
@@ -85,8 +88,16 @@ async fn follow(shared: &Shared, check: &OwnerCheck, configs: &mut watch::Receiv
     tracing::info!("owner records are not checked in this way any more");
 }
 
+/// Enough for all to time out within an interval, so that a DNS that is silent of some shoots delays no check of others.
+fn in_flight(shoots: usize, check: &OwnerCheck) -> usize {
+    let round = shoots as f64 * check.timeout.as_secs_f64() / check.interval.as_secs_f64();
+    (round.ceil() as usize).clamp(IN_FLIGHT.0, IN_FLIGHT.1)
+}
+
 async fn checked(shared: &Shared, check: &OwnerCheck, resolver: &Resolver, namespace: String) -> Checked {
-    let (question, sent) = (question(&shared.seed, check, &namespace), shared.clock.now());
+    // Of a Cluster that cannot be read any more the same is asked for as before (D-13).
+    let question = question(&shared.seed, check, &namespace).or_else(|| shared.owners().question(&namespace));
+    let sent = shared.clock.now();
     let answer = match &question {
         Some(question) => resolver.ask(question).await,
         None => Answer::Unresolved(Unresolved::Unknown),
@@ -108,20 +119,24 @@ fn answered(shared: &Shared, (namespace, question, sent, answer): Checked) {
 /// One check of each of these shoots, for who asks on the command line.
 pub async fn check_all(seed: &Seed, check: &OwnerCheck, namespaces: &[String]) -> HashMap<String, OwnerStatus> {
     let checks = namespaces.iter().map(async |namespace| (namespace.clone(), check_once(seed, check, namespace).await));
-    futures::stream::iter(checks).buffer_unordered(IN_FLIGHT).collect().await
+    futures::stream::iter(checks).buffer_unordered(IN_FLIGHT.0).collect().await
 }
 
-/// One check by itself, for who asks on the command line.
+/// One check by itself, for who asks on the command line; another one if it names another seed, which one alone does not prove.
 pub async fn check_once(seed: &Seed, check: &OwnerCheck, namespace: &str) -> OwnerStatus {
-    let question = question(seed, check, namespace);
-    let answer = match &question {
-        Some(question) => Resolver::new(check).ask(question).await,
-        None => Answer::Unresolved(Unresolved::Unknown),
-    };
+    let (question, resolver) = (question(seed, check, namespace), Resolver::new(check));
     let mut record = OwnerRecord::new(Moment::START);
-    record.answered(answer, Moment::START, check, Moment::START, 0.0);
-    let standing = record.standing(check, Moment::START);
-    OwnerStatus::new(standing, question.as_ref(), record.elsewhere())
+    for _ in 0..2 {
+        let answer = match &question {
+            Some(question) => resolver.ask(question).await,
+            None => Answer::Unresolved(Unresolved::Unknown),
+        };
+        record.answered(answer, Moment::START, check, Moment::START, 0.0);
+        if record.standing(check, Moment::START) != Standing::Doubted {
+            break;
+        }
+    }
+    OwnerStatus::new(record.standing(check, Moment::START), question.as_ref(), record.elsewhere())
 }
 
 /// Says how a standing has changed. That a shoot is ours from the beginning is no event.
@@ -168,6 +183,14 @@ fn report(shared: &Shared, Change { namespace, before, after, owner }: &Change) 
                 "owner record cannot be resolved yet, nothing is restored meanwhile"
             );
         }
+        Standing::Doubted => {
+            tracing::warn!(
+                namespace,
+                standing,
+                why,
+                "owner record names another seed, nothing is written until it is checked again"
+            );
+        }
         Standing::NotChecked => {}
     }
 }
@@ -184,6 +207,8 @@ pub fn ownership(shared: &Shared, namespace: &str) -> (StatusCode, String) {
         let beginning = !clusters.is_known() && now.elapsed_since_start() < span(check.tolerance);
         return if beginning {
             (StatusCode::OK, "the seed's Clusters are not known yet\n".to_owned())
+        } else if !clusters.is_known() {
+            (StatusCode::SERVICE_UNAVAILABLE, "the seed's Clusters are not known\n".to_owned())
         } else {
             (StatusCode::NOT_FOUND, "there is no Cluster of this name\n".to_owned())
         };

@@ -250,7 +250,10 @@ pub(crate) fn surroundings(
         seed_since: seed.clusters.live_since().map(|since| clock.moment(since)),
         clusters_read: seed.clusters.read_at().map(|at| clock.moment(at)),
         is_ours: seed.clusters.get("", namespace).is_some_and(|cluster| cluster.wants_probe(uid)),
-        owner: config.owner_check.as_ref().map(|check| shared.owners().standing(namespace, check, clock.now())),
+        owner: config
+            .owner_check
+            .as_ref()
+            .map(|check| shared.owners().standing_since(suspend_detector.resumed(), namespace, check, clock.now())),
         paused: options.map(|options| options.pause.value),
         resumed: suspend_detector.resumed(),
         dependents: config.dependents.iter().map(state).collect(),

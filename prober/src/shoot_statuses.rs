@@ -115,11 +115,12 @@ impl ShootStatuses {
         StatusHandle { statuses: self.clone(), namespace }
     }
 
-    /// The shoot whose probe is most overdue, if any is by more than `limit`.
+    /// The shoot whose probe is most overdue, if any is by more than `limit`. One that has stood down is not probed.
     pub fn overdue(&self, limit: TimeDelta) -> Option<(String, TimeDelta)> {
         let now = self.clock.now();
         let inner = self.lock();
-        let (namespace, status) = inner.probed.iter().min_by_key(|(_, status)| status.due)?;
+        let (namespace, status) =
+            inner.probed.iter().filter(|(_, status)| !status.has_stood_down()).min_by_key(|(_, status)| status.due)?;
         let late = now - status.due;
         (late > limit).then(|| (namespace.clone(), late))
     }

@@ -25,9 +25,12 @@ pub enum Standing {
     NotChecked,
     /// No check has resolved it yet, and that is tolerated so far.
     Unproven(Unresolved),
-    /// It says another value. When the last check was sent, once two in a row have said so: one odd answer proves nothing.
+    /// The last check that resolved it said another value, the one before did not: one odd answer ends no protection, but nothing is
+    /// written until it is checked again.
+    Doubted,
+    /// Two checks in a row said another value. When the last one was sent, unless checks have failed since.
     Elsewhere {
-        confirmed: Option<Moment>,
+        checked: Option<Moment>,
     },
     /// It could not be resolved for longer than is tolerated.
     Unresolved(Unresolved),
@@ -54,6 +57,8 @@ pub enum Unresolved {
     Unknown,
     /// There is no DNS server to ask.
     NoServers,
+    /// This process was suspended after the last check.
+    Suspended,
 }
 
 impl Unresolved {
@@ -70,6 +75,7 @@ impl Unresolved {
             Self::Decode => "decode",
             Self::Unknown => "unknown",
             Self::NoServers => "no_servers",
+            Self::Suspended => "suspended",
         }
     }
 
@@ -87,19 +93,21 @@ impl Unresolved {
             Self::Decode => "the answer cannot be understood",
             Self::Unknown => "the Cluster does not say what the name or the value takes",
             Self::NoServers => "there is no DNS server to ask",
+            Self::Suspended => "this process was suspended, and has not checked since",
         }
     }
 }
 
 impl Standing {
     /// All words that [`Self::as_str`] says.
-    pub const WORDS: [&str; 5] = ["ours", "not_checked", "unproven", "elsewhere", "unresolved"];
+    pub const WORDS: [&str; 6] = ["ours", "not_checked", "unproven", "doubted", "elsewhere", "unresolved"];
 
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Ours => "ours",
             Self::NotChecked => "not_checked",
             Self::Unproven(_) => "unproven",
+            Self::Doubted => "doubted",
             Self::Elsewhere { .. } => "elsewhere",
             Self::Unresolved(_) => "unresolved",
         }
@@ -171,6 +179,8 @@ const JITTER: f64 = 0.1;
 #[derive(Clone, Debug)]
 pub struct OwnerRecord {
     began: Moment,
+    /// When the first check was sent.
+    asked: Option<Moment>,
     /// When the next check is due; while one is under way, when that was.
     next: Moment,
     told: Option<Told>,
@@ -198,11 +208,33 @@ struct Failing {
 
 impl OwnerRecord {
     pub fn new(now: Moment) -> Self {
-        Self { began: now, next: now, told: None, failing: None }
+        Self { began: now, asked: None, next: now, told: None, failing: None }
+    }
+
+    pub fn began(&self) -> Moment {
+        self.began
     }
 
     pub fn next(&self) -> Moment {
         self.next
+    }
+
+    /// When the last check was sent that resolved it.
+    pub fn resolved_at(&self) -> Option<Moment> {
+        self.told.as_ref().map(|told| told.sent)
+    }
+
+    /// A check is sent.
+    pub fn ask(&mut self, now: Moment) {
+        self.asked.get_or_insert(now);
+    }
+
+    /// Another check is wanted at once. What was found goes on to hold; one that asked for something else confirms nothing.
+    pub fn ask_again(&mut self, now: Moment) {
+        self.next = self.next.min(now);
+        if let Some(told) = self.told.as_mut().filter(|told| told.in_a_row < 2) {
+            told.in_a_row = 0;
+        }
     }
 
     /// The value that names another owner, if the last check that resolved it said so.
@@ -217,20 +249,21 @@ impl OwnerRecord {
         }
         match &self.told {
             Some(Told { elsewhere: None, .. }) => Standing::Ours,
-            Some(Told { sent, in_a_row, .. }) => Standing::Elsewhere { confirmed: (*in_a_row >= 2).then_some(*sent) },
-            None if self.failing.is_none() && now < self.first_check_ends(check) => Standing::NotChecked,
+            Some(Told { sent, in_a_row: 2.., .. }) => Standing::Elsewhere { checked: self.failing.is_none().then_some(*sent) },
+            Some(_) => Standing::Doubted,
+            None if self.failing.is_none() && self.first_check_ends(check).is_none_or(|end| now < end) => Standing::NotChecked,
             None => Standing::Unproven(why),
         }
     }
 
     /// When the standing changes by itself, with no answer.
     pub fn turns_at(&self, check: &OwnerCheck, now: Moment) -> Option<Moment> {
-        let first = self.told.is_none().then(|| self.first_check_ends(check));
+        let first = self.first_check_ends(check).filter(|_| self.told.is_none());
         first.into_iter().chain([self.tolerated_until(check)]).filter(|&moment| moment > now).min()
     }
 
-    fn first_check_ends(&self, check: &OwnerCheck) -> Moment {
-        self.began + span(check.timeout)
+    fn first_check_ends(&self, check: &OwnerCheck) -> Option<Moment> {
+        self.asked.map(|asked| asked + span(check.timeout))
     }
 
     /// The tolerance counts from the first check that failed, or from the end of one that has not come to its end.

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 
 use crate::config::OwnerCheck;
 use crate::core::moment::Moment;
-use crate::core::owner::{Answer, OwnerRecord, Question, Standing};
+use crate::core::owner::{Answer, OwnerRecord, Question, Standing, Unresolved};
 
 /// Clones share them.
 #[derive(Clone, Debug, Default)]
@@ -48,7 +48,7 @@ pub(super) struct Change {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OwnerStatus {
-    /// `ours`, `not_checked`, `unproven`, `elsewhere` or `unresolved`.
+    /// `ours`, `not_checked`, `unproven`, `doubted`, `elsewhere` or `unresolved`.
     pub standing: &'static str,
     /// What was asked for, and what it says of a shoot that is ours; none before the first check, or if the Cluster does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,7 +72,7 @@ impl OwnerStatus {
             standing: standing.as_str(),
             name: question.map(|question| question.name.clone()),
             ours: question.map(|question| question.ours.clone()),
-            elsewhere: elsewhere.filter(|_| matches!(standing, Standing::Elsewhere { .. })).map(shortened),
+            elsewhere: elsewhere.filter(|_| matches!(standing, Standing::Doubted | Standing::Elsewhere { .. })).map(shortened),
             category: why.map(|why| why.category()),
             why: why.map(|why| why.sentence()),
         }
@@ -84,7 +84,9 @@ impl OwnerStatus {
         let ours = self.ours.as_deref().unwrap_or_default();
         match (self.standing, self.why) {
             ("ours", _) => format!("{name} says {ours:?}"),
-            ("elsewhere", _) => format!("{name} says {:?}, not {ours:?}", self.elsewhere.as_deref().unwrap_or_default()),
+            ("doubted" | "elsewhere", _) => {
+                format!("{name} says {:?}, not {ours:?}", self.elsewhere.as_deref().unwrap_or_default())
+            }
             (_, Some(why)) => format!("{name} cannot be resolved: {why}"),
             _ => "the first check is not over".to_owned(),
         }
@@ -98,17 +100,25 @@ fn shortened(text: &str) -> String {
 }
 
 impl OwnerRecords {
-    /// Checks by this from now on, for these shoots; nothing where it is none. A check that is as before goes on.
-    pub(super) fn begin(&self, check: Option<&OwnerCheck>, namespaces: impl Iterator<Item = String>, now: Moment) {
+    /// Checks by this from now on, for these shoots; nothing where it is none. What was found goes on to hold where the same is asked for in
+    /// another way. Else it counts for nothing: the shoots are returned that had stood down.
+    pub(super) fn begin(&self, check: Option<&OwnerCheck>, namespaces: impl Iterator<Item = String>, now: Moment) -> Vec<String> {
         let mut inner = self.lock();
-        if inner.check.as_deref() == check {
-            return;
-        }
+        let goes_on = inner.check.as_deref().zip(check).is_some_and(|(before, check)| asks_alike(before, check));
         inner.check = check.cloned().map(Arc::new);
-        inner.records = match check {
+        if goes_on {
+            for entry in inner.records.values_mut() {
+                entry.is_under_way = false;
+                entry.record.ask_again(now);
+            }
+            return Vec::new();
+        }
+        let fresh = match check {
             Some(_) => namespaces.map(|namespace| (namespace, Entry::new(now))).collect(),
             None => HashMap::new(),
         };
+        let before = std::mem::replace(&mut inner.records, fresh);
+        before.into_iter().filter(|(_, entry)| entry.reported.is_lost()).map(|(namespace, _)| namespace).collect()
     }
 
     /// Takes in that there is a Cluster of this name, or none any more.
@@ -126,9 +136,25 @@ impl OwnerRecords {
     /// The standing of a shoot by this check.
     pub fn standing(&self, namespace: &str, check: &OwnerCheck, now: Moment) -> Standing {
         let inner = self.lock();
-        let checked = inner.check.as_deref() == Some(check);
+        let checked = inner.check.as_deref().is_some_and(|known| asks_alike(known, check));
         let entry = inner.records.get(namespace).filter(|_| checked);
         entry.map_or(Standing::NotChecked, |entry| entry.record.standing(check, now))
+    }
+
+    /// The same for a process that was suspended until then. That a shoot is ours is unproven until it was checked again: it may have moved
+    /// meanwhile.
+    pub fn standing_since(&self, resumed: Moment, namespace: &str, check: &OwnerCheck, now: Moment) -> Standing {
+        let standing = self.standing(namespace, check, now);
+        let is_older = |entry: &Entry| entry.record.resolved_at().is_some_and(|at| at < resumed);
+        if standing == Standing::Ours && self.lock().records.get(namespace).is_some_and(is_older) {
+            return Standing::Unproven(Unresolved::Suspended);
+        }
+        standing
+    }
+
+    /// What was asked for last.
+    pub(super) fn question(&self, namespace: &str) -> Option<Question> {
+        self.lock().records.get(namespace)?.question.clone()
     }
 
     pub fn status(&self, namespace: &str, now: Moment) -> Option<OwnerStatus> {
@@ -138,8 +164,13 @@ impl OwnerRecords {
     }
 
     /// When the next check of a shoot is due.
+    #[cfg(test)]
     pub fn due(&self, namespace: &str) -> Option<Moment> {
         self.lock().records.get(namespace).map(|entry| entry.record.next())
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.lock().records.len()
     }
 
     /// How many shoots are in which standing.
@@ -160,6 +191,7 @@ impl OwnerRecords {
         let idle = inner.records.iter_mut().filter(|(_, entry)| !entry.is_under_way && entry.record.next() <= now);
         let (namespace, entry) = idle.min_by_key(|(_, entry)| entry.record.next())?;
         entry.is_under_way = true;
+        entry.record.ask(now);
         Some(namespace.clone())
     }
 
@@ -185,7 +217,11 @@ impl OwnerRecords {
     ) {
         let mut inner = self.lock();
         let Inner { check: Some(check), records } = &mut *inner else { return };
-        if let Some(entry) = records.get_mut(namespace) {
+        // An answer to a check that was sent for a shoot of this name before is not of this one.
+        if let Some(entry) = records.get_mut(namespace).filter(|entry| entry.record.began() <= sent) {
+            if entry.question != question {
+                entry.record.ask_again(now);
+            }
             (entry.is_under_way, entry.question) = (false, question);
             entry.record.answered(answer, sent, check, now, chance);
         }
@@ -209,6 +245,11 @@ impl OwnerRecords {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether two checks ask for the same, however often and of whom.
+fn asks_alike(one: &OwnerCheck, other: &OwnerCheck) -> bool {
+    (&one.name, &one.value) == (&other.name, &other.value)
 }
 
 impl Entry {

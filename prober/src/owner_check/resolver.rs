@@ -1,13 +1,17 @@
 //! Queries DNS for TXT records, each time without a cache, over TCP where an answer is cut off.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::select_ok;
 use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{NameServerConfig, ResolveHosts, ResolverConfig};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError, NetError, NoRecords};
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{RData, RecordType};
+use hickory_resolver::system_conf::read_system_conf;
 use tokio::time::timeout;
 
 use crate::config::OwnerCheck;
@@ -16,17 +20,16 @@ use crate::core::owner::{Answer, Question, Unresolved};
 /// Clones share it.
 #[derive(Clone)]
 pub struct Resolver {
-    /// None where there are no servers to ask.
-    resolver: Option<TokioResolver>,
+    /// One for each server: the first that resolves a name counts, whatever others say. None where there are no servers to ask.
+    resolvers: Vec<TokioResolver>,
     limit: Duration,
 }
 
 impl Resolver {
     pub fn new(check: &OwnerCheck) -> Self {
-        let resolver = resolver(check);
-        let resolver =
-            resolver.inspect_err(|error| tracing::error!(error = %error, "no DNS server is known to ask for owner records"));
-        Self { resolver: resolver.ok(), limit: check.timeout }
+        let resolvers = resolvers(check)
+            .inspect_err(|error| tracing::error!(error = %error, "no DNS server is known to ask for owner records"));
+        Self { resolvers: resolvers.unwrap_or_default(), limit: check.timeout }
     }
 
     pub async fn ask(&self, question: &Question) -> Answer {
@@ -39,10 +42,13 @@ impl Resolver {
 
     /// The values of the TXT records of a name, each of its strings put together.
     async fn records(&self, name: &str) -> Result<Vec<String>, Unresolved> {
-        let resolver = self.resolver.as_ref().ok_or(Unresolved::NoServers)?;
         // With the dot no search domain is tried.
         let name = format!("{}.", name.trim_end_matches('.'));
-        let answer = resolver.lookup(name, RecordType::TXT).await.map_err(|error| unresolved(&error))?;
+        if self.resolvers.is_empty() {
+            return Err(Unresolved::NoServers);
+        }
+        let lookups = self.resolvers.iter().map(|resolver| resolver.lookup(name.clone(), RecordType::TXT).boxed());
+        let (answer, _) = select_ok(lookups).await.map_err(|error| unresolved(&error))?;
         let text = |data: &RData| match data {
             RData::TXT(text) => Some(String::from_utf8_lossy(&text.txt_data.concat()).into_owned()),
             _ => None,
@@ -51,18 +57,22 @@ impl Resolver {
     }
 }
 
-fn resolver(check: &OwnerCheck) -> Result<TokioResolver, NetError> {
-    let mut builder = if check.servers.is_empty() {
-        TokioResolver::builder_tokio()?
-    } else {
-        let servers = check.servers.iter().map(|address| {
-            let mut server = NameServerConfig::udp_and_tcp(address.ip());
-            server.connections.iter_mut().for_each(|connection| connection.port = address.port());
-            server
-        });
-        let config = ResolverConfig::from_parts(None, Vec::new(), servers.collect());
-        TokioResolver::builder_with_config(config, TokioRuntimeProvider::default())
+fn resolvers(check: &OwnerCheck) -> Result<Vec<TokioResolver>, NetError> {
+    let server = |address: &SocketAddr| {
+        let mut server = NameServerConfig::udp_and_tcp(address.ip());
+        server.connections.iter_mut().for_each(|connection| connection.port = address.port());
+        server
     };
+    let servers = match check.servers.as_slice() {
+        [] => read_system_conf()?.0.name_servers().to_vec(),
+        given => given.iter().map(server).collect(),
+    };
+    servers.into_iter().map(|server| resolver(server, check)).collect()
+}
+
+fn resolver(server: NameServerConfig, check: &OwnerCheck) -> Result<TokioResolver, NetError> {
+    let config = ResolverConfig::from_parts(None, Vec::new(), vec![server]);
+    let mut builder = TokioResolver::builder_with_config(config, TokioRuntimeProvider::default());
     let options = builder.options_mut();
     options.timeout = check.timeout;
     // When to ask again is decided in one place.

@@ -24,11 +24,9 @@ impl Driver {
             let resource = &self.config.dependents[at].resource;
             Intended { kind: resource.kind.clone(), name: resource.name.clone(), before, after }
         });
-        // A shoot that is lost is not probed: the next check of its record is what must not be overdue.
-        let due = if machine.has_stood_down() { self.shared.owners().due(&self.namespace) } else { None };
         let standing = self.owner_standing();
         self.status.update(|status| {
-            status.due = due.unwrap_or_else(|| machine.due());
+            status.due = machine.due();
             status.owner = standing;
             (status.paused, status.options) = (self.is_paused(), self.options);
             status.intended = intended.collect();

@@ -3,6 +3,7 @@ use prometheus_client::registry::Registry;
 
 use super::gauges::UNKNOWN;
 use super::*;
+use crate::core::owner::Unresolved;
 use crate::core::verdict::{HoldReason, Scope};
 use crate::core::zones::LostZone;
 
@@ -29,6 +30,17 @@ async fn a_lost_zone_is_counted_and_named_only_where_shoots_are_told_apart() {
         let series = "dwd_shoot_lost_zone_leases{namespace=\"shoot--a--b\",zone=\"eu-1a\"} 4.0";
         assert_eq!(text.contains(series), named, "{text}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shoot_that_has_stood_down_is_never_overdue() {
+    let clock = Clock::start();
+    let statuses = ShootStatuses::new(clock, false);
+    let handle = statuses.register("shoot--a--b".into(), clock.now());
+    tokio::time::advance(std::time::Duration::from_secs(100)).await;
+    assert!(statuses.overdue(TimeDelta::seconds(90)).is_some());
+    handle.update(|status| status.owner = Some(Standing::Unresolved(Unresolved::Timeout)));
+    assert!(statuses.overdue(TimeDelta::seconds(90)).is_none());
 }
 
 fn kcm() -> ResourceRef {

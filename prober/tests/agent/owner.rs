@@ -12,8 +12,14 @@ use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, PATIENCE, World, at, held};
 const ALL_HELD: [&str; 3] = ["1", "1", "1"];
 
 fn config(dns: &Dns, more: &str) -> String {
+    config_with(&[dns], more)
+}
+
+fn config_with(servers: &[&Dns], more: &str) -> String {
     let name = "owner.{{domain}}";
-    let check = format!("name: '{name}', value: '{{{{seed}}}}', servers: ['{}'], interval: 1s, timeout: 300ms", dns.address());
+    let servers: Vec<String> = servers.iter().map(|dns| format!("'{}'", dns.address())).collect();
+    let servers = servers.join(", ");
+    let check = format!("name: '{name}', value: '{{{{seed}}}}', servers: [{servers}], interval: 1s, timeout: 300ms");
     format!("{CONFIG}ownerCheck: {{{check}, {more}}}\n")
 }
 
@@ -89,6 +95,21 @@ async fn a_shoot_that_is_ours_goes_through_an_outage_as_ever() {
     all_up(&served.world).await;
     assert!(served.metric("dwd_owner_checks_total{result=\"ours\"}").await >= 1.0);
     assert_eq!(served.metric("dwd_owner_shoots{standing=\"ours\"}").await, 1.0);
+    served.world.end().await;
+}
+
+#[tokio::test]
+async fn of_several_servers_the_one_that_resolves_the_record_counts() {
+    let (broken, silent, good) = (dns(Reply::Failure).await, dns(Reply::Silence).await, dns(Reply::text("here")).await);
+    let config = config_with(&[&broken, &silent, &good], PATIENT);
+    let served = Served::serve_with(world().await, &config, &[]).await;
+    until_owner(&served, 200, "ours").await;
+    for dns in [&broken, &silent, &good] {
+        dns.queries(3).await;
+    }
+    let (_, body) = ownership(&served).await;
+    assert!(body.starts_with("ours"), "{body}");
+    assert_eq!(served.metric("dwd_owner_checks_total{result=\"ours\"}").await.min(2.0), 2.0);
     served.world.end().await;
 }
 

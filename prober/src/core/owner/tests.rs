@@ -91,12 +91,14 @@ fn templates_know_four_placeholders() {
 
 #[test]
 fn before_the_first_check_is_over_nothing_is_known_for_as_long_as_it_may_take() {
-    let record = record([]);
+    let mut record = record([]);
     assert_eq!(record.next(), at(0.0));
-    assert_eq!(record.standing(&check(), at(1.9)), Standing::NotChecked);
-    assert_eq!(record.turns_at(&check(), at(1.9)), Some(at(2.0)));
-    assert_eq!(record.standing(&check(), at(2.0)), Standing::Unproven(Unresolved::Timeout));
-    assert_eq!(record.turns_at(&check(), at(2.0)), Some(at(300.0)));
+    assert_eq!((record.standing(&check(), at(9.0)), record.turns_at(&check(), at(9.0))), (Standing::NotChecked, Some(at(300.0))));
+    record.ask(at(10.0));
+    assert_eq!(record.standing(&check(), at(11.9)), Standing::NotChecked);
+    assert_eq!(record.turns_at(&check(), at(11.9)), Some(at(12.0)));
+    assert_eq!(record.standing(&check(), at(12.0)), Standing::Unproven(Unresolved::Timeout));
+    assert_eq!(record.turns_at(&check(), at(12.0)), Some(at(300.0)));
     assert_eq!(record.standing(&check(), at(300.0)), Standing::Unresolved(Unresolved::Timeout));
     assert_eq!(record.turns_at(&check(), at(300.0)), None);
 }
@@ -110,7 +112,7 @@ fn a_record_that_was_never_resolved_is_tolerated_from_the_beginning() {
 
 #[test]
 fn failures_are_tolerated_from_the_first_one_on() {
-    for (answer, standing) in [(Answer::Ours, Standing::Ours), (elsewhere(), Standing::Elsewhere { confirmed: None })] {
+    for (answer, standing) in [(Answer::Ours, Standing::Ours), (elsewhere(), Standing::Doubted)] {
         let record = record([(0.0, answer), (30.0, failed()), (31.0, failed())]);
         assert_eq!(record.standing(&check(), at(329.9)), standing);
         assert_eq!(record.standing(&check(), at(330.0)), Standing::Unresolved(Unresolved::Server));
@@ -131,14 +133,17 @@ fn a_process_that_did_not_run_for_longer_than_is_tolerated_knows_nothing_any_mor
 #[test]
 fn elsewhere_is_confirmed_by_two_checks_in_a_row() {
     let standing = |answers: Vec<(f64, Answer)>| record(answers).standing(&check(), at(70.0));
-    let confirmed = |second| Standing::Elsewhere { confirmed: Some(at(second)) };
-    let unconfirmed = Standing::Elsewhere { confirmed: None };
+    let confirmed = |second| Standing::Elsewhere { checked: Some(at(second)) };
+    let unconfirmed = Standing::Doubted;
     assert_eq!(standing(vec![(0.0, elsewhere())]), unconfirmed);
     assert_eq!(standing(vec![(0.0, elsewhere()), (1.0, elsewhere())]), confirmed(1.0));
     assert_eq!(standing(vec![(0.0, elsewhere()), (1.0, Answer::Elsewhere("third".to_owned()))]), confirmed(1.0));
     assert_eq!(standing(vec![(0.0, elsewhere()), (1.0, Answer::Ours), (2.0, elsewhere())]), unconfirmed);
     assert_eq!(standing(vec![(0.0, elsewhere()), (1.0, failed()), (2.0, elsewhere())]), unconfirmed);
-    assert_eq!(standing(vec![(0.0, elsewhere()), (1.0, elsewhere()), (2.0, failed())]), confirmed(1.0));
+    // What was confirmed stays so; nothing is begun on it while checks fail.
+    let failing = Standing::Elsewhere { checked: None };
+    assert_eq!(standing(vec![(0.0, elsewhere()), (1.0, elsewhere()), (2.0, failed())]), failing);
+    assert_eq!(standing(vec![(0.0, elsewhere()), (1.0, elsewhere()), (2.0, failed()), (3.0, elsewhere())]), confirmed(3.0));
     assert_eq!(standing(vec![(0.0, elsewhere()), (1.0, elsewhere()), (2.0, Answer::Ours)]), Standing::Ours);
 }
 

@@ -24,6 +24,9 @@ impl Shoot {
         // A probe that is under way will be answered, and what was seen of the dependents stays seen.
         (self.probing, self.known, self.scalings, self.was_paused) =
             (before.probing, before.known, before.scalings, before.was_paused);
+        // A replica that does not lead has the one write that it had (D-50), however often the record changes.
+        (self.turns, self.last_direction, self.down_since, self.standby_writes) =
+            (before.turns, before.last_direction, before.down_since, before.standby_writes);
     }
 
     pub fn has_stood_down(&self) -> bool {
@@ -55,7 +58,7 @@ impl Shoot {
     fn passivates_since(&self, around: &Surroundings) -> Option<Moment> {
         let passivates = around.config.owner_check.as_ref().is_some_and(|check| check.on_loss == OnLoss::Passivate);
         match around.owner {
-            Some(Standing::Elsewhere { confirmed }) if passivates && around.leads => confirmed,
+            Some(Standing::Elsewhere { checked }) if passivates && around.leads => checked,
             _ => None,
         }
     }
@@ -64,7 +67,7 @@ impl Shoot {
     pub(super) fn is_owner(&mut self, direction: Direction, cx: &mut Context<'_>) -> bool {
         let allowed = match cx.around.owner {
             None | Some(Standing::Ours) => true,
-            Some(Standing::NotChecked) => false,
+            Some(Standing::NotChecked | Standing::Doubted) => false,
             // As where a pause is not known.
             Some(Standing::Unproven(_)) => direction == Direction::Down && cx.around.leads,
             Some(Standing::Elsewhere { .. } | Standing::Unresolved(_)) => {

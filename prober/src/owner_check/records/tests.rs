@@ -1,6 +1,6 @@
 use super::*;
 use crate::config::Config;
-use crate::core::owner::Unresolved;
+use crate::core::owner::{Template, Unresolved};
 use crate::core::tests::scene::at;
 
 fn check(more: &str) -> OwnerCheck {
@@ -57,15 +57,19 @@ fn a_change_of_standing_is_told_once_and_also_when_time_alone_brings_it() {
 }
 
 #[test]
-fn another_section_begins_again_and_the_same_goes_on() {
-    let (one, other) = (check(""), check("interval: 20s"));
+fn a_section_that_asks_for_something_else_begins_again_and_any_other_goes_on() {
+    let (one, sooner) = (check(""), check("interval: 20s, onLoss: passivate"));
+    let other = OwnerCheck { value: Template::parse("there").expect("a value"), ..check("") };
     let records = records(&one, &["a"]);
-    answer(&records, "a", Answer::Ours, 1.0);
-    records.begin(Some(&one), std::iter::empty(), at(2.0));
-    assert_eq!(records.standing("a", &one, at(2.0)), Standing::Ours);
-    assert_eq!(records.standing("a", &other, at(2.0)), Standing::NotChecked, "what another section found counts for nothing");
-    records.begin(Some(&other), ["a".to_owned()].into_iter(), at(2.0));
-    assert_eq!(records.standing("a", &other, at(2.0)), Standing::NotChecked);
+    answer(&records, "a", Answer::Elsewhere("there".to_owned()), 1.0);
+    answer(&records, "a", Answer::Elsewhere("there".to_owned()), 2.0);
+    assert_eq!(changes(&records, 2.0), [("a".to_owned(), "elsewhere")]);
+    assert_eq!(records.begin(Some(&sooner), std::iter::empty(), at(3.0)), Vec::<String>::new());
+    assert!(records.standing("a", &sooner, at(3.0)).is_lost());
+    assert_eq!(records.take_due(at(3.0)).as_deref(), Some("a"), "it is checked at once");
+    assert_eq!(records.standing("a", &other, at(3.0)), Standing::NotChecked, "what another section found counts for nothing");
+    assert_eq!(records.begin(Some(&other), ["a".to_owned()].into_iter(), at(3.0)), ["a"], "it had stood down");
+    assert_eq!(records.standing("a", &other, at(3.0)), Standing::NotChecked);
     records.begin(None, std::iter::empty(), at(3.0));
     records.follow("b", true, at(3.0));
     assert_eq!((records.take_due(at(3.0)), records.next(at(3.0))), (None, None));
@@ -73,10 +77,38 @@ fn another_section_begins_again_and_the_same_goes_on() {
 }
 
 #[test]
+fn an_answer_is_of_the_shoot_and_the_question_that_it_was_sent_for() {
+    let records = records(&check(""), &["a"]);
+    records.follow("a", false, at(5.0));
+    records.follow("a", true, at(6.0));
+    answer(&records, "a", Answer::Ours, 5.5);
+    assert_eq!(records.standing("a", &check(""), at(7.0)), Standing::NotChecked, "that shoot is gone");
+
+    let ask = |name: &str, second| {
+        let question = Question { name: name.to_owned(), ours: "here".to_owned() };
+        records.answered("a", Some(question), Answer::Elsewhere("there".to_owned()), at(second), at(second), 0.0);
+        records.standing("a", &check(""), at(second))
+    };
+    assert_eq!(ask("owner.a", 8.0), Standing::Doubted);
+    assert_eq!(ask("owner.b", 9.0), Standing::Doubted, "two questions confirm nothing");
+    assert!(ask("owner.b", 10.0).is_lost());
+}
+
+#[test]
+fn that_a_shoot_is_ours_is_unproven_after_a_suspension_until_it_was_checked_again() {
+    let (check, records) = (check(""), records(&check(""), &["a"]));
+    let standing = |second| records.standing_since(at(20.0), "a", &check, at(second));
+    answer(&records, "a", Answer::Ours, 10.0);
+    assert_eq!(standing(21.0), Standing::Unproven(Unresolved::Suspended));
+    answer(&records, "a", Answer::Ours, 22.0);
+    assert_eq!(standing(22.0), Standing::Ours);
+}
+
+#[test]
 fn what_others_say_is_repeated_in_part_and_escaped() {
     let question = Question { name: "owner.a".to_owned(), ours: "here".to_owned() };
     let value = format!("\u{1b}[31m\n{}", "x".repeat(1000));
-    let owner = OwnerStatus::new(Standing::Elsewhere { confirmed: None }, Some(&question), Some(&value));
+    let owner = OwnerStatus::new(Standing::Elsewhere { checked: None }, Some(&question), Some(&value));
     let sentence = owner.sentence();
     assert!(sentence.len() < 200 && !sentence.contains(char::is_control), "{sentence:?}");
     assert_eq!(OwnerStatus::new(Standing::Ours, Some(&question), Some(&value)).elsewhere, None);

@@ -5,10 +5,11 @@ use crate::config::{OnLoss, OwnerCheck};
 use crate::core::owner::{Standing, Template, Unresolved};
 
 const UNRESOLVED: Standing = Standing::Unresolved(Unresolved::Timeout);
-const ELSEWHERE: Standing = Standing::Elsewhere { confirmed: None };
+/// While checks fail since.
+const ELSEWHERE: Standing = Standing::Elsewhere { checked: None };
 
 fn confirmed(second: f64) -> Standing {
-    Standing::Elsewhere { confirmed: Some(at(second)) }
+    Standing::Elsewhere { checked: Some(at(second)) }
 }
 
 fn around_with(on_loss: OnLoss, owner: Standing) -> Surroundings {
@@ -104,6 +105,32 @@ fn a_flow_is_given_up_before_its_next_write_when_the_shoot_is_lost() {
         rig.run(400.0);
         assert_eq!(rig.writes(), [], "{lost:?}");
     }
+}
+
+#[test]
+fn one_odd_answer_holds_writes_back_and_costs_no_more() {
+    let mut rig = Rig::with(owned()).in_outage();
+    rig.run(125.0);
+    rig.owner(Standing::Doubted);
+    rig.run(135.0);
+    assert_eq!(rig.writes(), []);
+    let probes = rig.probes(125.0).len();
+    assert!(probes > 0, "it is probed all the same");
+    rig.owner(Standing::Ours);
+    rig.run(136.0);
+    assert_eq!(orders(&rig), [down(MCM), down(KCM)], "the verdict stands");
+}
+
+#[test]
+fn a_replica_that_does_not_lead_has_no_second_write_because_the_record_has_changed() {
+    let mut rig = Rig::with(Surroundings { leads: false, ..owned() }).in_outage();
+    rig.run(160.0);
+    assert_eq!(orders(&rig), [down(MCM), down(KCM)]);
+    rig.owner(confirmed(160.0));
+    rig.owner(Standing::Ours);
+    rig.others(KCM, |manager| (manager.replicas, manager.marks) = (1, Marks::default()));
+    rig.run(300.0);
+    assert_eq!(orders(&rig), [down(MCM), down(KCM)]);
 }
 
 #[test]
@@ -222,7 +249,8 @@ fn nothing_is_passivated_unless_all_says_so() {
         assert_eq!(rig.writes(), [], "{why}");
     };
     silent(&mut passivating(), UNRESOLVED, "it only cannot be resolved");
-    silent(&mut passivating(), ELSEWHERE, "it is not confirmed");
+    silent(&mut passivating(), Standing::Doubted, "it is not confirmed");
+    silent(&mut passivating(), ELSEWHERE, "checks fail since it was");
     silent(&mut Rig::with(around_with(OnLoss::StandDown, ELSEWHERE)), confirmed(9.0), "the config does not want it");
     for (change, why) in [
         ((|around| around.leads = false) as fn(&mut Surroundings), "this replica does not lead"),
