@@ -44,6 +44,12 @@ fn values_that_make_no_sense_are_refused_by_name() -> Result<()> {
         ("a duration without a unit", json!({"prober": {"config": {"probeInterval": 30}}}), "probeInterval"),
         ("a duration in days", json!({"prober": {"config": {"initialDelay": "1d"}}}), "initialDelay"),
         ("a key that the prober does not know", json!({"prober": {"config": {"probeIntervall": "30s"}}}), "probeIntervall"),
+        ("an owner check without a value", json!({"prober": {"config": {"ownerCheck": {"name": "owner.{{domain}}"}}}}), "value"),
+        (
+            "an unknown way of losing",
+            json!({"prober": {"config": {"ownerCheck": {"name": "o", "value": "v", "onLoss": "end"}}}}),
+            "onLoss",
+        ),
         ("nothing to scale", json!({"prober": {"config": {"dependentResourceInfos": []}}}), "dependentResourceInfos"),
         ("a ref without a name", dependent(json!({"ref": {"apiVersion": "apps/v1", "kind": "Deployment"}})), "name"),
         ("a level in words", dependent(json!({"scaleUp": {"level": "0"}})), "level"),
