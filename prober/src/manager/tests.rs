@@ -112,7 +112,7 @@ async fn a_replica_that_does_not_know_its_shoots_yet_says_that_they_are_ours_for
     tokio::time::advance(Duration::from_secs(299)).await;
     assert_eq!(ownership(), 200);
     tokio::time::advance(Duration::from_secs(1)).await;
-    assert_eq!(ownership(), 404);
+    assert_eq!(ownership(), 503);
     let (without, _) = manager_with(CONFIG);
     assert_eq!(crate::owner_check::ownership(&without.shared, "shoot--a--b").0.as_u16(), 404);
 }
