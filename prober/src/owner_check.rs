@@ -23,7 +23,7 @@ pub use self::records::{OwnerRecords, OwnerStatus};
 use self::resolver::Resolver;
 use crate::config::{Config, OwnerCheck};
 use crate::core::moment::Moment;
-use crate::core::owner::{Answer, OwnerRecord, Question, Standing, Unresolved};
+use crate::core::owner::{Answer, OwnerRecord, Question, Standing};
 use crate::core::span;
 use crate::history::What;
 use crate::seed::Seed;
@@ -98,10 +98,7 @@ async fn checked(shared: &Shared, check: &OwnerCheck, resolver: &Resolver, names
     // Of a Cluster that cannot be read any more the same is asked for as before (D-13).
     let question = question(&shared.seed, check, &namespace).or_else(|| shared.owners().question(&namespace));
     let sent = shared.clock.now();
-    let answer = match &question {
-        Some(question) => resolver.ask(question).await,
-        None => Answer::Unresolved(Unresolved::Unknown),
-    };
+    let answer = resolver.ask(question.as_ref()).await;
     (namespace, question, sent, answer)
 }
 
@@ -127,11 +124,7 @@ pub async fn check_once(seed: &Seed, check: &OwnerCheck, namespace: &str) -> Own
     let (question, resolver) = (question(seed, check, namespace), Resolver::new(check));
     let mut record = OwnerRecord::new(Moment::START);
     for _ in 0..2 {
-        let answer = match &question {
-            Some(question) => resolver.ask(question).await,
-            None => Answer::Unresolved(Unresolved::Unknown),
-        };
-        record.answered(answer, Moment::START, check, Moment::START, 0.0);
+        record.answered(resolver.ask(question.as_ref()).await, Moment::START, check, Moment::START, 0.0);
         if record.standing(check, Moment::START) != Standing::Doubted {
             break;
         }

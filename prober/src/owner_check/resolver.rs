@@ -32,7 +32,9 @@ impl Resolver {
         Self { resolvers: resolvers.unwrap_or_default(), limit: check.timeout }
     }
 
-    pub async fn ask(&self, question: &Question) -> Answer {
+    /// The answer to a question, where the Cluster says enough for one.
+    pub async fn ask(&self, question: Option<&Question>) -> Answer {
+        let Some(question) = question else { return Answer::Unresolved(Unresolved::Unknown) };
         match timeout(self.limit, self.records(&question.name)).await {
             Ok(Ok(records)) => question.judge(&records),
             Ok(Err(why)) => Answer::Unresolved(why),

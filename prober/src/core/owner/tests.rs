@@ -1,19 +1,9 @@
-use std::time::Duration;
-
 use super::*;
 use crate::config::OnLoss;
-use crate::core::tests::scene::at;
+use crate::core::tests::scene::{at, owner_check};
 
 fn check() -> OwnerCheck {
-    OwnerCheck {
-        name: Template::parse_name("owner.{{domain}}").expect("a name"),
-        value: Template::parse("{{seed}}").expect("a value"),
-        servers: Vec::new(),
-        interval: Duration::from_secs(30),
-        timeout: Duration::from_secs(2),
-        tolerance: Duration::from_secs(300),
-        on_loss: OnLoss::StandDown,
-    }
+    owner_check(OnLoss::StandDown)
 }
 
 fn facts() -> Facts {

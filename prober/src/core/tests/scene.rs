@@ -5,11 +5,12 @@ use chrono::{DateTime, TimeDelta, Utc};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::config::{Config, Dependent, ResourceRef, ScaleInfo};
+use crate::config::{Config, Dependent, OnLoss, OwnerCheck, ResourceRef, ScaleInfo};
 use crate::core::lease::{Grace, LeaseClocks, LeaseRecord, LeaseState, LeaseUid};
 use crate::core::lifecycle::ShootSettings;
 use crate::core::moment::{Moment, RequestTimes};
 use crate::core::options::ResolvedOptions;
+use crate::core::owner::Template;
 use crate::core::replicas::{DependentState, Observed};
 use crate::core::shoot::Surroundings;
 
@@ -109,3 +110,16 @@ pub fn around(dependents: impl IntoIterator<Item = Dependent>) -> Surroundings {
 
 /// Since so long before anything else the API server has answered.
 pub const LONG_AGO: Moment = Moment::since_start(TimeDelta::days(-1));
+
+/// A check of owner records with the times of the defaults.
+pub(crate) fn owner_check(on_loss: OnLoss) -> OwnerCheck {
+    OwnerCheck {
+        name: Template::parse_name("owner.{{domain}}").expect("a name"),
+        value: Template::parse("{{seed}}").expect("a value"),
+        servers: Vec::new(),
+        interval: Duration::from_secs(30),
+        timeout: Duration::from_secs(2),
+        tolerance: Duration::from_secs(300),
+        on_loss,
+    }
+}

@@ -1,8 +1,9 @@
 //! The owner record decides whether anything is written for a shoot here.
 
 use super::*;
-use crate::config::{OnLoss, OwnerCheck};
-use crate::core::owner::{Standing, Template, Unresolved};
+use crate::config::OnLoss;
+use crate::core::owner::{Standing, Unresolved};
+use crate::core::tests::scene::owner_check;
 
 const UNRESOLVED: Standing = Standing::Unresolved(Unresolved::Timeout);
 /// While checks fail since.
@@ -14,16 +15,7 @@ fn confirmed(second: f64) -> Standing {
 
 fn around_with(on_loss: OnLoss, owner: Standing) -> Surroundings {
     let mut around = Surroundings { owner: Some(owner), ..two() };
-    let check = OwnerCheck {
-        name: Template::parse_name("owner.{{domain}}").expect("a name"),
-        value: Template::parse("{{seed}}").expect("a value"),
-        servers: Vec::new(),
-        interval: Duration::from_secs(30),
-        timeout: Duration::from_secs(2),
-        tolerance: Duration::from_secs(300),
-        on_loss,
-    };
-    Arc::make_mut(&mut around.config).owner_check = Some(check);
+    Arc::make_mut(&mut around.config).owner_check = Some(owner_check(on_loss));
     around
 }
 
