@@ -39,34 +39,24 @@ machine-controller-manager:
 .PHONY: test
 test: ## Run every test, also those on a real control plane; needs Rust and Go
 	@$(MAKE) --no-print-directory --jobs=2 test-binaries control-plane machine-controller-manager gardenlet
-	@$(MAKE) --no-print-directory scenarios
-	@$(MAKE) --no-print-directory --jobs --output-sync=target machines faults benchmarks other-tests
+	@$(MAKE) --no-print-directory --jobs --output-sync=line scenarios machines
+	@$(MAKE) --no-print-directory --jobs --output-sync=target kills smoke benchmarks other-tests
 
 # Always the whole workspace: a single package would be built with other features of its dependencies, and so all of these again.
 .PHONY: test-binaries
 test-binaries:
 	cargo test --workspace --all-targets --no-run
 
-# The scenarios keep two processors busy by themselves. The others mostly wait, and run side by side; each says what it found at its end.
-.PHONY: scenarios
-scenarios:
-	cargo test --workspace --test scenarios
-
-.PHONY: machines
-machines:
-	cargo test --workspace --test machines
-
-.PHONY: faults
-faults:
-	cargo test --workspace --bin soak --test kills --test smoke
-
-.PHONY: benchmarks
+# The scenarios keep two processors busy, those with machines mostly wait. The others run side by side; each says what it found at its
+# end.
+.PHONY: scenarios machines kills smoke benchmarks other-tests
+scenarios machines kills smoke:
+	cargo test --workspace --test $@
 benchmarks:
 	cargo test --workspace --bin benchmarks --test fleet --test race
-
-.PHONY: other-tests
 other-tests:
 	cargo test --workspace --exclude scenarios --exclude faults --exclude benchmarks
+	cargo test --workspace --bin soak
 
 .PHONY: kind-tests
 kind-tests: ## Run the scenarios on two kind clusters, which it makes and removes; needs Rust, kind and Docker or podman

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use tokio::runtime::Runtime;
 use tokio::sync::{OnceCell, Semaphore};
 
-use crate::control_plane::{ApiServer, Etcd, programs};
+use crate::control_plane::{ApiServer, Baseline, Etcd, programs};
 use crate::prober::{Prober, ProberConfig};
 use crate::secrets;
 use crate::seed::{ControlPlane, Seed};
@@ -28,11 +28,24 @@ pub struct Bed {
     starts: Semaphore,
     serial: AtomicUsize,
     idle: Mutex<Vec<ControlPlane>>,
+    idle_seeds: Mutex<Vec<(ControlPlane, Baseline)>>,
     shared: tokio::sync::Mutex<Option<Arc<Seed>>>,
     /// Kubeconfigs of clusters that somebody else has started: SEED_KUBECONFIG and SHOOT_KUBECONFIG.
     given: Option<(String, String)>,
     /// Given clusters have room for one scenario at a time.
     turn: Arc<Semaphore>,
+}
+
+/// Gives a seed's control plane back when it is dropped, whatever a scenario has left there.
+pub(crate) struct Loan {
+    bed: &'static Bed,
+    returned: Option<(ControlPlane, Baseline)>,
+}
+
+impl Drop for Loan {
+    fn drop(&mut self) {
+        self.bed.idle_seeds.lock().unwrap_or_else(PoisonError::into_inner).extend(self.returned.take());
+    }
 }
 
 struct Local {
@@ -93,6 +106,7 @@ impl Bed {
             starts: Semaphore::new(STARTS),
             serial: AtomicUsize::new(0),
             idle: Mutex::default(),
+            idle_seeds: Mutex::default(),
             shared: tokio::sync::Mutex::default(),
             given,
             turn: Arc::new(Semaphore::new(1)),
@@ -134,11 +148,16 @@ impl Bed {
 
     /// A control plane of the test bed's own.
     pub async fn start_control_plane(&self, role: &str) -> Result<ControlPlane> {
+        Ok(self.start_with_prefix(role).await?.0)
+    }
+
+    /// The same, and what its keys in etcd begin with.
+    async fn start_with_prefix(&self, role: &str) -> Result<(ControlPlane, String)> {
         let local = self.local().await?;
         let _start = self.starts.acquire().await?;
         let name = format!("{role}-{}", self.serial.fetch_add(1, Ordering::Relaxed));
         let server = ApiServer::start(&local.programs, &local.etcd, &local.authority, &name).await?;
-        ControlPlane::own(server).await
+        Ok((ControlPlane::own(server).await?, name))
     }
 
     /// A control plane with an etcd of its own, which may be stopped without harm to the others.
@@ -185,16 +204,26 @@ impl Bed {
         Ok(seed)
     }
 
-    /// A seed for one scenario alone, with no prober yet.
-    pub async fn own_seed(&self) -> Result<Arc<Seed>> {
-        let plane = match &self.given {
-            Some((seed, _)) => {
-                // Two probers on one seed would fight: the shared one ends with its seed.
-                *self.shared.lock().await = None;
-                ControlPlane::given(seed).await?
+    /// A seed for one scenario alone, with no prober yet: one that an earlier scenario had, as it was before, or a new one.
+    pub async fn own_seed(&'static self) -> Result<Arc<Seed>> {
+        if let Some((seed, _)) = &self.given {
+            // Two probers on one seed would fight: the shared one ends with its seed.
+            *self.shared.lock().await = None;
+            return Ok(Arc::new(Seed::prepare(ControlPlane::given(seed).await?).await?));
+        }
+        let idle = self.idle_seeds.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let (plane, baseline) = match idle {
+            Some((plane, baseline)) => {
+                baseline.restore().await?;
+                (plane, baseline)
             }
-            None => self.start_control_plane("seed").await?,
+            None => {
+                let (plane, prefix) = self.start_with_prefix("seed").await?;
+                Seed::equip(&plane).await?;
+                (plane, Baseline::of(&self.local().await?.etcd, &prefix).await?)
+            }
         };
-        Ok(Arc::new(Seed::prepare(plane).await?))
+        let loan = Loan { bed: self, returned: Some((plane.clone(), baseline)) };
+        Ok(Arc::new(Seed::begin(plane, Some(loan)).await?))
     }
 }

@@ -2,6 +2,7 @@
 //! API servers as wanted, each with a prefix of its own in that etcd, so that one more costs an API server and no more.
 
 mod api_server;
+mod baseline;
 mod controller_manager;
 mod etcd;
 mod machine_controller_manager;
@@ -14,6 +15,7 @@ use anyhow::{Context, Result};
 use tokio::net::TcpSocket;
 
 pub use api_server::{ADMIN_TOKEN, ApiServer};
+pub use baseline::Baseline;
 pub use controller_manager::ControllerManager;
 pub use etcd::Etcd;
 pub use machine_controller_manager::{MachineControllerManager, machine_definitions};

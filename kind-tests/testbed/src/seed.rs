@@ -8,7 +8,7 @@ mod plane;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -18,6 +18,7 @@ pub use plane::ControlPlane;
 
 use crate::agent::Agent;
 use crate::audit::{Asked, Mark};
+use crate::bed::Loan;
 use crate::kube_api::{Change, KubeApi};
 use crate::leash;
 use crate::manifests::{GARDEN, Manifest, PROBER, PROBER_USER, SCALERS, definitions, seed_access};
@@ -33,17 +34,28 @@ pub struct Seed {
     prober: Mutex<Option<Agent>>,
     log: Mutex<PathBuf>,
     _tasks: JoinSet<()>,
+    /// The last to be dropped: nothing of the seed is at work any more when somebody else gets its control plane.
+    _loan: Option<Loan>,
 }
 
 /// The collections of resources that a prober may be told to scale, over all namespaces.
 const DEPENDENTS: [&str; 3] = ["/apis/apps/v1/deployments", "/apis/apps/v1/statefulsets", "/apis/bed.example.org/v1/scalers"];
 
+/// What an API server creates by itself, some time after it is ready.
+const SYSTEM: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
+
 impl Seed {
     /// Makes a seed out of a control plane.
     pub async fn prepare(plane: ControlPlane) -> Result<Self> {
-        let api = plane.api().clone();
-        apply(&api, definitions()).await?;
-        apply(&api, seed_access()).await?;
+        Self::equip(&plane).await?;
+        Self::begin(plane, None).await
+    }
+
+    /// Brings what Gardener brings into a seed, and waits until it is served, and until there is what an API server creates by itself.
+    pub(crate) async fn equip(plane: &ControlPlane) -> Result<()> {
+        let api = plane.api();
+        apply(api, definitions()).await?;
+        apply(api, seed_access()).await?;
         for collection in
             ["/apis/extensions.gardener.cloud/v1alpha1/clusters", "/apis/machine.sapcloud.io/v1alpha1/machines", DEPENDENTS[2]]
         {
@@ -52,6 +64,17 @@ impl Seed {
             })
             .await?;
         }
+        eventually("the API server has created its namespaces", Duration::from_secs(30), async || {
+            let namespaces = api.names("/api/v1/namespaces").await?;
+            ensure!(SYSTEM.iter().all(|name| namespaces.iter().any(|namespace| namespace == name)), "{namespaces:?}");
+            Ok(())
+        })
+        .await
+    }
+
+    /// A seed on a control plane that has all that one needs.
+    pub(crate) async fn begin(plane: ControlPlane, loan: Option<Loan>) -> Result<Self> {
+        let api = plane.api().clone();
         let journal = Arc::new(Journal::default());
         let kubelets = Arc::new(kubelets::Kubelets::default());
         let mut tasks = JoinSet::new();
@@ -69,6 +92,7 @@ impl Seed {
             prober: Mutex::default(),
             log: Mutex::default(),
             _tasks: tasks,
+            _loan: loan,
         })
     }
 
@@ -136,14 +160,22 @@ impl Seed {
 
     /// What a prober asked of this seed, since the seed was prepared.
     pub fn asked(&self) -> Vec<Asked> {
-        self.asked_since(&self.mark)
+        self.asked_by(PROBER_USER)
+    }
+
+    /// What a user asked of this seed, since the seed was prepared.
+    pub fn asked_by(&self, user: &str) -> Vec<Asked> {
+        asked_by(user, &self.plane, &self.mark)
     }
 
     /// What a prober asked of this seed since then.
     pub fn asked_since(&self, mark: &Mark) -> Vec<Asked> {
-        let all = self.plane.asked(mark);
-        all.into_iter().filter(|asked| asked.user == PROBER_USER).collect()
+        asked_by(PROBER_USER, &self.plane, mark)
     }
+}
+
+fn asked_by(user: &str, plane: &ControlPlane, mark: &Mark) -> Vec<Asked> {
+    plane.asked(mark).into_iter().filter(|asked| asked.user == user).collect()
 }
 
 /// Creates these objects, in order.

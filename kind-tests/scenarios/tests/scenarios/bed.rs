@@ -7,7 +7,7 @@ use serde_json::json;
 use testbed::control_plane::ControllerManager;
 use testbed::relay::{Path, Relay};
 use testbed::shoot::{KCM, PATIENCE};
-use testbed::{Seed, Shoot, ShootPlan, own_scenario, scenario};
+use testbed::{Shoot, ShootPlan, own_scenario, scenario};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
@@ -15,7 +15,7 @@ use tokio::time::timeout;
 #[test]
 fn nodes_are_given_up_by_the_real_controller_when_their_leases_stop() -> Result<()> {
     own_scenario("needs a kube-controller-manager of the test bed's own", async |bed| {
-        let seed = std::sync::Arc::new(Seed::prepare(bed.start_control_plane("seed").await?).await?);
+        let seed = bed.own_seed().await?;
         let shoot = Shoot::create(bed, &seed, "given-up", ShootPlan::default()).await?;
         let mut controller =
             ControllerManager::new(&bed.programs().await?, shoot.plane.admin_kubeconfig(), Duration::from_secs(6))?;

@@ -97,7 +97,7 @@ impl Ground {
 
     /// What weeders have asked for.
     pub fn asked(&self) -> Vec<Asked> {
-        self.seed.plane().asked(&Default::default()).into_iter().filter(|asked| asked.user == USER).collect()
+        self.seed.asked_by(USER)
     }
 
     /// The weeders' DELETEs in a namespace.
