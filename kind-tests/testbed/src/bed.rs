@@ -215,6 +215,8 @@ impl Bed {
         let (plane, baseline) = match idle {
             Some((plane, baseline)) => {
                 baseline.restore().await?;
+                // Its answers are as new as what they list.
+                Seed::equip(&plane).await?;
                 (plane, baseline)
             }
             None => {

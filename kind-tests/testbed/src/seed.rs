@@ -7,6 +7,7 @@ mod plane;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
@@ -59,10 +60,8 @@ impl Seed {
         for collection in
             ["/apis/extensions.gardener.cloud/v1alpha1/clusters", "/apis/machine.sapcloud.io/v1alpha1/machines", DEPENDENTS[2]]
         {
-            eventually("the seed serves Gardener's resources", std::time::Duration::from_secs(30), async || {
-                api.get(collection).await
-            })
-            .await?;
+            eventually("the seed serves Gardener's resources", Duration::from_secs(30), async || api.get(collection).await)
+                .await?;
         }
         eventually("the API server has created its namespaces", Duration::from_secs(30), async || {
             let namespaces = api.names("/api/v1/namespaces").await?;
@@ -202,7 +201,7 @@ async fn follow(api: KubeApi, collection: &'static str, journal: Arc<Journal>, k
             })
             .await;
         // The server may be stopped, or the watch too old: restart it a moment later.
-        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        tokio::time::sleep(Duration::from_millis(200)).await;
     }
 }
 
