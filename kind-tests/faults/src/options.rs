@@ -78,26 +78,14 @@ mod tests {
     }
 
     #[test]
-    fn options_are_read() {
-        let options =
-            read(&["dwd", "--duration=2h", "--seed=7", "--shoots=3", "--real=false", "--rounds=4", "--sabotage=memory"]).unwrap();
-        let expected = Options {
-            binary: "dwd".into(),
-            duration: Duration::from_secs(7200),
-            seed: 7,
-            shoots: 3,
-            real: false,
-            rounds: Some(4),
-            sabotage: Some(Sabotage::Memory),
-        };
-        assert_eq!(options, expected);
+    fn options_are_read_and_nonsense_is_refused() {
+        let words = ["dwd", "--duration=2h", "--seed=7", "--shoots=3", "--real=false", "--rounds=4", "--sabotage=memory"];
+        let Options { binary, duration, seed, shoots, real, rounds, sabotage } = read(&words).unwrap();
+        assert_eq!((binary, duration, seed, shoots), ("dwd".into(), Duration::from_secs(7200), 7, 3));
+        assert_eq!((real, rounds, sabotage), (false, Some(4), Some(Sabotage::Memory)));
         let usual = read(&["dwd"]).unwrap();
         assert_eq!((usual.duration, usual.rounds(), usual.shoots, usual.real), (Duration::from_secs(600), 8, 50, true));
         assert_eq!(read(&["dwd", "--duration=18s"]).unwrap().rounds(), 1);
-    }
-
-    #[test]
-    fn nonsense_is_refused() {
         for words in [&[][..], &["dwd", "--duration=10"], &["dwd", "--duration=m"], &["dwd", "--shoots=0"], &["dwd", "--x=1"]] {
             assert!(read(words).is_err(), "{words:?}");
         }

@@ -117,22 +117,16 @@ pub fn way_in_two(before: &Value, after: &Value) -> Result<Way, String> {
     }
 }
 
-/// All of an object that the watchdog must not change.
+/// All of an object that the watchdog must not change. No annotations and none at all are the same.
 fn rest(object: &Value) -> Value {
     let mut rest = object.clone();
-    let mut forget = |place: &str, keys: &[&str]| {
-        if let Some(fields) = rest.pointer_mut(place).and_then(Value::as_object_mut) {
-            fields.retain(|key, _| !keys.contains(&key.as_str()));
-        }
-    };
-    forget("/metadata/annotations", &[REPLICAS, PROTECTED]);
-    forget("/metadata", &["resourceVersion", "generation", "managedFields"]);
-    forget("/spec", &["replicas"]);
-    // No annotations and none at all are the same.
-    let annotations = &mut rest["metadata"]["annotations"];
-    if annotations.as_object().is_some_and(serde_json::Map::is_empty) {
-        *annotations = Value::Null;
+    for key in ["resourceVersion", "generation", "managedFields"] {
+        rest["metadata"][key] = Value::Null;
     }
+    for key in [REPLICAS, PROTECTED] {
+        rest["metadata"]["annotations"][key] = Value::Null;
+    }
+    rest["spec"]["replicas"] = Value::Null;
     rest
 }
 
@@ -146,73 +140,71 @@ mod tests {
         json!({"metadata": {"name": "x", "resourceVersion": "1", "annotations": annotations}, "spec": {"replicas": replicas, "paused": false}})
     }
 
-    fn held(memory: &str) -> Value {
-        object(0, json!({REPLICAS: memory, PROTECTED: ""}))
+    fn free(replicas: i64) -> Value {
+        object(replicas, json!({}))
+    }
+
+    /// With this memory and the marker.
+    fn marked(replicas: i64, memory: &str) -> Value {
+        object(replicas, json!({REPLICAS: memory, PROTECTED: ""}))
+    }
+
+    /// With this memory and without the marker.
+    fn bare(replicas: i64) -> Value {
+        object(replicas, json!({REPLICAS: "3"}))
     }
 
     #[test]
-    fn a_scale_down_remembers_what_was_there() {
-        assert_eq!(way(&object(3, json!({})), &held("3")), Ok(Way::Down));
-        let mut bare = object(3, json!({}));
-        bare["metadata"].as_object_mut().unwrap().remove("annotations");
-        assert_eq!(way(&bare, &held("3")), Ok(Way::Down));
-        assert_eq!(way(&held("3"), &bare), Ok(Way::Up));
-        assert_eq!(way(&object(3, json!({REPLICAS: "3", PROTECTED: ""})), &held("3")), Ok(Way::Down));
-        assert_eq!(way(&object(1, json!({REPLICAS: "3", PROTECTED: ""})), &held("3")), Ok(Way::Down), "a held memory stays");
-        assert_eq!(way(&object(1, json!({REPLICAS: "x", PROTECTED: ""})), &held("1")), Ok(Way::Down), "an invalid one does not");
-        assert!(way(&object(1, json!({REPLICAS: "3", PROTECTED: ""})), &held("1")).is_err(), "overwritten");
-        assert!(way(&object(3, json!({})), &held("0")).is_err());
-        assert!(way(&object(3, json!({})), &object(0, json!({REPLICAS: "3"}))).is_err(), "no marker");
-        assert!(way(&held("3"), &held("0")).is_err(), "0 is never remembered");
-    }
-
-    #[test]
-    fn a_restore_brings_back_what_is_remembered_and_forgets_it() {
-        let free = |replicas| object(replicas, json!({}));
-        for (memory, replicas) in [("3", 3), ("+2", 2), ("foo", 1), ("0", 1), ("-1", 1), ("", 1), ("2147483648", 1)] {
-            assert_eq!(way(&held(memory), &free(replicas)), Ok(Way::Up), "{memory:?}");
+    fn each_write_goes_its_way_or_is_wrong() {
+        let unannotated = json!({"metadata": {"name": "x", "resourceVersion": "1"}, "spec": {"replicas": 3, "paused": false}});
+        let ignored = |replicas| object(replicas, json!({IGNORE: "true"}));
+        let ignored_and_marked = object(0, json!({IGNORE: "true", PROTECTED: ""}));
+        let mut paused = marked(0, "3");
+        paused["spec"]["paused"] = json!(true);
+        let cases = [
+            ("down, with what was there", free(3), marked(0, "3"), Some(Way::Down)),
+            ("down, from no annotations at all", unannotated.clone(), marked(0, "3"), Some(Way::Down)),
+            ("up, to no annotations at all", marked(0, "3"), unannotated, Some(Way::Up)),
+            ("down again", marked(3, "3"), marked(0, "3"), Some(Way::Down)),
+            ("down again, a held memory stays", marked(1, "3"), marked(0, "3"), Some(Way::Down)),
+            ("down again, an invalid memory does not stay", marked(1, "x"), marked(0, "1"), Some(Way::Down)),
+            ("a held memory is overwritten", marked(1, "3"), marked(0, "1"), None),
+            ("0 is remembered of what runs", free(3), marked(0, "0"), None),
+            ("0 is remembered of what is held", marked(0, "3"), marked(0, "0"), None),
+            ("down without a marker", free(3), bare(0), None),
+            ("up, found at 0", free(0), free(1), Some(Way::Up)),
+            ("up, to something else", marked(0, "3"), free(1), None),
+            ("up, and the memory is left", marked(0, "3"), bare(3), None),
+            ("a marker that was left goes", object(2, json!({PROTECTED: ""})), free(2), Some(Way::Up)),
+            ("the marker comes back", bare(0), marked(0, "3"), Some(Way::Marked)),
+            ("the marker comes back with another memory", bare(0), marked(0, "1"), None),
+            ("a marker where nobody holds it", free(0), object(0, json!({PROTECTED: ""})), None),
+            ("the marker goes from what is ignored", ignored_and_marked.clone(), ignored(0), Some(Way::HandsOff)),
+            ("what is ignored goes down", ignored(2), ignored_and_marked, None),
+            ("something else is changed too", free(3), paused, None),
+            ("nothing is written", free(3), free(3), None),
+            ("one request is enough, and there are two", free(3), marked(3, "3"), None),
+        ];
+        for (what, before, after, expected) in cases {
+            assert_eq!(way(&before, &after).ok(), expected, "{what}");
         }
-        assert_eq!(way(&object(0, json!({})), &free(1)), Ok(Way::Up), "found at 0");
-        assert!(way(&held("3"), &free(1)).is_err());
-        assert!(way(&held("3"), &object(3, json!({REPLICAS: "3"}))).is_err(), "the memory is left");
-        assert_eq!(way(&object(2, json!({PROTECTED: ""})), &free(2)), Ok(Way::Up), "a marker that was left");
-    }
-
-    #[test]
-    fn a_marker_is_written_back_to_what_is_held_with_a_memory() {
-        let bare = object(0, json!({REPLICAS: "3"}));
-        assert_eq!(way(&bare, &held("3")), Ok(Way::Marked));
-        assert!(way(&bare, &held("1")).is_err(), "another memory");
-        assert!(way(&object(0, json!({})), &object(0, json!({PROTECTED: ""}))).is_err(), "nobody holds it");
+        for (memory, replicas) in [("3", 3), ("+2", 2), ("foo", 1), ("0", 1), ("-1", 1), ("", 1), ("2147483648", 1)] {
+            assert_eq!(way(&marked(0, memory), &free(replicas)), Ok(Way::Up), "{memory:?}");
+        }
     }
 
     #[test]
     fn what_takes_two_requests_is_announced_before_it_goes_down_and_forgotten_after_it_is_up() {
-        let (free, announced) = (object(3, json!({})), object(3, json!({REPLICAS: "3", PROTECTED: ""})));
-        let path = [&free, &announced, &held("3"), &announced, &free];
-        let ways = path.windows(2).map(|step| way_in_two(step[0], step[1])).collect::<Vec<_>>();
+        let path = [free(3), marked(3, "3"), marked(0, "3"), marked(3, "3"), free(3)];
+        let ways = path.windows(2).map(|step| way_in_two(&step[0], &step[1])).collect::<Vec<_>>();
         assert_eq!(ways, [Ok(Way::Down), Ok(Way::Down), Ok(Way::Up), Ok(Way::Up)]);
-        assert!(way_in_two(&free, &object(0, json!({}))).is_err(), "nothing is remembered");
-        assert!(way_in_two(&free, &object(3, json!({REPLICAS: "2", PROTECTED: ""}))).is_err(), "something else is");
-        assert!(way_in_two(&held("3"), &object(2, json!({REPLICAS: "3", PROTECTED: ""}))).is_err(), "something else is restored");
-        assert!(way_in_two(&announced, &announced).is_err(), "nothing is written");
-        assert!(way(&free, &announced).is_err(), "one request is enough for it");
-    }
-
-    #[test]
-    fn what_is_ignored_or_not_ours_is_not_touched() {
-        let ignored = |replicas: i64, marker: bool| {
-            let mut object = object(replicas, json!({IGNORE: "true"}));
-            if marker {
-                object["metadata"]["annotations"][PROTECTED] = json!("");
-            }
-            object
-        };
-        assert_eq!(way(&ignored(0, true), &ignored(0, false)), Ok(Way::HandsOff));
-        assert!(way(&ignored(2, false), &ignored(0, true)).is_err());
-        let mut other = held("3");
-        other["spec"]["paused"] = json!(true);
-        assert!(way(&object(3, json!({})), &other).is_err());
-        assert!(way(&object(3, json!({})), &object(3, json!({}))).is_err());
+        for (what, before, after) in [
+            ("nothing is remembered", free(3), free(0)),
+            ("something else is remembered", free(3), marked(3, "2")),
+            ("something else is restored", marked(0, "3"), marked(2, "3")),
+            ("nothing is written", marked(3, "3"), marked(3, "3")),
+        ] {
+            assert!(way_in_two(&before, &after).is_err(), "{what}");
+        }
     }
 }

@@ -75,15 +75,15 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_uses_about_the_same_has_no_leak() {
-        assert_eq!(after(&[]), [""; 0]);
-        assert_eq!(after(&[("resident_kib", 26 * 1024)]), [""; 0]);
-        assert_eq!(after(&[("tasks", 148), ("sockets", 82), ("threads", 5)]), [""; 0]);
-        assert_eq!(after(&[("tasks", 12), ("sockets", 9), ("resident_kib", 9 * 1024)]), [""; 0]);
-    }
-
-    #[test]
-    fn each_thing_that_grows_is_told() {
+    fn each_thing_that_grows_is_told_and_what_a_sound_process_uses_more_is_not() {
+        for sound in [
+            &[][..],
+            &[("resident_kib", 26 * 1024)],
+            &[("tasks", 148), ("sockets", 82), ("threads", 5)],
+            &[("tasks", 12), ("sockets", 9), ("resident_kib", 9 * 1024)],
+        ] {
+            assert_eq!(after(sound), [""; 0]);
+        }
         for (what, was, is) in [("tasks", 146, 150), ("sockets", 80, 84), ("files", 95, 99), ("threads", 4, 6)] {
             assert_eq!(after(&[(what, is)]), [format!("{what}: {was} at first, {is} at last")]);
         }
@@ -93,11 +93,11 @@ mod tests {
     #[test]
     fn only_the_same_process_in_the_same_office_is_compared() {
         let mut growths = Growths::default();
-        let many = || Used::from([("tasks", 500)]);
-        growths.measured(("prober-a".into(), 3, true), sound());
-        growths.measured(("prober-a".into(), 4, true), many());
-        growths.measured(("prober-b".into(), 3, true), many());
-        growths.measured(("prober-a".into(), 3, false), many());
+        for (name, serial, leads, tasks) in
+            [("prober-a", 3, true, 146), ("prober-a", 4, true, 500), ("prober-b", 3, true, 500), ("prober-a", 3, false, 500)]
+        {
+            growths.measured((name.into(), serial, leads), [("tasks", tasks)].into());
+        }
         assert!(!growths.are_told() && growths.grown().is_empty());
         growths.measured(("prober-a".into(), 3, true), sound());
         assert!(growths.are_told());

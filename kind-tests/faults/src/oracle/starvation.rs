@@ -4,7 +4,7 @@
 //! serve the API servers in memory, waits for seconds beside busy neighbours is known to the kernel alone.
 
 use std::collections::{HashMap, VecDeque};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -13,11 +13,9 @@ use tokio::time::Instant;
 /// (probeTimeout).
 const SPAN: Duration = Duration::from_secs(2);
 
-/// The waits of all threads of some processes.
+/// When the threads of some processes were looked at lately, and how long each had waited until then.
 #[derive(Debug, Default)]
-pub struct Starvation {
-    threads: HashMap<PathBuf, Waits>,
-}
+pub struct Starvation(HashMap<PathBuf, VecDeque<(Instant, Duration)>>);
 
 impl Starvation {
     /// Looks at the threads of these processes: the longest that one of them has waited lately.
@@ -25,12 +23,12 @@ impl Starvation {
         let mut seen = HashMap::new();
         for thread in processes.flat_map(threads) {
             let Some(total) = waited(&thread) else { continue };
-            let mut waits = self.threads.remove(&thread).unwrap_or_else(|| Waits::new(total));
-            waits.take(total, now);
+            let mut waits = self.0.remove(&thread).unwrap_or_default();
+            take(&mut waits, total, now);
             seen.insert(thread, waits);
         }
-        self.threads = seen;
-        self.threads.values().map(Waits::lately).max().unwrap_or_default()
+        self.0 = seen;
+        self.0.values().map(lately).max().unwrap_or_default()
     }
 }
 
@@ -40,34 +38,22 @@ fn threads(process: u32) -> Vec<PathBuf> {
 }
 
 /// For how long a thread has been ready to run and did not, so far. None when it has ended, or the kernel does not count.
-fn waited(thread: &std::path::Path) -> Option<Duration> {
+fn waited(thread: &Path) -> Option<Duration> {
     let text = std::fs::read_to_string(thread.join("schedstat")).ok()?;
     Some(Duration::from_nanos(text.split_whitespace().nth(1)?.parse().ok()?))
 }
 
-/// What one thread has waited. The kernel counts a wait when it is over.
-#[derive(Debug)]
-struct Waits {
-    total: Duration,
-    lately: VecDeque<(Instant, Duration)>,
+/// The kernel counts a wait when it is over, so the first one kept is the last look before the span.
+fn take(waits: &mut VecDeque<(Instant, Duration)>, total: Duration, now: Instant) {
+    waits.push_back((now, total));
+    while waits.get(1).is_some_and(|(at, _)| now - *at >= SPAN) {
+        waits.pop_front();
+    }
 }
 
-impl Waits {
-    fn new(total: Duration) -> Self {
-        Self { total, lately: VecDeque::new() }
-    }
-
-    fn take(&mut self, total: Duration, now: Instant) {
-        self.lately.push_back((now, total.saturating_sub(self.total)));
-        self.total = total;
-        while self.lately.front().is_some_and(|(at, _)| now - *at >= SPAN) {
-            self.lately.pop_front();
-        }
-    }
-
-    fn lately(&self) -> Duration {
-        self.lately.iter().map(|(_, wait)| *wait).sum()
-    }
+fn lately(waits: &VecDeque<(Instant, Duration)>) -> Duration {
+    let [first, last] = [waits.front(), waits.back()].map(|look| look.map_or(Duration::ZERO, |(_, total)| *total));
+    last.saturating_sub(first)
 }
 
 #[cfg(test)]
@@ -77,25 +63,20 @@ mod tests {
     #[test]
     fn waits_are_added_up_for_two_seconds() {
         let (begin, ms) = (Instant::now(), Duration::from_millis);
-        let mut waits = Waits::new(ms(5000));
-        waits.take(ms(5000), begin);
-        assert_eq!(waits.lately(), ms(0), "what was before does not count");
-        waits.take(ms(5300), begin + ms(100));
-        waits.take(ms(8300), begin + ms(1000));
-        assert_eq!(waits.lately(), ms(3300));
-        waits.take(ms(8310), begin + ms(2200));
-        assert_eq!(waits.lately(), ms(3010));
-        waits.take(ms(8310), begin + ms(4500));
-        assert_eq!(waits.lately(), ms(0));
+        let mut waits = VecDeque::new();
+        let looks = [(0, 5000, 0), (100, 5300, 300), (1000, 8300, 3300), (2200, 8310, 3010), (4500, 8310, 0)];
+        for (at, total, expected) in looks {
+            take(&mut waits, ms(total), begin + ms(at));
+            assert_eq!(lately(&waits), ms(expected), "at {at} ms; what was before the first look does not count");
+        }
     }
 
     #[test]
     fn the_threads_of_a_process_are_found() {
-        let own = std::process::id();
         let mut starvation = Starvation::default();
-        starvation.look(std::iter::once(own), Instant::now());
-        let found = starvation.threads.len();
-        assert!(found >= 1 && starvation.look(std::iter::empty(), Instant::now()) == Duration::ZERO);
-        assert!(starvation.threads.is_empty(), "processes that are no longer named are forgotten");
+        starvation.look(std::iter::once(std::process::id()), Instant::now());
+        assert!(!starvation.0.is_empty());
+        assert_eq!(starvation.look(std::iter::empty(), Instant::now()), Duration::ZERO);
+        assert!(starvation.0.is_empty(), "processes that are no longer named are forgotten");
     }
 }

@@ -81,52 +81,37 @@ mod tests {
         Lease { silent, evident: silent, skewed: false, early: Duration::ZERO, watched: Duration::from_secs(60) }
     }
 
-    fn words(leases: &[Lease]) -> [bool; 4] {
-        let Judgement { may_down, may_up, must_down, must_up } = judge(leases, GRACE);
-        [may_down, may_up, must_down, must_up]
-    }
-
     #[test]
-    fn renewed_leases_forbid_a_scale_down_and_silent_ones_demand_it() {
-        assert_eq!(words(&[lease(1.0), lease(2.0), lease(0.0)]), [false, true, false, true]);
-        assert_eq!(words(&[lease(7.0), lease(8.0), lease(6.5)]), [true, false, true, false]);
-        assert_eq!(words(&[lease(7.0), lease(8.0), lease(1.0), lease(9.0), lease(0.5)]), [true, false, true, false], "3 of 5");
-        assert_eq!(words(&[lease(7.0), lease(1.0)]), [false, true, false, true], "1 of 2");
-    }
-
-    #[test]
-    fn about_the_threshold_both_can_be_right_and_neither_must_be() {
-        assert_eq!(words(&[lease(6.1), lease(5.9), lease(6.0)]), [true, true, false, false]);
-    }
-
-    #[test]
-    fn fewer_than_two_candidates_never_allow_a_scale_down() {
-        assert_eq!(words(&[]), [false, true, false, true]);
-        assert_eq!(words(&[lease(60.0)]), [false, false, false, false]);
-        assert_eq!(words(&[lease(1.0)]), [false, true, false, true]);
-    }
-
-    #[test]
-    fn what_may_be_taken_for_older_allows_a_scale_down_earlier_by_just_so_much_and_demands_none() {
-        let older = |silent: f64| Lease { early: Duration::from_millis(1300), ..lease(silent) };
-        assert_eq!(words(&[older(4.5), older(4.5)]), [true, true, false, false]);
-        assert_eq!(words(&[older(4.4), older(4.4)]), [false, true, false, true]);
-        assert_eq!(words(&[older(6.3), older(6.3)]), [true, false, true, false]);
-    }
-
-    #[test]
-    fn a_silence_that_is_no_evidence_allows_and_demands_nothing() {
+    fn what_may_and_must_be_done_follows_from_how_long_the_leases_were_silent() {
+        let plain = |silent: &[f64]| silent.iter().copied().map(lease).collect::<Vec<_>>();
+        let older = |silent: f64| vec![Lease { early: Duration::from_millis(1300), ..lease(silent) }; 2];
         let away = |silent: f64, evident: f64| Lease { evident: Duration::from_secs_f64(evident), ..lease(silent) };
-        assert_eq!(words(&[away(9.0, 1.0), away(8.0, 0.0)]), [false; 4]);
-        assert_eq!(words(&[away(9.0, 7.0), away(9.0, 6.5)]), [true, false, true, false], "it was an outage before");
-    }
-
-    #[test]
-    fn a_skewed_lease_is_judged_with_a_margin_and_only_as_far_as_it_was_watched() {
-        let skewed = |silent: f64, watched: u64| Lease { skewed: true, watched: Duration::from_secs(watched), ..lease(silent) };
-        assert_eq!(words(&[skewed(1.9, 60), skewed(1.0, 60)]), [false, true, false, true], "it beats every 2 s");
-        assert_eq!(words(&[skewed(5.0, 60), skewed(5.0, 60)]), [true, true, false, false]);
-        assert_eq!(words(&[skewed(12.0, 60), skewed(12.0, 60)]), [true, false, true, false]);
-        assert_eq!(words(&[skewed(12.0, 3), skewed(12.0, 3)]), [true, true, false, false]);
+        let skewed =
+            |silent: f64, watched: u64| vec![Lease { skewed: true, watched: Duration::from_secs(watched), ..lease(silent) }; 2];
+        // may go down, may go up, must go down, must go up
+        let (healthy, outage) = ([false, true, false, true], [true, false, true, false]);
+        let (either, neither) = ([true, true, false, false], [false; 4]);
+        for (what, leases, expected) in [
+            ("all are renewed", plain(&[1.0, 2.0, 0.0]), healthy),
+            ("all are silent", plain(&[7.0, 8.0, 6.5]), outage),
+            ("3 of 5", plain(&[7.0, 8.0, 1.0, 9.0, 0.5]), outage),
+            ("1 of 2", plain(&[7.0, 1.0]), healthy),
+            ("about the threshold", plain(&[6.1, 5.9, 6.0]), either),
+            ("no candidate", plain(&[]), healthy),
+            ("a single silent candidate", plain(&[60.0]), neither),
+            ("a single renewed candidate", plain(&[1.0]), healthy),
+            ("may be taken for older by just so much", older(4.5), either),
+            ("may be taken for older, but not by so much", older(4.4), healthy),
+            ("may be taken for older, and is old", older(6.3), outage),
+            ("the API server was away", vec![away(9.0, 1.0), away(8.0, 0.0)], neither),
+            ("it was an outage before", vec![away(9.0, 7.0), away(9.0, 6.5)], outage),
+            ("skewed, renewed every 2 s", [skewed(1.9, 60), skewed(1.0, 60)].concat(), healthy),
+            ("skewed, within the margin", skewed(5.0, 60), either),
+            ("skewed, beyond the margin", skewed(12.0, 60), outage),
+            ("skewed, and watched for too short a time", skewed(12.0, 3), either),
+        ] {
+            let Judgement { may_down, may_up, must_down, must_up } = judge(&leases, GRACE);
+            assert_eq!([may_down, may_up, must_down, must_up], expected, "{what}");
+        }
     }
 }

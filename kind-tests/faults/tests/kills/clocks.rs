@@ -8,15 +8,16 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use chrono::TimeDelta;
+use futures::future::try_join_all;
 use nix::sys::signal::Signal;
 use testbed::agent::Start;
+use testbed::api::Record;
 use testbed::{eventually, leash};
-use tokio::time::{Instant, interval, timeout};
+use tokio::time::{Instant, interval};
 
-use crate::process::Replica;
-use crate::replicas::{LEASES, scales};
-use crate::scaling::{fenced, holder, start};
-use crate::world::{BEAT, DEPLOYMENTS, KCM, NAMESPACE, PATIENCE, USERS, World};
+use crate::replicas::{LEASES, Replica, scales};
+use crate::scaling::{fenced, holder};
+use crate::world::{BEAT, DEPLOYMENTS, KCM, PATIENCE, USERS, World, requests};
 
 /// The library that sets the wall clock of one process, made by the compiler that Rust itself links with.
 static SHIM: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
@@ -53,8 +54,12 @@ impl WallClock {
     }
 }
 
+fn start(world: &World, user: &'static str, election: bool) -> Result<Replica> {
+    Replica::start(world.prober(user, election)?)
+}
+
 fn start_by(clock: &WallClock, world: &World, user: &'static str, election: bool) -> Result<Replica> {
-    Replica::start(Start { environment: clock.environment()?, ..start(world, user, election)? })
+    Replica::start(Start { environment: clock.environment()?, ..world.prober(user, election)? })
 }
 
 /// An outage and its end, with something else happening in between, each seen and each change made once.
@@ -73,7 +78,7 @@ async fn outage(world: &World, meanwhile: impl AsyncFn() -> Result<()>) -> Resul
 
 /// No dependent was written so far.
 fn untouched(world: &World) -> Result<()> {
-    world.ledger.balance(&world.kinds.iter().map(|kind| (kind.name, 0)).collect::<Vec<_>>())
+    world.ledger().balance(&world.kinds.iter().map(|kind| (kind.name, 0)).collect::<Vec<_>>())
 }
 
 /// Waits until one leads that is not this one.
@@ -94,8 +99,10 @@ fn told_time(world: &World, user: &str) -> Result<chrono::DateTime<chrono::Utc>>
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_seed_whose_clock_is_off_sees_outages_and_no_others() -> Result<()> {
-    futures::future::try_join_all([-60, 60].map(async |ahead| {
+async fn a_seed_whose_clock_is_off_or_steps_sees_outages_and_no_others() -> Result<()> {
+    // How far it is ahead at first, and whereto it steps while all is well, and in an outage and after it.
+    let clocks: [(i64, &[i64], &[i64]); 3] = [(-60, &[], &[]), (60, &[], &[]), (0, &[60, -60, 3600, 0], &[60, -60])];
+    try_join_all(clocks.map(async |(ahead, steps, meanwhile)| {
         let world = World::new(&DEPLOYMENTS).await?;
         let clock = WallClock::ahead(&world, USERS[0], ahead)?;
         let mut prober = start_by(&clock, &world, USERS[0], false)?;
@@ -104,33 +111,24 @@ async fn a_seed_whose_clock_is_off_sees_outages_and_no_others() -> Result<()> {
         // It does live in that time.
         let off = told_time(&world, USERS[0])? - chrono::Utc::now();
         ensure!((off - TimeDelta::seconds(ahead)).abs() < TimeDelta::seconds(20), "its clock is {off} off");
-        outage(&world, async || Ok(())).await?;
+        for ahead in steps {
+            clock.set(*ahead)?;
+            world.looks(4).await?;
+            untouched(&world)?;
+        }
+        outage(&world, async || {
+            for ahead in meanwhile {
+                clock.set(*ahead)?;
+                world.looks(2).await?;
+            }
+            Ok(())
+        })
+        .await?;
         prober.terminate().await?;
-        world.ledger.balance(&world.intended())
+        world.ledger().balance(&world.intended())
     }))
     .await
     .map(drop)
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_seed_whose_clock_steps_sees_outages_and_no_others() -> Result<()> {
-    let world = World::new(&DEPLOYMENTS).await?;
-    let clock = WallClock::ahead(&world, USERS[0], 0)?;
-    let mut prober = start_by(&clock, &world, USERS[0], false)?;
-    world.looks(3).await?;
-    for ahead in [60, -60, 3600, 0] {
-        clock.set(ahead)?;
-        world.looks(4).await?;
-        untouched(&world)?;
-    }
-    outage(&world, async || {
-        clock.set(60)?;
-        world.looks(2).await?;
-        clock.set(-60)
-    })
-    .await?;
-    prober.terminate().await?;
-    world.ledger.balance(&world.intended())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -145,12 +143,9 @@ async fn replicas_whose_clocks_differ_agree_who_leads() -> Result<()> {
         first.set(steps[0])?;
         second.set(steps[1])?;
         // As long as a Lease lives, which begins again with every renewal.
-        let renewals = |all: &std::collections::VecDeque<testbed::api::Record>| {
-            all.iter().filter(|record| record.resource == LEASES && record.verb == "update" && record.user == USERS[0]).count()
-        };
-        let before = world.seed.requests().wait_for(|all| Some(renewals(all))).await;
-        let more = world.seed.requests().wait_for(|all| (renewals(all) >= before + 10).then_some(()));
-        timeout(PATIENCE, more).await.context("the leader does not renew")?;
+        let renewal = |record: &Record| record.resource == LEASES && record.verb == "update" && record.user == USERS[0];
+        let before = world.seed.requests().count(renewal);
+        requests(&world.seed, before + 10, "the leader renews", renewal).await?;
         ensure!(holder(&world) == leads, "{} has taken the lead from {leads}", holder(&world));
     }
     outage(&world, async || Ok(())).await?;
@@ -159,13 +154,13 @@ async fn replicas_whose_clocks_differ_agree_who_leads() -> Result<()> {
     ensure!(wrote == 0, "the other one wrote");
     other.terminate().await?;
     leader.terminate().await?;
-    world.ledger.balance(&world.intended())
+    world.ledger().balance(&world.intended())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_whose_clocks_are_off_step_or_drift_are_judged_like_all_others() -> Result<()> {
     let world = World::new(&DEPLOYMENTS).await?;
-    let mut prober = Replica::start(start(&world, USERS[0], false)?)?;
+    let mut prober = start(&world, USERS[0], false)?;
     world.looks(3).await?;
     for skews in [[-60, 60, 0], [60, -60, 30], [-60, -60, -60], [60, 60, 60], [0, 0, 0]] {
         for (node, seconds) in skews.into_iter().enumerate() {
@@ -185,7 +180,7 @@ async fn nodes_whose_clocks_are_off_step_or_drift_are_judged_like_all_others() -
     untouched(&world)?;
     outage(&world, async || Ok(())).await?;
     prober.terminate().await?;
-    world.ledger.balance(&world.intended())
+    world.ledger().balance(&world.intended())
 }
 
 /// How long a process is suspended: longer than a standstill must be to count. SUSPENDED_S in the long form.
@@ -197,75 +192,68 @@ fn suspension() -> Duration {
 /// kube-controller-manager goes down last, and only after a delay, in which the process is suspended.
 async fn suspended_in_a_scale_down() -> Result<(World, Replica)> {
     let mut world = World::new(&DEPLOYMENTS).await?;
-    world.delay_scale_down(KCM, "4s")?;
-    let prober = Replica::start(start(&world, USERS[0], false)?)?;
+    world.config.dependents[0]["scaleDown"]["initialDelay"] = "4s".into();
+    let prober = start(&world, USERS[0], false)?;
     world.looks(3).await?;
     world.nodes.cut_all();
-    let begun = world
-        .seed
-        .requests()
-        .wait_for(|all| (all.iter().filter(|r| scales(r) && r.status == Some(200)).count() >= 2).then_some(()));
-    timeout(PATIENCE, begun).await.context("no flow")?;
-    prober.signal(Signal::SIGSTOP)?;
-    ensure!(world.up(KCM), "it was too late to suspend it");
+    requests(&world.seed, 2, "the others go down", |record| scales(record) && record.status == Some(200)).await?;
+    prober.agent.signal(Signal::SIGSTOP)?;
+    world.ledger().balance(&[(KCM, 0)]).context("it was too late to suspend it")?;
     Ok((world, prober))
 }
 
-/// Lets a suspended process go on after its time, in which the nodes may heal.
-async fn resume(world: &World, prober: &Replica, healed: bool) -> Result<()> {
-    if healed {
-        world.nodes.heal_all();
-    }
+/// Lets a suspended process go on after its time.
+async fn resume(prober: &Replica) -> Result<()> {
     let since = Instant::now();
     eventually("a long suspension", suspension() + PATIENCE, async || {
         ensure!(since.elapsed() > suspension(), "{:?}", since.elapsed());
         Ok(())
     })
     .await?;
-    prober.signal(Signal::SIGCONT)
+    prober.agent.signal(Signal::SIGCONT)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_scale_down_that_was_suspended_does_not_go_on_when_the_nodes_are_well_again() -> Result<()> {
+async fn a_scale_down_that_was_suspended_goes_on_if_the_outage_does_and_not_if_the_nodes_are_well_again() -> Result<()> {
     // Fault 26, without an election: nothing but the process itself knows that it stood still.
-    let (world, mut prober) = suspended_in_a_scale_down().await?;
-    resume(&world, &prober, true).await?;
-    world.free().await?;
-    world.looks(3).await?;
-    prober.terminate().await?;
-    let intended: Vec<_> =
-        world.intended().into_iter().map(|(name, changes)| (name, if name == KCM { 0 } else { changes })).collect();
-    world.ledger.balance(&intended)?;
-    let asked = world.seed.requests().count(|record| scales(record) && record.name == KCM && record.namespace == NAMESPACE);
-    ensure!(asked == 0, "{KCM} was written");
-    Ok(())
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_scale_down_that_was_suspended_goes_on_when_the_outage_does() -> Result<()> {
-    let (world, mut prober) = suspended_in_a_scale_down().await?;
-    resume(&world, &prober, false).await?;
-    world.held_down().await?;
-    world.nodes.heal_all();
-    world.free().await?;
-    prober.terminate().await?;
-    world.ledger.balance(&world.intended())
+    try_join_all([true, false].map(async |well_again| {
+        let (world, mut prober) = suspended_in_a_scale_down().await?;
+        if well_again {
+            world.nodes.heal_all();
+        }
+        resume(&prober).await?;
+        if !well_again {
+            world.held_down().await?;
+            world.nodes.heal_all();
+        }
+        world.free().await?;
+        world.looks(3).await?;
+        prober.terminate().await?;
+        let asked = world.seed.requests().count(|record| scales(record) && record.name == KCM);
+        ensure!((asked == 0) == well_again, "{KCM} was written {asked} times");
+        let spared = |name: &str| well_again && name == KCM;
+        let intended = world.intended().into_iter().map(|(name, changes)| (name, if spared(name) { 0 } else { changes }));
+        world.ledger().balance(&intended.collect::<Vec<_>>())
+    }))
+    .await
+    .map(drop)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leader_that_was_suspended_finds_another_one_and_ends() -> Result<()> {
     let world = World::new(&DEPLOYMENTS).await?;
-    let mut first = Replica::start(start(&world, USERS[0], true)?)?;
+    let mut first = start(&world, USERS[0], true)?;
     world.looks(3).await?;
     let led = holder(&world);
-    let mut second = Replica::start(start(&world, USERS[1], true)?)?;
-    first.signal(Signal::SIGSTOP)?;
+    let mut second = start(&world, USERS[1], true)?;
+    first.agent.signal(Signal::SIGSTOP)?;
     leads(&world, &led).await?;
     world.looks(3).await?;
     untouched(&world)?;
     world.nodes.cut_all();
     world.held_down().await?;
-    resume(&world, &first, true).await?;
+    world.nodes.heal_all();
+    resume(&first).await?;
     let code = first.end().await?;
     ensure!(code == 1, "exit code {code}");
     world.free().await?;
@@ -274,5 +262,5 @@ async fn a_leader_that_was_suspended_finds_another_one_and_ends() -> Result<()> 
     fenced(&world)?;
     second.terminate().await?;
     ensure!(holder(&world).is_empty(), "the Lease is still held");
-    world.ledger.balance(&world.intended())
+    world.ledger().balance(&world.intended())
 }

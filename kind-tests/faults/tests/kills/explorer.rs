@@ -1,17 +1,13 @@
 //! Finds out which writes a story takes, and tells it again with a kill at each of them.
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::LazyLock;
 
 use anyhow::{Context, Result, ensure};
-use faults::lock;
 use futures::future::join_all;
-use testbed::api::{Fault, FaultId, MemoryApi, Record, When};
+use testbed::api::{MemoryApi, Record};
 use tokio::sync::Semaphore;
-use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
+
+use crate::replicas::LEASES;
 
 /// Lease renewals and Events that are looked at one by one: there are as many as there is time, and one is like the other.
 const RENEWALS: u64 = 3;
@@ -26,123 +22,52 @@ static TURNS: LazyLock<Semaphore> = LazyLock::new(|| {
 });
 
 /// One write of a story.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Point {
-    verb: String,
-    resource: String,
+    pub verb: String,
+    pub resource: String,
     /// Empty where every run makes names of its own.
-    name: String,
+    pub name: String,
     /// How many like it come before.
-    before: u64,
+    pub before: u64,
     /// Whether it belongs to the orderly end.
-    ending: bool,
+    pub at_the_end: bool,
 }
 
-/// When the process is killed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moment {
-    /// The write has arrived and is never applied.
-    Before,
-    /// The write is applied and its answer never arrives.
-    After,
-}
-
-/// A kill to come.
+/// A kill to come: when the write has arrived and is never applied, or when it is applied and its answer never arrives.
 #[derive(Clone, Debug)]
 pub struct Kill {
     pub point: Point,
-    pub moment: Moment,
-}
-
-/// What sorts of writes are one sort, and how many of a sort matter.
-fn sort(record: &Record) -> (String, u64) {
-    let long = std::env::var("KILLS").is_ok_and(|form| form == "long");
-    let most = |usual| if long { MANY } else { usual };
-    match record.resource.as_str() {
-        "events" => (String::new(), most(EVENTS)),
-        "leases.coordination.k8s.io" if record.verb == "update" => (record.name.clone(), most(RENEWALS)),
-        _ => (record.name.clone(), u64::MAX),
-    }
-}
-
-impl fmt::Display for Point {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { verb, resource, name, before, ending } = self;
-        write!(out, "{verb} {resource} {name} #{}{}", before + 1, if *ending { " at the end" } else { "" })
-    }
+    pub applied: bool,
 }
 
 impl Point {
-    pub fn is_at_the_end(&self) -> bool {
-        self.ending
-    }
-
-    /// Whether it is a write to a dependent.
-    pub fn scales(&self) -> bool {
-        self.verb == "patch" && self.resource != "events"
-    }
-}
-
-impl Kill {
-    pub fn is_at_the_end(&self) -> bool {
-        self.point.ending
-    }
-
-    /// Sets the trap, for a story whose orderly end has begun when `ending` says so. What is held up before it is applied never goes on,
-    /// or when `late` is cancelled.
-    pub fn prepare(&self, seed: &MemoryApi, ending: &Arc<AtomicBool>, late: Option<&CancellationToken>) -> Trap {
-        let (wanted, ending) = (self.point.clone(), Arc::clone(ending));
-        let user = Arc::new(Mutex::new(String::new()));
-        let sender = Arc::clone(&user);
-        let at_the_end = wanted.ending;
-        let is_it = move |record: &Record| {
-            let it = record.is_write()
-                && record.verb == wanted.verb
-                && record.resource == wanted.resource
-                && sort(record).0 == wanted.name
-                && (!at_the_end || ending.load(Ordering::Relaxed));
-            if it {
-                lock(&sender).clone_from(&record.user);
-            }
-            it
+    /// The first of its sort; and how many of a sort matter.
+    pub fn of(record: &Record, ended: bool) -> (Self, u64) {
+        let long = std::env::var("KILLS").is_ok_and(|form| form == "long");
+        let most = |usual| if long { MANY } else { usual };
+        let (name, most) = match record.resource.as_str() {
+            "events" => ("", most(EVENTS)),
+            LEASES if record.verb == "update" => (record.name.as_str(), most(RENEWALS)),
+            _ => (record.name.as_str(), u64::MAX),
         };
-        let fault = match (self.moment, late) {
-            (Moment::Before, None) => Fault::Stall,
-            (Moment::Before, Some(late)) => Fault::Hold(late.clone()),
-            (Moment::After, _) => Fault::StallAfter,
-        };
-        Trap { id: seed.faults().add(When::matches(is_it).after(self.point.before).once(), fault), user }
-    }
-}
-
-/// Where a process is awaited to be killed.
-pub struct Trap {
-    id: FaultId,
-    /// Whose request was the last that is of the sort; when it has sprung, the fatal one.
-    user: Arc<Mutex<String>>,
-}
-
-impl Trap {
-    /// Waits until the fatal write is there; who sent it.
-    pub async fn sprung(&self, seed: &MemoryApi) -> String {
-        seed.faults().met(self.id, 1).await;
-        lock(&self.user).clone()
+        let (verb, resource) = (record.verb.clone(), record.resource.clone());
+        let at_the_end = ended && resource == LEASES;
+        (Self { verb, resource, name: name.to_owned(), before: 0, at_the_end }, most)
     }
 }
 
 /// The writes of a story that has been told without a kill; `ended` is how many requests there were when its end began.
 pub fn points(seed: &MemoryApi, ended: u64) -> Vec<Point> {
-    let mut counts = BTreeMap::new();
     let mut points = Vec::new();
     for record in seed.requests().all().iter().filter(|record| record.is_write()) {
-        let (name, most) = sort(record);
-        let ending = record.number >= ended && record.resource.starts_with("leases");
-        let (verb, resource) = (record.verb.clone(), record.resource.clone());
-        let count = counts.entry((verb.clone(), resource.clone(), name.clone(), ending)).or_default();
-        if *count < most {
-            points.push(Point { verb, resource, name, before: *count, ending });
+        let (mut point, most) = Point::of(record, record.number >= ended);
+        while points.contains(&point) {
+            point.before += 1;
         }
-        *count += 1;
+        if point.before < most {
+            points.push(point);
+        }
     }
     points
 }
@@ -160,31 +85,17 @@ pub async fn explore<F>(what: &str, least: usize, story: impl Fn(Option<Kill>) -
 where
     F: Future<Output = Result<Told>>,
 {
-    let begin = Instant::now();
-    let turn = TURNS.acquire().await?;
-    let points = story(None).await.with_context(|| format!("{what}, without a kill"))?.points;
-    drop(turn);
-    let kills: Vec<Kill> = points
-        .iter()
-        .flat_map(|point| [Moment::Before, Moment::After].map(|moment| Kill { point: point.clone(), moment }))
-        .collect();
-    let told: Vec<String> = points.iter().map(Point::to_string).collect();
-    println!("{what}: killed before and after each of {} writes: {}", points.len(), told.join(", "));
-    let runs = kills.into_iter().map(async |kill| {
+    let tell = async |kill: Option<Kill>| {
         let _turn = TURNS.acquire().await?;
-        let begin = Instant::now();
-        let told = story(Some(kill.clone())).await.with_context(|| format!("{what}, killed {:?} {}", kill.moment, kill.point))?;
-        anyhow::Ok((told.killed, begin.elapsed()))
-    });
-    let runs = join_all(runs).await;
-    let killed = runs.iter().filter(|run| matches!(run, Ok((true, _)))).count();
-    let longest = runs.iter().flatten().map(|(_, took)| *took).max().unwrap_or_default();
+        story(kill.clone()).await.with_context(|| format!("{what}: {kill:?}"))
+    };
+    let points = tell(None).await?.points;
+    println!("{what}: killed before and after each of {} writes: {points:?}", points.len());
+    let kills = points.iter().flat_map(|point| [false, true].map(|applied| Kill { point: point.clone(), applied }));
+    let runs = join_all(kills.map(|kill| tell(Some(kill)))).await;
+    let killed = runs.iter().filter(|run| matches!(run, Ok(Told { killed: true, .. }))).count();
     let failed: Vec<String> = runs.iter().filter_map(|run| Some(format!("{:#}", run.as_ref().err()?))).collect();
-    println!(
-        "{what}: {killed} kill points explored in {:.0?}, the longest run took {longest:.0?}; {} failed",
-        begin.elapsed(),
-        failed.len()
-    );
+    println!("{what}: {killed} kill points explored, {} failed", failed.len());
     ensure!(failed.is_empty(), "{}", failed.join("\n\n"));
     ensure!(killed >= least, "{what}: {killed} kills instead of {least}");
     Ok(())

@@ -12,7 +12,6 @@
 mod clocks;
 mod explorer;
 mod ledger;
-mod process;
 mod replicas;
 mod scaling;
 mod weeding;

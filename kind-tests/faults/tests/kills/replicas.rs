@@ -1,41 +1,64 @@
-//! The replicas of one story, of which one is hit at its fatal write.
+//! The replicas of one story, as a Deployment keeps them: started again whenever they end. One is hit at its fatal write.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, Error, Result, ensure};
+use anyhow::{Context, Result, ensure};
+use faults::lock;
 use nix::sys::signal::Signal;
-use testbed::agent::Start;
-use testbed::api::{MemoryApi, Record};
+use testbed::agent::{Agent, Start};
+use testbed::api::{Fault, FaultId, MemoryApi, Record, When};
 use tokio::sync::{Mutex, watch};
 use tokio::time::{interval, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::explorer::{Kill, Moment, Told, Trap, points};
-use crate::process::Replica;
-use crate::world::PATIENCE;
+use crate::explorer::{Kill, Point, Told, points};
+use crate::world::{PATIENCE, requests};
 
 pub const LEASES: &str = "leases.coordination.k8s.io";
+/// Gardener grants the whole end 5 s (rule 85); a machine that does much at once may take longer to say so.
+const END: Duration = Duration::from_secs(15);
 
-/// What befalls the replica that sends the fatal write.
-#[derive(Clone, Debug)]
-pub enum Blow {
-    /// It is killed, and another process takes its place.
-    Replace,
-    /// It is killed, and the other replica goes on.
-    Kill,
-    /// It is suspended until all is over; a write that has not been applied is, late, when the token is cancelled.
-    Suspend(CancellationToken),
+/// A replica.
+pub struct Replica {
+    start: Start,
+    pub agent: Agent,
+}
+
+impl Replica {
+    pub fn start(start: Start) -> Result<Self> {
+        Ok(Self { agent: start.run()?, start })
+    }
+
+    /// Waits until it has ended by itself; its exit code.
+    pub async fn end(&mut self) -> Result<i32> {
+        self.agent.end(END).await?.code().context("it was killed")
+    }
+
+    /// Waits until it has ended, which it must do well.
+    async fn end_well(&mut self) -> Result<()> {
+        let code = self.end().await?;
+        ensure!(code == 0, "exit code {code}\n{}", self.agent.tail(25));
+        Ok(())
+    }
+
+    /// Asks it to end, which it must do well.
+    pub async fn terminate(&mut self) -> Result<()> {
+        self.agent.signal(Signal::SIGTERM)?;
+        self.end_well().await
+    }
 }
 
 /// The replicas, and whether one was hit as planned.
 pub struct Replicas<'a> {
     seed: &'a MemoryApi,
     kill: Option<Kill>,
-    trap: Option<Trap>,
-    blow: Blow,
+    /// Where a process is awaited to be killed; and whose request was the last of the sort: when it has sprung, the fatal one.
+    trap: Option<(FaultId, Arc<std::sync::Mutex<String>>)>,
+    /// One that is not killed is suspended until all is over; a write that has not been applied is, late, when this is cancelled.
+    late: CancellationToken,
+    suspends: bool,
     all: Mutex<Vec<(&'static str, Replica)>>,
     suspended: Mutex<Option<(&'static str, Replica)>>,
     hit: watch::Sender<bool>,
@@ -45,20 +68,30 @@ pub struct Replicas<'a> {
 
 impl<'a> Replicas<'a> {
     /// Sets the trap, and starts the first one.
-    pub fn start(seed: &'a MemoryApi, kill: Option<Kill>, blow: Blow, user: &'static str, start: Start) -> Result<Self> {
-        let ending = Arc::new(AtomicBool::new(false));
-        let late = if let Blow::Suspend(late) = &blow { Some(late) } else { None };
-        let trap = kill.as_ref().map(|kill| kill.prepare(seed, &ending, late));
+    pub fn start(seed: &'a MemoryApi, kill: Option<Kill>, suspends: bool, user: &'static str, start: Start) -> Result<Self> {
+        let (ending, late) = (Arc::new(AtomicBool::new(false)), CancellationToken::new());
+        let trap = kill.as_ref().map(|Kill { point, applied }| {
+            let sender = Arc::new(std::sync::Mutex::new(String::new()));
+            let (wanted, ended, last) = (Point { before: 0, ..point.clone() }, ending.clone(), sender.clone());
+            let is_it = move |record: &Record| {
+                let it = record.is_write() && Point::of(record, ended.load(Ordering::Relaxed)).0 == wanted;
+                if it {
+                    lock(&last).clone_from(&record.user);
+                }
+                it
+            };
+            let fault = if *applied { Fault::StallAfter } else { Fault::Hold(late.clone()) };
+            (seed.faults().add(When::matches(is_it).after(point.before).once(), fault), sender)
+        });
         let all = Mutex::new(vec![(user, Replica::start(start)?)]);
-        Ok(Self { seed, kill, trap, blow, all, suspended: Mutex::default(), hit: watch::Sender::new(false), ending })
+        Ok(Self { seed, kill, trap, late, suspends, all, suspended: Mutex::default(), hit: watch::Sender::new(false), ending })
     }
 
     /// Starts another one as soon as the first one has begun to take the lead.
     pub async fn join(&self, user: &'static str, start: Start) -> Result<()> {
         // Who kills waits until there is a second one.
         let mut all = self.all.lock().await;
-        let asked = self.seed.requests().wait_for(|all| all.iter().any(|record| record.resource == LEASES).then_some(()));
-        timeout(PATIENCE, asked).await?;
+        requests(self.seed, 1, "the Lease is asked for", |record| record.resource == LEASES).await?;
         all.push((user, Replica::start(start)?));
         Ok(())
     }
@@ -71,36 +104,36 @@ impl<'a> Replicas<'a> {
         };
         let told = tokio::select! {
             told = tale => told,
-            error = self.strike() => Err(error),
-            error = self.keep() => Err(error),
+            Err(error) = self.strike() => Err(error),
+            Err(error) = self.keep() => Err(error),
         };
         match told {
             Ok(ended) => Ok(Told { points: points(self.seed, ended), killed: *self.hit.borrow() }),
-            Err(error) => Err(error.context(self.tail().await)),
+            Err(error) => {
+                let all = self.all.lock().await;
+                let logs = all.iter().map(|(user, replica)| format!("the log of {user}:\n{}", replica.agent.tail(25)));
+                Err(error.context(logs.collect::<Vec<_>>().join("\n")))
+            }
         }
     }
 
-    /// Hits the one that sends the fatal write; returns only when that fails.
-    async fn strike(&self) -> Error {
-        if let Some(trap) = &self.trap
-            && let Err(error) = self.hit(trap).await
-        {
-            return error;
-        }
-        std::future::pending().await
-    }
-
-    async fn hit(&self, trap: &Trap) -> Result<()> {
-        let sender = trap.sprung(self.seed).await;
+    /// Hits the one that sends the fatal write.
+    async fn strike(&self) -> Result<()> {
+        let Some((trap, sender)) = &self.trap else { return Ok(()) };
+        self.seed.faults().met(*trap, 1).await;
         let mut all = self.all.lock().await;
-        let at = all.iter().position(|(user, _)| *user == sender).context("nobody sent it")?;
-        match &self.blow {
-            Blow::Replace => all[at].1.kill_and_replace().await?,
-            Blow::Kill => all.remove(at).1.kill().await?,
-            Blow::Suspend(_) => {
-                let (user, replica) = all.remove(at);
-                replica.signal(Signal::SIGSTOP)?;
-                *self.suspended.lock().await = Some((user, replica));
+        let at = all.iter().position(|(user, _)| *user == *lock(sender)).context("nobody sent it")?;
+        if self.suspends {
+            let (user, replica) = all.remove(at);
+            replica.agent.signal(Signal::SIGSTOP)?;
+            *self.suspended.lock().await = Some((user, replica));
+        } else {
+            let (user, mut killed) = all.remove(at);
+            killed.agent.signal(Signal::SIGKILL)?;
+            killed.agent.end(END).await?;
+            // Another process takes the place of one that was alone; otherwise the other one goes on.
+            if all.is_empty() {
+                all.push((user, Replica::start(killed.start)?));
             }
         }
         self.hit.send_replace(true);
@@ -109,17 +142,14 @@ impl<'a> Replicas<'a> {
 
     /// Starts those again that end by themselves, as a Deployment does: on a machine that does too much at once a leader cannot
     /// renew its Lease in time, and ends.
-    async fn keep(&self) -> Error {
+    async fn keep(&self) -> Result<()> {
         let mut looks = interval(Duration::from_millis(200));
         loop {
             looks.tick().await;
             let mut all = self.all.lock().await;
-            if self.ending.load(Ordering::Relaxed) {
-                continue;
-            }
-            for (_, replica) in all.iter_mut() {
-                if let Err(error) = replica.keep() {
-                    return error;
+            for (_, replica) in all.iter_mut().filter(|_| !self.ending.load(Ordering::Relaxed)) {
+                if replica.agent.ended()?.is_some() {
+                    replica.agent = replica.start.run()?;
                 }
             }
         }
@@ -130,56 +160,45 @@ impl<'a> Replicas<'a> {
         let before = self.seed.requests().total();
         self.ending.store(true, Ordering::Relaxed);
         self.terminate().await?;
-        if self.kill.as_ref().is_some_and(Kill::is_at_the_end) {
+        if self.kill.as_ref().is_some_and(|kill| kill.point.at_the_end) {
             let _ = timeout(PATIENCE, self.hit.subscribe().wait_for(|hit| *hit)).await?;
             succeeds().await?;
             self.terminate().await?;
         }
         for (user, replica) in self.all.lock().await.iter_mut() {
-            let code = replica.end().await?;
-            ensure!(code == 0, "{user}: exit code {code}");
+            replica.end_well().await.context(*user)?;
         }
         Ok(before)
     }
 
     async fn terminate(&self) -> Result<()> {
-        self.all.lock().await.iter().try_for_each(|(_, replica)| replica.signal(Signal::SIGTERM))
+        self.all.lock().await.iter().try_for_each(|(_, replica)| replica.agent.signal(Signal::SIGTERM))
     }
 
     /// Lets the suspended one go on after its late write has arrived: it has nothing left to say.
     pub async fn thaw(&self) -> Result<()> {
         let Some((user, mut replica)) = self.suspended.lock().await.take() else { return Ok(()) };
-        let requests = self.seed.requests();
-        let last = requests.total();
+        let log = self.seed.requests();
+        let last = log.total();
         let open = |record: &&Record| record.user == user && scales(record) && record.status.is_none();
-        let on_its_way = requests.all().iter().find(open).context("no write is on its way")?.number;
-        if let Blow::Suspend(late) = &self.blow {
-            late.cancel();
+        let on_its_way = log.all().iter().find(open).context("no write is on its way")?.number;
+        self.late.cancel();
+        if self.kill.as_ref().is_some_and(|kill| !kill.applied) {
+            let refused = |record: &Record| record.number == on_its_way && record.status == Some(409);
+            requests(self.seed, 1, "the late write is refused", refused).await?;
         }
-        if self.kill.as_ref().is_some_and(|kill| kill.moment == Moment::Before) {
-            let refused = |all: &VecDeque<Record>| {
-                all.iter().any(|record| record.number == on_its_way && record.status == Some(409)).then_some(())
-            };
-            timeout(PATIENCE, requests.wait_for(refused)).await.context("the late write is not refused")?;
-        }
-        replica.signal(Signal::SIGCONT)?;
-        if !requests.all().iter().any(|record| record.user == user && takes_lead(record)) {
+        replica.agent.signal(Signal::SIGCONT)?;
+        if !log.all().iter().any(|record| record.user == user && takes_lead(record)) {
             // Whoever protected without the lead has none to lose, and goes on.
             self.all.lock().await.push((user, replica));
             return Ok(());
         }
         let code = replica.end().await?;
-        ensure!(code == 1, "{user}: exit code {code}\n{}", replica.tail());
+        ensure!(code == 1, "{user}: exit code {code}\n{}", replica.agent.tail(25));
         // What it had handed to a connection when it was suspended may leave late; it names a version that is gone.
-        let harm: Vec<_> = requests.all().into_iter().filter(|r| r.number >= last && r.user == user && took_effect(r)).collect();
+        let harm: Vec<_> = log.all().into_iter().filter(|r| r.number >= last && r.user == user && took_effect(r)).collect();
         ensure!(harm.is_empty(), "{user} went on writing: {harm:?}");
         Ok(())
-    }
-
-    /// What they say, for a person who reads why a story went wrong.
-    async fn tail(&self) -> String {
-        let all = self.all.lock().await;
-        all.iter().map(|(user, replica)| format!("the log of {user}:\n{}", replica.tail())).collect::<Vec<_>>().join("\n")
     }
 }
 

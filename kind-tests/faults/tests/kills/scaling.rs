@@ -3,23 +3,14 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use testbed::agent::Start;
 use testbed::api::Record;
-use tokio::time::{Instant, timeout};
-use tokio_util::sync::CancellationToken;
+use tokio::time::Instant;
 
-use crate::explorer::{Kill, Told, explore};
-use crate::replicas::{Blow, LEASES, Replicas, takes_lead, took_effect};
-use crate::world::{DEPLOYMENTS, KINDS, Kind, ONE, PATIENCE, USERS, World};
+use crate::explorer::{Kill, Point, Told, explore};
+use crate::replicas::{LEASES, Replicas, takes_lead, took_effect};
+use crate::world::{DEPLOYMENTS, KINDS, Kind, ONE, USERS, World, requests};
 
 const LEASE: &str = "dwd-prober-leader-election";
-/// A killed leader's Lease ends soon; there is room between the times for a machine that does much at once.
-pub const ELECTION: [&str; 4] = [
-    "--enable-leader-election=true",
-    "--leader-elect-lease-duration=6s",
-    "--leader-elect-renew-deadline=5s",
-    "--leader-elect-retry-period=500ms",
-];
 const RENEW_DEADLINE: Duration = Duration::from_secs(5);
 /// Between the moment a request is sent and the moment it is counted as arrived, on a machine that does much at once.
 const ON_ITS_WAY: Duration = Duration::from_millis(500);
@@ -37,10 +28,6 @@ struct Plan {
 
 const ALONE: Plan = Plan { kinds: &DEPLOYMENTS, election: false, replicas: 1, suspended: false };
 
-pub fn start(world: &World, user: &str, election: bool) -> Result<Start> {
-    world.prober(user, if election { &ELECTION } else { &["--enable-leader-election=false"] })
-}
-
 /// The Lease's holder; empty when nobody holds it.
 pub fn holder(world: &World) -> String {
     let lease = world.seed.store().get(LEASES, "garden", LEASE).unwrap_or_default();
@@ -49,17 +36,14 @@ pub fn holder(world: &World) -> String {
 
 /// Waits until a replica that runs leads: one that was killed or is suspended renews no Lease.
 async fn led(world: &World) -> Result<()> {
-    let requests = world.seed.requests();
-    let before = requests.total();
-    let renewal = |record: &Record| record.number >= before && record.resource == LEASES && record.verb == "update";
-    let renewed = requests.wait_for(|all| all.iter().any(|record| renewal(record) && record.status == Some(200)).then_some(()));
-    timeout(PATIENCE, renewed).await.context("nobody leads")
+    let before = world.seed.requests().total();
+    requests(&world.seed, 1, "somebody leads", |record| record.number >= before && takes_lead(record)).await
 }
 
 /// No write that restored was sent later than renewDeadline after its sender's last renewal. Whoever doesn't lead may protect, which is
 /// over when the last dependent was lowered, and restores nothing within the minute that a story takes (D-50).
 pub fn fenced(world: &World) -> Result<()> {
-    let lowered = world.ledger.lowered().context("nothing was ever held down")?;
+    let lowered = world.ledger().lowered.context("nothing was ever held down")?;
     let all = world.seed.requests().all();
     let renewed = |write: &Record| -> Option<Instant> {
         let renewals = all.iter().filter(|record| record.number < write.number && record.user == write.user);
@@ -70,7 +54,7 @@ pub fn fenced(world: &World) -> Result<()> {
         if at <= lowered + ON_ITS_WAY {
             continue;
         }
-        let story = || world.ledger.story();
+        let story = || world.ledger().story.clone();
         let renewed = renewed(write).with_context(|| format!("{write:?} was sent by one that never led\n{}", story()))?;
         let since = at - renewed;
         ensure!(since <= RENEW_DEADLINE + ON_ITS_WAY, "{write:?} was sent {since:?} after the last renewal\n{}", story());
@@ -80,13 +64,8 @@ pub fn fenced(world: &World) -> Result<()> {
 
 async fn tell(plan: Plan, kill: Option<Kill>) -> Result<Told> {
     let world = World::new(plan.kinds).await?;
-    let blow = match plan {
-        Plan { suspended: true, .. } => Blow::Suspend(CancellationToken::new()),
-        Plan { replicas: 1, .. } => Blow::Replace,
-        _ => Blow::Kill,
-    };
-    let start = |user| start(&world, user, plan.election);
-    let replicas = Replicas::start(&world.seed, kill, blow, USERS[0], start(USERS[0])?)?;
+    let start = |user| world.prober(user, plan.election);
+    let replicas = Replicas::start(&world.seed, kill, plan.suspended, USERS[0], start(USERS[0])?)?;
     let tale = async {
         if plan.replicas > 1 {
             replicas.join(USERS[1], start(USERS[1])?).await?;
@@ -109,11 +88,12 @@ async fn tell(plan: Plan, kill: Option<Kill>) -> Result<Told> {
         ensure!(holder(&world).is_empty(), "the Lease is still held");
         fenced(&world)?;
     }
-    world.ledger.balance(&world.intended())?;
+    world.ledger().balance(&world.intended())?;
     for api in [&world.seed, &world.shoot] {
         ensure!(api.requests().count(|record| matches!(record.status, Some(401 | 403))) == 0, "something was forbidden");
     }
-    told.points.retain(|point| (plan.replicas == 1 || !point.is_at_the_end()) && (!plan.suspended || point.scales()));
+    let scales = |point: &Point| point.verb == "patch" && point.resource != "events";
+    told.points.retain(|point| (plan.replicas == 1 || !point.at_the_end) && (!plan.suspended || scales(point)));
     Ok(told)
 }
 

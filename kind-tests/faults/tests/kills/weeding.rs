@@ -9,15 +9,13 @@ use faults::pods::{ROLE, pod, slice};
 use serde_json::json;
 use testbed::agent::{Kind as Agent, Start};
 use testbed::api::gardener::seed_weeder;
-use testbed::api::{MemoryApi, Source, User};
+use testbed::api::{Record, User};
 use testbed::leash;
 use tokio::time::timeout;
 
 use crate::explorer::{Kill, Told, explore};
-use crate::process::UNSERVED;
-use crate::replicas::{Blow, Replicas};
-use crate::scaling::ELECTION;
-use crate::world::{NAMESPACE, PATIENCE, USERS, server};
+use crate::replicas::{LEASES, Replicas};
+use crate::world::{ELECTION, NAMESPACE, PATIENCE, UNSERVED, USERS, requests, server};
 
 /// The first windows after a start are spread over a tenth of this.
 const CONFIG: &str = "\
@@ -32,24 +30,17 @@ const WEEDS: [&str; 3] = ["controller", "gatekeeper", "scheduler"];
 /// Pods that must stay: one that is well, one that nobody would recreate.
 const FLOWERS: [&str; 2] = ["well", "ownerless"];
 
-/// Which pods a client has deleted, and how often.
-type Deleted = Arc<Mutex<BTreeMap<String, usize>>>;
-
-fn observe(seed: &MemoryApi) -> Deleted {
-    let deleted = Deleted::default();
-    let pages = Arc::clone(&deleted);
+async fn tell(kill: Option<Kill>) -> Result<Told> {
+    let seed = server().await?;
+    // Which pods a client has deleted, and how often.
+    let deleted = Arc::<Mutex<BTreeMap<String, usize>>>::default();
+    let pages = deleted.clone();
     seed.store().observe(move |seen| {
-        if seen.deleted && seen.source == Source::Client && seen.resource.plural == "pods" {
+        if seen.deleted && seen.request.is_some() && seen.resource.plural == "pods" {
             let name = seen.after["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             *lock(&pages).entry(name).or_default() += 1;
         }
     });
-    deleted
-}
-
-async fn tell(kill: Option<Kill>) -> Result<Told> {
-    let seed = server().await?;
-    let deleted = observe(&seed);
     let user = User { name: USERS[0].to_owned(), ..seed_weeder() };
     seed.access().grant(USERS[0], user);
     for name in WEEDS.iter().chain(&FLOWERS) {
@@ -59,22 +50,14 @@ async fn tell(kill: Option<Kill>) -> Result<Told> {
     seed.store().create(slice(NAMESPACE, "kube-apiserver", false))?;
     let folder = leash::folder("kills")?;
     let start = Start::new(Agent::Weeder, &folder, USERS[0], &seed.kubeconfig(USERS[0]), CONFIG)?;
-    let replicas = Replicas::start(&seed, kill, Blow::Replace, USERS[0], start.with(UNSERVED).with(ELECTION))?;
-    let watches = |count: usize| {
-        let begun = seed.requests().wait_for(move |all| {
-            let watch = |resource: &str| {
-                all.iter().filter(|r| r.verb == "watch" && r.resource == resource && r.status == Some(200)).count()
-            };
-            (watch("pods") >= count && watch("endpointslices.discovery.k8s.io") >= count).then_some(())
-        });
-        async { timeout(PATIENCE, begun).await.context("nothing is watched") }
+    let replicas = Replicas::start(&seed, kill, false, USERS[0], start.with(UNSERVED).with(ELECTION))?;
+    let answered = async |verb: &str, resource: &str, count: usize| {
+        let so = |record: &Record| record.verb == verb && record.resource == resource && record.status == Some(200);
+        requests(&seed, count, &format!("{verb} {resource}"), so).await
     };
-    let leads = |count: usize| {
-        let renewed = seed.requests().wait_for(move |all| {
-            let renewal = all.iter().filter(|r| r.verb == "update" && r.status == Some(200)).count();
-            (renewal >= count).then_some(())
-        });
-        async { timeout(PATIENCE, renewed).await.context("nobody leads") }
+    let watches = async |count: usize| {
+        answered("watch", "pods", count).await?;
+        answered("watch", "endpointslices.discovery.k8s.io", count).await
     };
     let tale = async {
         watches(1).await?;
@@ -82,7 +65,7 @@ async fn tell(kill: Option<Kill>) -> Result<Told> {
         let gone =
             seed.store().wait_for(|store| WEEDS.iter().all(|name| store.get("pods", NAMESPACE, name).is_none()).then_some(()));
         timeout(PATIENCE, gone).await.context("not all is weeded")?;
-        leads(4).await
+        answered("update", LEASES, 4).await
     };
     let told = replicas.play(tale, async || watches(2).await).await?;
     let deleted = lock(&deleted).clone();

@@ -1,10 +1,11 @@
 //! A seed and a shoot in memory, nodes that renew, stand-ins for kubelets, and a folder for the processes.
 
 use std::path::PathBuf;
-use std::sync::Once;
+use std::sync::{Arc, Mutex, MutexGuard, Once};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use faults::lock;
 use testbed::agent::{Kind as Agent, Start};
 pub use testbed::api::gardener::{CA, KCM, MCM};
 use testbed::api::gardener::{deployment, seed_prober};
@@ -15,13 +16,21 @@ use testbed::seed::Dependent;
 use tokio::time::timeout;
 
 use crate::ledger::Ledger;
-use crate::process::UNSERVED;
 
 pub const NAMESPACE: &str = "shoot--p--s";
 /// The tokens of two replicas, with the same rights.
 pub const USERS: [&str; 2] = ["first", "second"];
 /// Far more than anything here takes, also on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(150);
+/// It serves nothing: nothing but what it writes is looked at here.
+pub const UNSERVED: [&str; 2] = ["--metrics-bind-addr=0", "--health-bind-addr=0"];
+/// A killed leader's Lease ends soon; there is room between the times for a machine that does much at once.
+pub const ELECTION: [&str; 4] = [
+    "--enable-leader-election=true",
+    "--leader-elect-lease-duration=6s",
+    "--leader-elect-renew-deadline=5s",
+    "--leader-elect-retry-period=500ms",
+];
 /// How often a node renews its lease.
 pub const BEAT: Duration = Duration::from_millis(300);
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
@@ -73,8 +82,8 @@ pub struct World {
     pub shoot: MemoryApi,
     pub nodes: Nodes,
     pub folder: PathBuf,
-    config: ProberConfig,
-    pub ledger: Ledger,
+    pub config: ProberConfig,
+    ledger: Arc<Mutex<Ledger>>,
     pub kinds: &'static [Kind],
     _kubelets: Kubelets,
 }
@@ -87,6 +96,12 @@ pub async fn server() -> Result<MemoryApi> {
     let mut store = Resource::custom("example.org/v1", "stores", "Store").with_status();
     store = store.with_scale(".spec.replicas", ".status.replicas");
     Ok(MemoryApi::start(&Authority::new()?, Options { resources: vec![store], ..Options::default() }).await?)
+}
+
+/// Waits until so many requests to a server are so.
+pub async fn requests(api: &MemoryApi, count: usize, what: &str, so: impl Fn(&Record) -> bool) -> Result<()> {
+    let enough = api.requests().wait_for(|all| (all.iter().filter(|record| so(record)).count() >= count).then_some(()));
+    timeout(PATIENCE, enough).await.with_context(|| format!("not {count} times: {what}"))
 }
 
 impl World {
@@ -117,24 +132,16 @@ impl World {
         Ok(Self { seed, shoot, nodes, folder, config, ledger, kinds, _kubelets: kubelets })
     }
 
-    /// Lets one dependent wait before it goes down. Before a process starts.
-    pub fn delay_scale_down(&mut self, name: &str, delay: &str) -> Result<()> {
-        let dependent = self.config.dependents.iter_mut().find(|dependent| dependent["ref"]["name"] == name);
-        dependent.context("no such dependent")?["scaleDown"]["initialDelay"] = delay.into();
-        Ok(())
+    /// What became of the dependents so far.
+    pub fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        lock(&self.ledger)
     }
 
     /// How a replica of the prober is started.
-    pub fn prober(&self, user: &str, args: &[&str]) -> Result<Start> {
+    pub fn prober(&self, user: &str, election: bool) -> Result<Start> {
         let start = Start::new(Agent::Prober, &self.folder, user, &self.seed.kubeconfig(user), &self.config.text())?;
-        Ok(start.with(UNSERVED).with(args.iter().copied()))
-    }
-
-    /// Whether a dependent is at its usual replicas now.
-    pub fn up(&self, name: &str) -> bool {
-        let kind = self.kinds.iter().find(|kind| kind.name == name);
-        let object = kind.and_then(|kind| self.seed.store().get(kind.resource, NAMESPACE, name));
-        object.is_some_and(|object| kind.is_some_and(|kind| object["spec"]["replicas"] == kind.replicas))
+        let election = if election { &ELECTION[..] } else { &["--enable-leader-election=false"] };
+        Ok(start.with(UNSERVED).with(election.iter().copied()))
     }
 
     /// Waits until every dependent is so.
@@ -145,7 +152,7 @@ impl World {
             };
             self.kinds.iter().all(right).then_some(())
         });
-        timeout(PATIENCE, reached).await.with_context(|| format!("not in time: {what}\n{}", self.ledger.story()))
+        timeout(PATIENCE, reached).await.with_context(|| format!("not in time: {what}\n{}", self.ledger().story))
     }
 
     /// Waits until all are held down, each with its memory.
@@ -160,10 +167,9 @@ impl World {
 
     /// Waits until the shoot has answered so many more probes.
     pub async fn looks(&self, count: usize) -> Result<()> {
-        let answered = |record: &&Record| record.path == LEASES && record.status == Some(200);
-        let before = self.shoot.requests().all().iter().filter(answered).count();
-        let more = self.shoot.requests().wait_for(|all| (all.iter().filter(answered).count() >= before + count).then_some(()));
-        timeout(PATIENCE, more).await.context("the shoot is not probed")
+        let answered = |record: &Record| record.path == LEASES && record.status == Some(200);
+        let before = self.shoot.requests().count(answered);
+        requests(&self.shoot, before + count, "the shoot is probed", answered).await
     }
 
     /// The changes of each dependent in an outage and its end.

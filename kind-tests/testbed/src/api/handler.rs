@@ -18,6 +18,7 @@ use crate::api::{
     route::{Query, Route, Target, route},
     shared::Shared,
     status::ApiError,
+    store::REQUEST,
 };
 
 /// Answers one request, faults included. An error ends the connection.
@@ -130,7 +131,7 @@ fn free_answer(code: u16, headers: Vec<(String, String)>, body: Bytes) -> Respon
 async fn serve(shared: &Shared, asked: &Asked, body: Sent) -> Reply {
     let accepted = Accepted::parse(&asked.headers, shared.json_only);
     let result = match accepted.clone() {
-        Ok(accepted) => authorised(shared, asked, accepted, body).await,
+        Ok(accepted) => REQUEST.scope(asked.record.clone(), authorised(shared, asked, accepted, body)).await,
         Err(error) => Err(error),
     };
     result.unwrap_or_else(|error| Reply::error(&error, accepted.ok()))

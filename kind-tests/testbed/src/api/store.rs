@@ -23,6 +23,7 @@ use crate::api::{object::Object, resource::Resource, selector::Filter, status::A
 
 pub(crate) use admission::{find, slot};
 use observe::Observer;
+pub(in crate::api) use observe::REQUEST;
 pub use observe::{Seen, Source};
 pub(crate) use snapshot::{List, ListQuery};
 pub(crate) use write::{Part, Preconditions};

@@ -88,47 +88,37 @@ fn span(time: Duration) -> TimeDelta {
 mod tests {
     use super::*;
 
-    /// How much too early, in milliseconds, after stamps that were ahead by these.
-    fn after(stamps: &[i64]) -> u128 {
+    const THRESHOLD: Duration = Duration::from_secs(6);
+
+    /// A clock after stamps that were ahead by so many milliseconds.
+    fn after(stamps: &[i64]) -> Clock {
         let mut clock = Clock::default();
         for ahead in stamps {
             clock.set(TimeDelta::milliseconds(*ahead), TimeDelta::zero(), Instant::now());
             clock.stamp();
         }
-        clock.early(Duration::from_secs(6)).as_millis()
+        clock
     }
 
     #[test]
-    fn clocks_that_never_stepped_are_told_from_nothing_but_what_they_are_behind() {
-        for (ahead, early) in [(0, 0), (500, 0), (90_000, 0), (-500, 500), (-2900, 2900), (-3100, 0), (-90_000, 0)] {
-            assert_eq!(after(&[ahead]), early, "{ahead}");
+    fn a_lease_is_taken_for_older_by_what_its_clock_is_behind_or_was_put_back_unnoticed() {
+        let never_stepped: [(&[i64], u128); 7] =
+            [(&[0], 0), (&[500], 0), (&[90_000], 0), (&[-500], 500), (&[-2900], 2900), (&[-3100], 0), (&[-90_000], 0)];
+        let put_back: [(&[i64], u128); 5] = [
+            (&[1300, 0], 1300),
+            (&[-6300, 1297, 0, 0, 0], 1297),
+            (&[2500, 0, 2000], 500),
+            // It is believed a beat and the tolerance after it came.
+            (&[4500, 0], 3000),
+            // The clocks agreed.
+            (&[900, 0], 0),
+        ];
+        let no_look_can_miss: [(&[i64], u128); 3] = [(&[5100, 0], 0), (&[90_000, 0], 0), (&[-20_000, 0], 0)];
+        for (stamps, early) in never_stepped.into_iter().chain(put_back).chain(no_look_can_miss) {
+            assert_eq!(after(stamps).early(THRESHOLD).as_millis(), early, "{stamps:?}");
         }
-    }
-
-    #[test]
-    fn a_step_back_that_a_look_can_miss_is_tolerated_by_just_so_much() {
-        assert_eq!(after(&[1300, 0]), 1300);
-        assert_eq!(after(&[-6300, 1297, 0, 0, 0]), 1297);
-        assert_eq!(after(&[2500, 0, 2000]), 500);
-        assert_eq!(after(&[4500, 0]), 3000, "it is believed a beat and the tolerance after it came");
-        assert_eq!(after(&[900, 0]), 0, "the clocks agreed");
-    }
-
-    #[test]
-    fn a_step_after_the_last_renewal_changes_nothing() {
-        let mut clock = Clock::default();
-        for ahead in [1300, 0] {
-            clock.set(TimeDelta::milliseconds(ahead), TimeDelta::zero(), Instant::now());
-            clock.stamp();
-        }
+        let mut clock = after(&[1300, 0]);
         clock.set(TimeDelta::seconds(5), TimeDelta::zero(), Instant::now());
-        assert_eq!(clock.early(Duration::from_secs(6)), Duration::from_millis(1300));
-    }
-
-    #[test]
-    fn a_step_that_no_look_can_miss_and_one_forward_are_not_tolerated() {
-        assert_eq!(after(&[5100, 0]), 0);
-        assert_eq!(after(&[90_000, 0]), 0);
-        assert_eq!(after(&[-20_000, 0]), 0);
+        assert_eq!(clock.early(THRESHOLD).as_millis(), 1300, "a step after the last renewal changes nothing");
     }
 }

@@ -5,7 +5,13 @@ use std::fmt;
 use serde_json::Value;
 
 use super::{Change, Store};
+use crate::api::requests::Record;
 use crate::api::resource::Resource;
+
+tokio::task_local! {
+    /// The request that is being served.
+    pub(in crate::api) static REQUEST: Record;
+}
 
 /// Who writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +35,8 @@ pub struct Seen<'a> {
     pub deleted: bool,
     /// By whom.
     pub source: Source,
+    /// The client's request.
+    pub request: Option<&'a Record>,
 }
 
 pub(super) struct Observer(Box<dyn Fn(&Seen<'_>) + Send + Sync>);
@@ -37,7 +45,9 @@ impl Observer {
     pub fn see(&self, change: &Change, source: Source) {
         let before = change.before.as_ref().map(|before| &before.value);
         let Change { after, deleted, .. } = change;
-        (self.0)(&Seen { resource: &after.resource, before, after: &after.value, deleted: *deleted, source });
+        let request = REQUEST.try_with(Record::clone).ok();
+        let request = request.as_ref();
+        (self.0)(&Seen { resource: &after.resource, before, after: &after.value, deleted: *deleted, source, request });
     }
 }
 
