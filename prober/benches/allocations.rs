@@ -1,7 +1,6 @@
 //! How often a probe allocates, and how much: the lists as a kube-apiserver sends them, on a kept connection, all leases known.
 
 mod bodies;
-mod canned;
 mod probing;
 mod work;
 

@@ -3,7 +3,6 @@
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 mod bodies;
-mod pieces;
 mod work;
 
 use std::time::Duration;
@@ -11,7 +10,7 @@ use std::time::Duration;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 fn pieces(criterion: &mut Criterion) {
-    for (name, ground) in pieces::PIECES {
+    for (name, ground) in work::PIECES {
         let mut piece = ground();
         let mut group = criterion.benchmark_group(name);
         if piece.bytes > 0 {

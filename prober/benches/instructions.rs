@@ -4,17 +4,15 @@
 //! Without arguments it runs itself under callgrind once for each piece of work; with `run NAME` it does that piece once.
 
 mod bodies;
-mod canned;
-mod pieces;
 mod probing;
 mod work;
 
 use std::hint::black_box;
 use std::process::Command;
 
-use pieces::PIECES;
 use probing::Probing;
 use serde_json::json;
+use work::PIECES;
 
 /// What only counts are taken of: on a clock most of it is the network's.
 const OVER_TLS: &str = "healthy probe over TLS, 100 nodes";

@@ -2,38 +2,65 @@
 
 #![allow(dead_code, reason = "several programs share this file and each uses a part of it")]
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use allocation_counter::{AllocationInfo, measure};
 use chrono::Utc;
 use prober::clock::Clock;
 use prober::core::lease::LeaseClocks;
-use prober::shoot_client::{Budget, ShootClient};
-use tokio::runtime::Runtime;
+use prober::shoot_client::error::Cause;
+use prober::shoot_client::{Budget, KubeconfigSecret, Secrets, ShootClient};
+use testbed::api::{Authority, MemoryApi, Options};
+use tokio::runtime::{Builder, Runtime};
 
 use super::bodies;
-use super::canned::{Canned, Known};
 use super::work::GRACE;
+
+/// Go's HTTP server sends what is written to it in chunks of its buffer's size.
+const CHUNK: usize = 2048;
 
 /// One client in its steady state: connected, all leases known.
 pub struct Probing {
     runtime: Runtime,
     engine: ShootClient<Known>,
     book: LeaseClocks,
-    /// Dropped last: the client's connection ends before its server.
-    _server: Canned,
+    /// Dropped last: the client's connection ends before its server, which gives the same answers again and again, in a thread of its
+    /// own, so that nothing it does is counted as its client's.
+    _server: (MemoryApi, Runtime),
+}
+
+/// A Secret that does not change.
+struct Known(Arc<KubeconfigSecret>);
+
+impl Secrets for Known {
+    fn current(&self) -> Result<Arc<KubeconfigSecret>, Cause> {
+        Ok(Arc::clone(&self.0))
+    }
+
+    async fn reread(&self) -> Result<Arc<KubeconfigSecret>, Cause> {
+        self.current()
+    }
 }
 
 impl Probing {
     /// Connects to a shoot of so many nodes and probes a few times.
     pub fn new(count: usize) -> Self {
-        let server = Canned::start(bodies::leases(count, Utc::now()), bodies::nodes(count.min(500)));
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        rustls::crypto::ring::default_provider().install_default().ok();
+        let apart = Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+        let options = Options { chunk: Some(CHUNK), requests_kept: 1, ..Options::default() };
+        let authority = Authority::new().expect("an authority");
+        let api = apart.block_on(MemoryApi::start(&authority, options)).expect("a server");
+        let (leases, nodes) = (bodies::leases(count, Utc::now()), bodies::nodes(count.min(500)));
+        api.computed().set("leases.coordination.k8s.io", move || leases.clone());
+        api.computed().set("nodes", move || nodes.clone());
+        let kubeconfig = api.kubeconfig(&Options::default().admin_token).into_bytes();
+        let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
         let engine = {
             let _inside = runtime.enter();
-            ShootClient::new(Clock::start(), server.secret())
+            ShootClient::new(Clock::start(), Known(Arc::new(KubeconfigSecret { kubeconfig: Some(kubeconfig) })))
         };
-        let mut probing = Self { runtime, engine, book: LeaseClocks::default(), _server: server };
+        let mut probing = Self { runtime, engine, book: LeaseClocks::default(), _server: (api, apart) };
         for _ in 0..5 {
             assert_eq!(probing.leases(), count);
         }

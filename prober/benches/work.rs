@@ -3,6 +3,7 @@
 
 #![allow(dead_code, reason = "several programs share this file and each uses a part of it")]
 
+use std::hint::black_box;
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta};
@@ -69,7 +70,7 @@ pub fn decode(content_type: &str, body: &[u8]) -> LeaseList {
 }
 
 /// Decodes a page of nodes.
-pub fn decode_nodes(body: &[u8]) -> Vec<NodeRecord> {
+fn decode_nodes(body: &[u8]) -> Vec<NodeRecord> {
     let mut nodes = Vec::new();
     wire::nodes(bodies::PROTOBUF, body, &mut nodes).expect("a page");
     nodes
@@ -86,15 +87,66 @@ pub fn judge(shoot: &Shoot) -> Finding {
 }
 
 /// All that a healthy probe computes, from the body of the answer to the finding.
-pub fn probe(shoot: &mut Shoot) -> Finding {
+fn probe(shoot: &mut Shoot) -> Finding {
     observe(&mut shoot.judge, shoot.times, &shoot.protobuf);
     assert!(!shoot.judge.wants_nodes(&rules(), true, None));
     judge(shoot)
 }
 
+/// A piece of work that is timed and whose instructions are counted.
+pub struct Piece {
+    /// The bytes of the body that it reads; 0 where it reads none.
+    pub bytes: usize,
+    /// Does it once.
+    pub work: Box<dyn FnMut()>,
+}
+
+/// A piece's name, and what makes its ground, which is not measured.
+pub type NamedPiece = (&'static str, fn() -> Piece);
+
+pub const PIECES: [NamedPiece; 10] = [
+    ("decode 5,000 leases, protobuf", || reading(large().protobuf, |body| decode(bodies::PROTOBUF, body))),
+    ("decode 5,000 leases, JSON", || reading(large().json, |body| decode(bodies::JSON, body))),
+    ("copy 5,000 leases, protobuf", || copying(large().protobuf)),
+    ("copy 5,000 leases, JSON", || copying(large().json)),
+    ("decode a page of 500 nodes, protobuf", || reading(bodies::nodes_protobuf(500), decode_nodes)),
+    ("copy a page of 500 nodes, protobuf", || copying(bodies::nodes_protobuf(500))),
+    ("verdict on 5,000 leases and Machines", || on(large(), |shoot| judge(shoot))),
+    ("verdict on 5,000 leases, Machines, nodes", || on(large().with_nodes(), |shoot| judge(shoot))),
+    ("healthy probe computed, 100 nodes", || probing(100)),
+    ("healthy probe computed, 5,000 nodes", || probing(5_000)),
+];
+
+/// The largest cluster that Kubernetes supports.
+fn large() -> Shoot {
+    Shoot::new(5_000)
+}
+
+fn on<T: 'static, R>(mut ground: T, mut work: impl FnMut(&mut T) -> R + 'static) -> Piece {
+    Piece { bytes: 0, work: Box::new(move || drop(black_box(work(black_box(&mut ground))))) }
+}
+
+fn reading<R>(body: Vec<u8>, mut work: impl FnMut(&[u8]) -> R + 'static) -> Piece {
+    Piece { bytes: body.len(), ..on(body, move |body| work(body)) }
+}
+
 /// What memory allows at best: copies the body, 64 bytes at a time in cache-sized pieces as `memcpy` does.
-pub fn copy(body: &[u8], to: &mut Vec<u8>) -> usize {
-    to.clear();
-    to.extend_from_slice(body);
-    to.len()
+fn copying(body: Vec<u8>) -> Piece {
+    let (bytes, to) = (body.len(), Vec::with_capacity(body.len()));
+    let copy = |(body, to): &mut (Vec<u8>, Vec<u8>)| {
+        to.clear();
+        to.extend_from_slice(body);
+        to.len()
+    };
+    Piece { bytes, ..on((body, to), copy) }
+}
+
+/// The body alternates, so that every probe shows renewed leases.
+fn probing(count: usize) -> Piece {
+    let shoot = Shoot::new(count);
+    let other = bodies::leases_protobuf(count, shoot.times.wall - TimeDelta::seconds(20));
+    on((shoot, other), |(shoot, other)| {
+        std::mem::swap(&mut shoot.protobuf, other);
+        probe(shoot)
+    })
 }

@@ -2,8 +2,6 @@
 
 #[path = "../benches/bodies.rs"]
 mod bodies;
-#[path = "../benches/canned.rs"]
-mod canned;
 #[path = "../benches/probing.rs"]
 mod probing;
 #[path = "../benches/work.rs"]

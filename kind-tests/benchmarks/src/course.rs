@@ -61,14 +61,14 @@ mod tests {
 
     #[test]
     fn the_verdict_falls_when_enough_leases_have_expired() {
-        let grace = TimeDelta::seconds(40);
-        let course = Course::of(&stamps(&[8, 0, 5]), grace).expect("three stamps");
-        assert_eq!(course, Course { verdict: at(35), first_end: at(40), last_end: at(48) });
-        // Of five, three are 0.6; of ten, six.
-        let course = Course::of(&stamps(&[4, 3, 2, 1, 0]), grace).expect("five stamps");
-        assert_eq!(course.verdict, at(32));
-        let course = Course::of(&stamps(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]), grace).expect("ten stamps");
-        assert_eq!(course.verdict, at(35));
+        let course = |stamps: &[i64]| Course::of(&self::stamps(stamps), TimeDelta::seconds(40));
+        assert_eq!(course(&[8, 0, 5]), Some(Course { verdict: at(35), first_end: at(40), last_end: at(48) }));
+        // Of five, three are 0.6; of ten, six; of a hundred, sixty.
+        for (count, verdict) in [(5, 32), (10, 35), (100, 89)] {
+            let stamps: Vec<i64> = (0..count).rev().collect();
+            assert_eq!(course(&stamps).map(|course| course.verdict), Some(at(verdict)), "{count}");
+        }
+        assert_eq!([course(&[0]), course(&[])], [None, None], "one node alone makes no verdict");
     }
 
     #[test]
@@ -76,11 +76,5 @@ mod tests {
         // Of five, three are 0.6, so that three must have renewed; of two, both make it, and one is 0.5.
         assert_eq!(turns_up(&stamps(&[1, 2, 3, 4, 5])), Some(at(3)));
         assert_eq!((turns_up(&stamps(&[1, 2])), turns_up(&[])), (Some(at(1)), None));
-    }
-
-    #[test]
-    fn one_node_alone_makes_no_verdict() {
-        assert_eq!(Course::of(&stamps(&[0]), TimeDelta::seconds(40)), None);
-        assert_eq!(Course::of(&[], TimeDelta::seconds(40)), None);
     }
 }

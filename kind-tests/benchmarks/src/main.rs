@@ -7,7 +7,6 @@
 //!       '-- what was asked, how late           CPU and memory from /proc                     audit log: what was asked, and when --'
 //! ```
 
-mod beside;
 mod course;
 mod fleet;
 mod race;
@@ -15,33 +14,51 @@ mod report;
 mod results;
 mod writes;
 
-use clap::{Parser, Subcommand};
+use clap::Parser;
+use fleet::{bare, growth, healthy, light, meltdown, start, weeder};
+use testbed::scenario;
+use tokio::runtime::Runtime;
 
+/// Measures the watchdog.
 #[derive(Parser)]
-#[command(about = "Measures the watchdog", disable_help_subcommand = true)]
-struct Command {
-    #[command(subcommand)]
-    benchmark: Benchmark,
-}
-
-#[derive(Subcommand)]
 enum Benchmark {
-    #[command(flatten)]
-    Fleet(fleet::Benchmark),
+    /// Requests, CPU and memory of healthy shoots
+    Healthy(healthy::Options),
+    /// All shoots melt down at once, and come back
+    Meltdown(light::Plan),
+    /// What one shoot more costs
+    Growth(growth::Options),
+    /// The weeder's start, and how soon it deletes
+    Weeder(weeder::Options),
+    /// The binary's size, and how long it takes to be ready
+    Start(start::Options),
     Race(race::Options),
     Away(race::away::Options),
+    /// Merge the JSON lines of several races into one table
     RaceMerge(race::Merge),
     Results(results::Options),
+    /// Serves light shoots, steered through standard input.
+    #[command(hide = true)]
+    LightShoots(light::Plan),
+    /// Lists the leases of light shoots and drops the answers.
+    #[command(hide = true)]
+    BareLoop(bare::Order),
 }
 
 fn main() -> anyhow::Result<()> {
     // An error says that a provider is installed already, and there is only this one.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    match Command::parse().benchmark {
-        Benchmark::Fleet(benchmark) => fleet::run(benchmark),
+    match Benchmark::parse() {
+        Benchmark::Healthy(options) => scenario(|bed| healthy::run(bed, options)),
+        Benchmark::Meltdown(plan) => scenario(|bed| meltdown::run(bed, plan)),
+        Benchmark::Growth(options) => Runtime::new()?.block_on(growth::run(options)),
+        Benchmark::Weeder(options) => scenario(|bed| weeder::run(bed, options)),
+        Benchmark::Start(options) => scenario(|bed| start::run(bed, options)),
         Benchmark::Race(options) => race::run(options),
         Benchmark::Away(options) => race::away::run(options),
         Benchmark::RaceMerge(options) => race::merge(&options),
         Benchmark::Results(options) => results::run(&options),
+        Benchmark::LightShoots(plan) => Runtime::new()?.block_on(light::serve(plan)),
+        Benchmark::BareLoop(order) => Runtime::new()?.block_on(bare::run(order)),
     }
 }

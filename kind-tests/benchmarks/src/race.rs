@@ -16,7 +16,6 @@ pub mod change;
 mod lane;
 mod referee;
 mod replicas;
-mod seeded;
 pub mod summary;
 pub mod trial;
 
@@ -27,35 +26,30 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use chrono::TimeDelta;
-use clap::Args;
+use clap::{Args, Parser};
 use futures::future::{join_all, try_join_all};
-use rand::rngs::StdRng;
-use rand::{RngExt, SeedableRng};
+use rand::RngExt;
 use testbed::audit::Mark;
-use testbed::{Bed, ProberConfig, Seed};
-use tokio::time::{sleep, timeout};
+use testbed::{Bed, ProberConfig, Seed, Shoot, scenario};
+use tokio::time::sleep;
 
-use crate::fleet::fill::{Filling, fill};
-use crate::fleet::light::{LightShoots, Plan};
-use crate::report::kept::Kept;
-use crate::report::progress;
+use crate::fleet::fill::filled;
+use crate::fleet::light::{Plan, USUAL_GRACE};
+use crate::report::{Report, progress};
 use crate::writes::writes;
 use change::Change;
-use lane::{Lane, is_lane};
+use lane::Lane;
 use replicas::Replicas;
-use seeded::seeded;
 use summary::{CONTROL, Findings};
-use trial::{Ending, Fault, Outage, Trial};
+use trial::{Ending, Fault, Trial};
 
 /// Kubernetes' default nodeMonitorGracePeriod, with which Gardener's own configuration is taken.
 const GRACE_S: u64 = 40;
 /// Nodes of each healthy shoot, as many as the Go original was measured with.
 const NODES_OF_LOAD: usize = 100;
-/// The longest that one trial takes; it ends by itself long before.
-const TRIAL: Duration = Duration::from_secs(480);
 
 /// Race a real kube-controller-manager, outage after outage
-#[derive(Args, Clone, Debug)]
+#[derive(Parser, Clone, Debug)]
 pub struct Options {
     /// Outages to race
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
@@ -83,14 +77,10 @@ pub struct Options {
 impl Options {
     /// How many replicas there are.
     fn replicas(&self) -> Result<usize> {
-        let Some(first) = self.change.first() else { return Ok(1) };
+        let Some(first) = self.change.first() else { return Ok(usize::from(!self.control)) };
         let alone = |change: &Change| self.change.len() == 1 || !matches!(change, Change::Restarted | Change::None);
         ensure!(self.change.iter().all(alone), "--change: restarted and none go with no other");
         Ok(first.replicas())
-    }
-
-    fn grace(&self) -> Duration {
-        Duration::from_secs(self.grace)
     }
 }
 
@@ -104,262 +94,187 @@ pub struct Merge {
 
 /// Prints what several races found together.
 pub fn merge(options: &Merge) -> Result<()> {
-    let read = |path: &PathBuf| Kept::of_run(&std::fs::read_to_string(path)?).with_context(|| path.display().to_string());
-    let runs: Vec<Kept> = options.files.iter().map(read).collect::<Result<_>>()?;
+    let read = |path: &PathBuf| Report::of_run(&std::fs::read_to_string(path)?).with_context(|| path.display().to_string());
+    let runs: Vec<Report> = options.files.iter().map(read).collect::<Result<_>>()?;
     // Times in UTC, written alike, are in order when their letters are.
-    let last = runs.iter().max_by(|one, other| one.at.cmp(&other.at)).context("no runs")?;
+    let last = runs.iter().max_by_key(|run| &run.at).context("no runs")?;
     let what: Vec<&str> = runs.iter().map(|run| run.what.as_str()).collect();
     let mut report = Findings::merged(&runs)?.report(&last.benchmark, what.join("; "));
-    report.measured_at(&last.at, &last.machine);
+    (report.at, report.machine) = (last.at.clone(), last.machine.clone());
     report.print();
     Ok(())
 }
 
-/// Runs the race.
-pub fn run(options: Options) -> Result<()> {
-    seeded(options.seed, async move |bed, seed| {
-        let race = Race::prepare(bed, options, seed).await?;
-        race.run().await
+/// Runs a benchmark with random numbers from this seed, or from one that is drawn, on control planes of its own.
+fn seeded<F>(seed: Option<u64>, benchmark: impl FnOnce(&'static Bed, u64) -> F) -> Result<()>
+where
+    F: Future<Output = Result<()>>,
+{
+    let seed = seed.unwrap_or_else(|| rand::rng().random());
+    progress(format!("seed {seed}: repeat with --seed {seed}"));
+    scenario(async move |bed| {
+        ensure!(!bed.is_given(), "control planes of its own are needed: unset SEED_KUBECONFIG and SHOOT_KUBECONFIG");
+        benchmark(bed, seed).await
     })
 }
 
-struct Race {
-    options: Options,
-    random_seed: u64,
-    seed: Arc<Seed>,
-    lanes: Vec<Lane>,
-    replicas: Option<Replicas>,
-    load: Option<LightShoots>,
-    mark: Mark,
-}
-
-impl Race {
-    async fn prepare(bed: &'static Bed, options: Options, random_seed: u64) -> Result<Self> {
-        let (grace, replicas) = (options.grace(), options.replicas()?);
+/// Runs the race.
+pub fn run(options: Options) -> Result<()> {
+    let count = options.replicas()?;
+    seeded(options.seed, async move |bed, random_seed| {
+        let Options { trials, lanes, seed: _, grace, load, control, change } = options;
+        let (wanted, grace_s, grace) = (trials as usize, grace, Duration::from_secs(grace));
         let seed = bed.own_seed().await?;
         let programs = bed.programs().await?;
-        progress(format!("starting {} API servers", options.lanes));
-        let lanes = (1..=options.lanes as usize).map(|number| Lane::create(bed, &seed, number, grace, &programs));
-        let mut lanes = try_join_all(lanes).await?;
-        prepare_all(&mut lanes, &mut StdRng::seed_from_u64(random_seed)).await?;
-        let load = match options.load {
+        progress(format!("starting {lanes} API servers"));
+        let mut racing = try_join_all((1..=lanes).map(async |number| {
+            let shoot = Shoot::create(bed, &seed, &format!("{}{number}", lane::NAME), lane::plan(grace)).await?;
+            Lane::new(number, shoot, &programs, grace, random_seed)
+        }))
+        .await?;
+        try_join_all(racing.iter_mut().map(Lane::prepare)).await?;
+        let mut light = match load {
             0 => None,
-            count => Some(start_load(&seed, count).await?),
+            shoots => Some(filled(seed.api(), Plan { shoots, nodes: NODES_OF_LOAD, grace: USUAL_GRACE }, 0, None).await?),
         };
-        let replicas = if options.control { None } else { Some(start_probers(&seed, &lanes, &options, replicas).await?) };
+        let config = if grace_s < GRACE_S { ProberConfig::default() } else { ProberConfig::gardener() };
+        let mut replicas = start_probers(&seed, &racing, &config, count).await?;
         let mark = seed.plane().mark();
-        Ok(Self { options, random_seed, seed, lanes, replicas, load, mark })
-    }
 
-    async fn run(mut self) -> Result<()> {
-        let Options { trials, lanes, seed: _, grace, load, control, change } = self.options.clone();
-        let mut findings = match change.as_slice() {
-            [] | [Change::None] => self.side_by_side().await?,
-            changes => self.rounds(changes).await?,
-        };
-        findings.wrong_writes += self.writes_to_load()?;
-        let name = match (change.as_slice(), load) {
-            _ if control => CONTROL,
-            ([], 0) => "race",
-            ([], _) => "race-load",
-            ([Change::None], _) => "race-two-replicas",
-            _ => "race-changes",
-        };
-        let seed = self.random_seed;
-        let mut what = format!("{trials} outages in {lanes} shoots side by side, grace {grace} s, seed {seed}");
+        let mut findings = Findings { wanted, ..Findings::default() };
+        match change.as_slice() {
+            [] | [Change::None] => findings.trials = side_by_side(&mut racing, wanted, !control).await,
+            changes => rounds(&mut racing, &mut replicas, changes, grace, &mut findings).await,
+        }
+        let writes = writes(&seed.plane().asked(&mark))?;
+        // There is nothing to be written to shoots that are none of the lanes.
+        findings.wrong_writes += writes.iter().filter(|write| !write.namespace.starts_with(lane::NAMESPACE)).count();
+        let mut what = format!("{trials} outages in {lanes} shoots side by side, grace {grace_s} s, seed {random_seed}");
         for change in &change {
             what.push_str(&format!(", {}", change.words()));
         }
         if load > 0 {
             what.push_str(&format!(", {load} healthy shoots of {NODES_OF_LOAD} nodes probed beside them"));
         }
-        let mut report = findings.report(name, what);
-        if let Some(light) = &mut self.load {
+        let mut report = findings.report(if control { CONTROL } else { "race" }, what);
+        if let Some(light) = &mut light {
             let probes = light.look().await?.counts.probes;
-            report.add("load_probes", "probes of the healthy shoots in the meantime", probes as f64, "", None);
+            report.rows([("load_probes", "probes of the healthy shoots in the meantime", probes as f64, "", None)]);
         }
         report.print();
         Ok(())
-    }
-
-    /// Writes to shoots that are none of the lanes; there is nothing to be written there.
-    fn writes_to_load(&self) -> Result<usize> {
-        let writes = writes(&self.seed.plane().asked(&self.mark))?;
-        Ok(writes.iter().filter(|write| !is_lane(&write.namespace)).count())
-    }
-
-    /// The random numbers of one trial, whichever lane it runs in.
-    fn random(&self, trial: usize) -> StdRng {
-        StdRng::seed_from_u64(self.random_seed.wrapping_add(trial as u64))
-    }
-
-    /// Every lane goes from outage to outage, independent of the others.
-    async fn side_by_side(&mut self) -> Result<Findings> {
-        let wanted = self.options.trials as usize;
-        let lanes = std::mem::take(&mut self.lanes);
-        let (next, race) = (AtomicUsize::new(1), &*self);
-        let ran = join_all(lanes.into_iter().map(async |mut lane| {
-            let mut trials = Vec::new();
-            loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                if number > wanted {
-                    return trials;
-                }
-                match timeout(TRIAL, race.trial(&mut lane, number)).await.map_err(anyhow::Error::from).flatten() {
-                    Ok(trial) => trials.push(trial),
-                    // A lane in an unknown state races no more; what it did not race shows in the count.
-                    Err(error) => {
-                        progress(format!("trial {number} came to nothing: {error:#}\n{}", lane.story()));
-                        return trials;
-                    }
-                }
-            }
-        }))
-        .await;
-        let mut trials: Vec<Trial> = ran.into_iter().flatten().collect();
-        trials.sort_by_key(|trial| trial.number);
-        Ok(Findings { trials, wanted, wrong_writes: 0 })
-    }
-
-    async fn trial(&self, lane: &mut Lane, number: usize) -> Result<Trial> {
-        let mut random = self.random(number);
-        lane.prepare(nodes(&mut random), &mut random).await?;
-        let delay = self.random_span(2, &mut random);
-        let Outage { trial, .. } = lane.outage(number, delay, !self.options.control, &mut random).await?;
-        tell(&trial, lane, self.replicas.is_some());
-        Ok(trial)
-    }
-
-    /// A random part of so many of the kubelets' beats.
-    fn random_span(&self, beats: u32, random: &mut StdRng) -> Duration {
-        (Duration::from_secs(self.options.grace) / 4 * beats).mul_f64(random.random())
-    }
-
-    /// In each round a quarter of the lanes stays healthy and the others have an outage; something happens to the leader at a moment
-    /// that is a random one in each outage. It is mended when all is restored, or should be.
-    async fn rounds(&mut self, changes: &[Change]) -> Result<Findings> {
-        let mut findings = Findings { wanted: self.options.trials as usize, ..Findings::default() };
-        for (round, change) in (1..).zip(changes.iter().cycle()) {
-            let missing = findings.wanted - findings.trials.len();
-            if missing == 0 {
-                break;
-            }
-            let ran = timeout(TRIAL, self.round(round, *change, missing, &mut findings)).await;
-            if let Err(error) = ran.map_err(anyhow::Error::from).flatten() {
-                // Lanes in an unknown state race no more; what they did not race shows in the count.
-                progress(format!("round {round} came to nothing: {error:#}"));
-                break;
-            }
-        }
-        Ok(findings)
-    }
-
-    async fn round(&mut self, round: usize, change: Change, missing: usize, findings: &mut Findings) -> Result<()> {
-        let mut random = self.random(round);
-        let mut lanes = std::mem::take(&mut self.lanes);
-        let by = random.random_range(0..lanes.len());
-        lanes.rotate_left(by);
-        prepare_all(&mut lanes, &mut random).await?;
-        sleep(self.random_span(2, &mut random)).await;
-        let mut healthy = lanes.split_off(lanes.len() - lanes.len().div_ceil(4).min(lanes.len() - 1));
-        if missing < lanes.len() {
-            healthy.extend(lanes.split_off(missing));
-        }
-        let marks: Vec<_> = healthy.iter().map(Lane::mark).collect();
-        // Each outage begins at a moment of its own, at most a grace before what happens.
-        let moment = self.options.grace();
-        let first = findings.trials.len() + 1;
-        let delays: Vec<_> = lanes.iter().map(|_| (moment - self.random_span(4, &mut random), random.random())).collect();
-        let outages = lanes.iter_mut().zip(&delays).enumerate().map(async |(index, (lane, &(delay, seed)))| {
-            let mut random = StdRng::seed_from_u64(seed);
-            lane.outage(first + index, delay, false, &mut random).await
-        });
-        let replicas = self.replicas.as_mut().context("no prober leads")?;
-        let happening = async {
-            sleep(moment).await;
-            progress(format!("round {round}: {}", change.words()));
-            replicas.hit(&self.seed, change).await
-        };
-        let (outages, hit) = tokio::join!(try_join_all(outages), happening);
-        let (outages, hit) = (outages?, hit?);
-        let (elected, grace) = (replicas.elected(&self.seed, &hit)?, TimeDelta::from_std(self.options.grace())?);
-        for (outage, lane) in outages.into_iter().zip(&lanes) {
-            let trial = Trial { fault: Some(Fault::of(&hit, elected, &outage, grace)), ..outage.trial };
-            tell(&trial, lane, !trial.is_excused());
-            findings.trials.push(trial);
-        }
-        for (lane, mark) in healthy.iter().zip(&marks) {
-            let wrong = lane.writes_since(mark)?.len();
-            if wrong > 0 {
-                progress(format!("a shoot without an outage was written to\n{}", lane.story()));
-            }
-            findings.wrong_writes += wrong;
-        }
-        replicas.mend(&self.seed, &hit).await?;
-        lanes.append(&mut healthy);
-        self.lanes = lanes;
-        Ok(())
-    }
+    })
 }
 
-/// Lets all lanes have some nodes and waits until all are as in quiet times.
-async fn prepare_all(lanes: &mut [Lane], random: &mut StdRng) -> Result<()> {
-    let seeds: Vec<u64> = lanes.iter().map(|_| random.random()).collect();
-    let prepared = lanes.iter_mut().zip(seeds).map(async |(lane, seed)| {
-        let mut random = StdRng::seed_from_u64(seed);
-        lane.prepare(nodes(&mut random), &mut random).await
-    });
-    try_join_all(prepared).await.map(drop)
-}
-
-/// One prober, or two; the initial delay of the first is over.
-async fn start_probers(seed: &Seed, lanes: &[Lane], options: &Options, count: usize) -> Result<Replicas> {
-    let config = if options.grace < GRACE_S { ProberConfig::default() } else { ProberConfig::gardener() };
-    let shoots: Vec<_> = lanes.iter().map(Lane::shoot).collect();
-    let mut replicas = Replicas::create(seed, &shoots, &config, count).await?;
-    replicas.start(seed, 1).await?;
-    progress("waiting until the prober's initial delay is over");
-    try_join_all(lanes.iter().map(Lane::is_watched)).await?;
-    replicas.start(seed, count).await?;
+/// So many probers; the initial delay of the first is over.
+async fn start_probers(seed: &Arc<Seed>, lanes: &[Lane], config: &ProberConfig, count: usize) -> Result<Replicas> {
+    let shoots: Vec<&Shoot> = lanes.iter().map(|lane| &lane.shoot).collect();
+    let mut replicas = Replicas::create(seed, &shoots, config, count).await?;
+    if count > 0 {
+        replicas.start(1).await?;
+        progress("waiting until the prober's initial delay is over");
+        // The second probe is the first after it.
+        try_join_all(shoots.iter().map(|shoot| shoot.after_probes(1))).await?;
+        replicas.start(count).await?;
+    }
     Ok(replicas)
 }
 
-/// Healthy shoots of the usual size, on the same seed.
-async fn start_load(seed: &Seed, shoots: usize) -> Result<LightShoots> {
-    progress(format!("filling the seed with {shoots} healthy shoots"));
-    let light = LightShoots::start(Plan::healthy(shoots, NODES_OF_LOAD)).await?;
-    fill(seed.api(), &light, &Filling { shoots, foreign_secrets: 0, pods_take: None }).await?;
-    Ok(light)
+/// Every lane goes from outage to outage, independent of the others.
+async fn side_by_side(lanes: &mut [Lane], wanted: usize, is_protected: bool) -> Vec<Trial> {
+    let next = AtomicUsize::new(1);
+    let number = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|number| *number <= wanted);
+    let ran = join_all(lanes.iter_mut().map(async |lane| {
+        let mut trials = Vec::new();
+        while let Some(number) = number() {
+            match lane.trial(number, is_protected).await {
+                Ok(trial) => trials.push(tell(trial, lane, is_protected)),
+                // A lane in an unknown state races no more; what it did not race shows in the count.
+                Err(error) => {
+                    progress(format!("trial {number} came to nothing: {error:#}\n{}", lane.shoot.story()));
+                    break;
+                }
+            }
+        }
+        trials
+    }));
+    let mut trials = ran.await.concat();
+    trials.sort_by_key(|trial| trial.number);
+    trials
 }
 
-/// 3 to 100 nodes; as many shoots have 3 to 10 as have 30 to 100.
-fn nodes(random: &mut StdRng) -> usize {
-    (3.0 * (100.0_f64 / 3.0).powf(random.random())).round() as usize
+/// In each round a quarter of the lanes stays healthy and the others have an outage; something happens to the leader at a moment
+/// that is a random one in each outage. It is mended when all is restored, or should be.
+async fn rounds(lanes: &mut [Lane], replicas: &mut Replicas, changes: &[Change], grace: Duration, findings: &mut Findings) {
+    for (number, change) in (1..).zip(changes.iter().cycle()) {
+        if findings.trials.len() == findings.wanted {
+            break;
+        }
+        progress(format!("round {number}: {}", change.words()));
+        if let Err(error) = round(lanes, replicas, *change, grace, findings).await {
+            // Lanes in an unknown state race no more; what they did not race shows in the count.
+            progress(format!("round {number} came to nothing: {error:#}"));
+            break;
+        }
+    }
+}
+
+async fn round(
+    lanes: &mut [Lane],
+    replicas: &mut Replicas,
+    change: Change,
+    grace: Duration,
+    findings: &mut Findings,
+) -> Result<()> {
+    try_join_all(lanes.iter_mut().map(Lane::prepare)).await?;
+    let all = lanes.len();
+    let by = lanes[0].random.random_range(0..all);
+    lanes.rotate_left(by);
+    sleep(lanes[0].part_of(2)).await;
+    let hit = (all - all.div_ceil(4).min(all - 1)).min(findings.wanted - findings.trials.len());
+    let (lanes, healthy) = lanes.split_at_mut(hit);
+    let marks: Vec<Mark> = healthy.iter().map(Lane::mark).collect();
+    let outages = lanes.iter_mut().zip(findings.trials.len() + 1..).map(async |(lane, number)| {
+        // Each outage begins at a moment of its own, at most a grace before what happens.
+        let delay = grace - lane.part_of(4);
+        lane.outage(number, delay, false).await
+    });
+    let happening = async {
+        sleep(grace).await;
+        replicas.hit(change).await
+    };
+    let (outages, hit) = tokio::try_join!(try_join_all(outages), happening)?;
+    let (elected, grace) = (replicas.elected(&hit)?, TimeDelta::from_std(grace)?);
+    for (outage, lane) in outages.into_iter().zip(lanes) {
+        let trial = Trial { fault: Some(Fault::of(&hit, elected, &outage, grace)), ..outage.trial };
+        let should_win = !trial.is_excused();
+        findings.trials.push(tell(trial, lane, should_win));
+    }
+    for (lane, mark) in healthy.iter().zip(&marks) {
+        let wrong = lane.writes_since(mark)?.len();
+        if wrong > 0 {
+            progress(format!("a shoot without an outage was written to\n{}", lane.shoot.story()));
+        }
+        findings.wrong_writes += wrong;
+    }
+    replicas.mend(&hit).await
 }
 
 /// Tells how a trial went, and where it should have been won the whole story if it was not.
-fn tell(trial: &Trial, lane: &Lane, should_win: bool) {
+fn tell(trial: Trial, lane: &Lane, should_win: bool) -> Trial {
     progress(trial.account());
     if trial.restored.is_none() || (should_win && trial.ending() == Ending::Lost) {
-        progress(lane.story());
+        progress(lane.shoot.story());
     }
+    trial
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
 
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        options: Options,
-    }
-
     fn replicas(words: &[&str]) -> Option<usize> {
-        let line = Line::try_parse_from([&["race"], words].concat()).ok()?;
-        line.options.replicas().ok()
+        Options::try_parse_from([&["race"], words].concat()).ok()?.replicas().ok()
     }
 
     #[test]

@@ -1,142 +1,139 @@
-//! What a benchmark found: a table for people, and one line of JSON for scripts.
+//! What a benchmark found: a table for people, and one line of JSON for scripts, which `docs/results` keeps.
 
-pub mod kept;
 mod spread;
+pub mod tables;
 
-use std::fmt::Write;
-
+use anyhow::{Context, Result};
 use chrono::{SecondsFormat, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use kept::Kept;
 pub use spread::Spread;
 
 /// What a figure should be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Goal {
-    /// At most this.
     AtMost(f64),
-    /// Less than this.
     Below(f64),
-    /// At least this.
     AtLeast(f64),
     /// This, to a thousandth.
     Exactly(f64),
 }
 
 impl Goal {
-    /// Whether a figure is what it should be.
-    pub fn is_met(self, value: f64) -> bool {
+    /// How it is written, and whether a figure is so.
+    fn judge(self, value: f64) -> (String, bool) {
         match self {
-            Self::AtMost(bound) => value <= bound,
-            Self::Below(bound) => value < bound,
-            Self::AtLeast(bound) => value >= bound,
-            Self::Exactly(wanted) => (value - wanted).abs() < 0.001,
-        }
-    }
-
-    fn text(self) -> String {
-        match self {
-            Self::AtMost(bound) => format!("<= {}", number(bound)),
-            Self::Below(bound) => format!("< {}", number(bound)),
-            Self::AtLeast(bound) => format!(">= {}", number(bound)),
-            Self::Exactly(wanted) => number(wanted),
+            Self::AtMost(bound) => (format!("<= {}", number(bound)), value <= bound),
+            Self::Below(bound) => (format!("< {}", number(bound)), value < bound),
+            Self::AtLeast(bound) => (format!(">= {}", number(bound)), value >= bound),
+            Self::Exactly(wanted) => (number(wanted), (value - wanted).abs() < 0.001),
         }
     }
 }
 
-/// A figure's key, what it is, its value, its unit and its goal.
+/// A figure's key in the JSON line, what it is, its value, its unit and its goal.
 pub type Row<'a> = (&'a str, &'a str, f64, &'static str, Option<Goal>);
 
 /// A benchmark's findings.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
-    #[serde(flatten)]
-    result: Kept,
-    /// The keys of figures that are not what they should be.
-    missed: Vec<String>,
+    /// Which benchmark it is.
+    pub benchmark: String,
+    /// What was measured on what.
+    pub what: String,
+    /// When: a day, or that and a time.
+    pub at: String,
+    pub machine: String,
+    /// What each figure is, its value, its goal, and whether that was met.
+    rows: Vec<[String; 4]>,
+    pub figures: Map<String, Value>,
 }
 
 impl Report {
-    /// `name` is the benchmark's, `what` says in a line what was measured on what.
-    pub fn new(name: &str, what: impl Into<String>) -> Self {
+    /// Of what is measured here and now.
+    pub fn new(benchmark: &str, what: String) -> Self {
         let at = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
-        let (rows, figures) = (Vec::new(), Map::new());
-        let result = Kept { benchmark: name.into(), what: what.into(), at, machine: machine(), rows, figures };
-        Self { result, missed: Vec::new() }
+        Self { benchmark: benchmark.into(), what, at, machine: machine(), rows: Vec::new(), figures: Map::new() }
     }
 
-    /// Says that it was measured then and there, not now and here.
-    pub fn measured_at(&mut self, at: &str, machine: &str) {
-        (self.result.at, self.result.machine) = (at.into(), machine.into());
+    /// Of what a benchmark printed, which ends with the JSON line.
+    pub fn of_run(text: &str) -> Result<Self> {
+        let line = text.lines().rfind(|line| line.starts_with('{')).context("no JSON line")?;
+        Ok(serde_json::from_str(line)?)
     }
 
-    /// Adds a figure: `key` names it in the JSON line, `what` in the table.
-    pub fn add(&mut self, key: &str, what: &str, value: f64, unit: &'static str, goal: Option<Goal>) {
-        let with_unit = |number: String| format!("{number} {unit}").trim_end().to_owned();
-        let met = match goal {
-            None => "",
-            Some(goal) if goal.is_met(value) => "met",
-            Some(_) => {
-                self.missed.push(key.into());
-                "MISSED"
-            }
-        };
-        let goal = goal.map(|goal| with_unit(goal.text())).unwrap_or_default();
-        self.result.rows.push([what.into(), with_unit(number(value)), goal, met.into()]);
-        // To a millionth.
-        self.result.figures.insert(key.into(), json!((value * 1e6).round() / 1e6));
-    }
-
-    /// Adds several.
+    /// Adds figures to table and JSON line.
     pub fn rows<const N: usize>(&mut self, rows: [Row<'_>; N]) {
-        rows.into_iter().for_each(|(key, what, value, unit, goal)| self.add(key, what, value, unit, goal));
+        for (key, what, value, unit, goal) in rows {
+            let with_unit = |number: String| format!("{number} {unit}").trim_end().to_owned();
+            let (goal, met) = match goal.map(|goal| goal.judge(value)) {
+                None => (String::new(), ""),
+                Some((goal, is_met)) => (with_unit(goal), if is_met { "met" } else { "MISSED" }),
+            };
+            self.rows.push([what.into(), with_unit(number(value)), goal, met.into()]);
+            self.note(key, value);
+        }
     }
 
-    /// Adds median, 99th percentile and maximum of many values; the goal is for the 99th percentile. Of no values nothing can be
+    /// Adds median, 99th percentile and maximum of many times; the goal is for the 99th percentile. Of no values nothing can be
     /// said, and a goal for them is missed.
-    pub fn spread(&mut self, key: &str, what: &str, values: &Spread, unit: &'static str, goal: Option<Goal>) {
+    pub fn spread(&mut self, key: &str, what: &str, values: &Spread, goal: Option<Goal>) {
         let count = values.values().len();
         if count == 0 && goal.is_none() {
             return;
         }
         self.rows([
-            (&format!("{key}_p50"), &format!("{what}, median of {count}"), values.at(0.5), unit, None),
-            (&format!("{key}_p99"), &format!("{what}, 99th percentile"), values.at(0.99), unit, goal),
-            (&format!("{key}_max"), &format!("{what}, worst"), values.at(1.0), unit, None),
+            (&format!("{key}_p50"), &format!("{what}, median of {count}"), values.at(0.5), "s", None),
+            (&format!("{key}_p99"), &format!("{what}, 99th percentile"), values.at(0.99), "s", goal),
+            (&format!("{key}_max"), &format!("{what}, worst"), values.at(1.0), "s", None),
         ]);
     }
 
+    /// Adds a figure to the JSON line, to a millionth. A few have tables of their own, which are made from that.
+    pub fn note(&mut self, key: &str, value: f64) {
+        self.detail(key, json!((value * 1e6).round() / 1e6));
+    }
+
     /// Adds what only the JSON line tells.
-    pub fn detail(&mut self, key: &str, value: impl Into<Value>) {
-        self.result.figures.insert(key.into(), value.into());
+    pub fn detail(&mut self, key: &str, value: Value) {
+        self.figures.insert(key.into(), value);
     }
 
-    /// The table.
-    pub fn table(&self) -> String {
-        let head = ["", "measured", "goal", ""].map(str::to_owned);
-        let rows: Vec<[String; 4]> = std::iter::once(head).chain(self.result.rows.iter().cloned()).collect();
-        let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
-        let (what, value, goal) = (width(0), width(1), width(2));
-        let mut text = format!("\n{}: {}\n", self.result.benchmark, self.result.what);
-        for [a, b, c, d] in &rows {
-            let line = format!("  {a:what$}  {b:>value$}  {c:>goal$}  {d}");
-            // Writing to a String cannot fail.
-            let _ = writeln!(text, "{}", line.trim_end());
-        }
-        text
+    pub fn figure(&self, key: &str) -> Option<f64> {
+        self.figures.get(key)?.as_f64()
     }
 
-    /// The JSON line, without a line's end.
-    pub fn json(&self) -> String {
-        json!(self).to_string()
+    /// What is not as it should be.
+    pub fn missed(&self) -> Vec<&str> {
+        self.rows.iter().filter(|[.., met]| met == "MISSED").map(|[what, ..]| what.as_str()).collect()
     }
 
-    /// Prints both.
+    pub fn day(&self) -> &str {
+        self.at.split('T').next().unwrap_or_default()
+    }
+
+    /// Prints it, as Markdown and as the JSON line.
     pub fn print(&self) {
-        println!("{}\n{}", self.table(), self.json());
+        println!("\n{}: {}{}\n\n{}", self.benchmark, self.what, tables::of(self), json!(self));
     }
+
+    /// The file that keeps it: one figure, row or trial a line, so that changes can be read.
+    pub fn text(&self) -> String {
+        lines(&json!(self), 0) + "\n"
+    }
+}
+
+fn lines(value: &Value, depth: usize) -> String {
+    let (entries, [open, close]) = match value {
+        Value::Object(map) if depth < 2 && !map.is_empty() => {
+            (map.iter().map(|(key, value)| format!("{key:?}: {}", lines(value, depth + 1))).collect(), ['{', '}'])
+        }
+        Value::Array(items) if !items.is_empty() => (items.iter().map(Value::to_string).collect::<Vec<_>>(), ['[', ']']),
+        other => return other.to_string(),
+    };
+    let indent = "  ".repeat(depth);
+    format!("{open}\n{indent}  {}\n{indent}{close}", entries.join(&format!(",\n{indent}  ")))
 }
 
 /// Tells a person who waits what goes on, on standard error.
@@ -155,18 +152,17 @@ pub fn number(value: f64) -> String {
 }
 
 /// What it was measured on.
-pub fn machine() -> String {
+fn machine() -> String {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-    let value = |text: &str, key: &str| {
+    let value = |path: &str, key: &str| {
+        let text = read(path);
         let line = text.lines().find(|line| line.starts_with(key)).and_then(|line| line.split_once(':'));
         line.map(|(_, value)| value.trim().to_owned()).unwrap_or_default()
     };
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    let processor = value(&read("/proc/cpuinfo"), "model name");
-    let memory: f64 = value(&read("/proc/meminfo"), "MemTotal").split(' ').next().and_then(|kib| kib.parse().ok()).unwrap_or(0.0);
-    let kernel = read("/proc/sys/kernel/osrelease");
-    let release = kernel.trim().split('.').take(2).collect::<Vec<_>>().join(".");
-    format!("{cores} cores of {processor}, {:.0} GiB, Linux {release}", memory / 1_048_576.0)
+    let memory = value("/proc/meminfo", "MemTotal").trim_end_matches(" kB").parse().unwrap_or(0.0) / 1_048_576.0;
+    let release = read("/proc/sys/kernel/osrelease").split('.').take(2).collect::<Vec<_>>().join(".");
+    format!("{cores} cores of {}, {memory:.0} GiB, Linux {release}", value("/proc/cpuinfo", "model name"))
 }
 
 #[cfg(test)]
@@ -175,27 +171,32 @@ mod tests {
 
     #[test]
     fn what_was_not_measured_is_not_there_and_meets_no_goal() {
-        let mut report = Report::new("it", "on that");
-        report.spread("free", "free", &Spread::default(), "s", None);
-        report.spread("bound", "bound", &Spread::default(), "s", Some(Goal::AtMost(1.0)));
-        let json: Value = serde_json::from_str(&report.json()).unwrap();
-        assert_eq!(json["missed"], json!(["bound_p99"]));
-        assert_eq!(json["figures"], json!({"bound_p50": null, "bound_p99": null, "bound_max": null}));
+        let mut report = Report::new("it", "on that".into());
+        report.spread("free", "free", &Spread::default(), None);
+        report.spread("bound", "bound", &Spread::default(), Some(Goal::AtMost(1.0)));
+        assert_eq!(report.missed(), ["bound, 99th percentile"]);
+        assert_eq!(json!(report)["figures"], json!({"bound_p50": null, "bound_p99": null, "bound_max": null}));
     }
 
     #[test]
-    fn the_table_and_the_json_line_say_which_goals_were_missed() {
-        let mut report = Report::new("it", "on that");
+    fn what_a_benchmark_printed_says_which_goals_were_missed_and_is_kept_line_by_line() {
+        let mut report = Report::new("it", "on that".into());
+        let goal = Some(Goal::AtMost(1.0));
         report.rows([
-            ("good", "a good figure", 1.0, "s", Some(Goal::AtMost(1.0))),
-            ("bad", "a bad figure", 1.5, "s", Some(Goal::AtMost(1.0))),
-            ("free", "a figure without goal", 0.25, "MiB", None),
+            ("bad", "bad, in a way", 1.5, "s", goal),
+            ("good", "good", 1.0, "s", goal),
+            ("size", "size", 12.0, "", None),
         ]);
-        let table = report.table();
-        assert!(table.contains("a good figure               1 s  <= 1 s  met\n"), "{table}");
-        assert!(table.contains("1.50 s  <= 1 s  MISSED\n"), "{table}");
-        let json: Value = serde_json::from_str(&report.json()).unwrap();
-        assert_eq!(json["missed"], json!(["bad"]));
-        assert_eq!(json["figures"], json!({"good": 1.0, "bad": 1.5, "free": 0.25}));
+        report.detail("raced", json!([{"left": [1, 2]}]));
+        let table = tables::of(&report);
+        assert!(table.contains("| bad, in a way | 1.50 s | <= 1 s, **missed** |\n| good | 1 s | <= 1 s, met |"), "{table}");
+        let text = Report::of_run(&format!("progress\n{table}\n{}\n", json!(report))).expect("a result").text();
+        let kept: Report = serde_json::from_str(&text).expect("JSON");
+        assert_eq!((kept.benchmark.as_str(), kept.what.as_str(), kept.figure("size")), ("it", "on that", Some(12.0)));
+        assert_eq!(kept.missed(), ["bad, in a way"]);
+        for line in ["    \"bad\": 1.5,", "      {\"left\":[1,2]}", "    [\"size\",\"12\",\"\",\"\"]"] {
+            assert!(text.lines().any(|written| written == line), "{text}");
+        }
+        assert!(Report::of_run(&table).is_err());
     }
 }

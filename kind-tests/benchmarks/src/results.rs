@@ -8,7 +8,6 @@
 
 mod chart;
 mod pictures;
-mod tables;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +16,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 
-use crate::report::kept::Kept;
+use crate::report::{Report, tables};
 
 /// The words of the page. A line `{{NAME}}` stands for the result of that name.
 const TEMPLATE: &str = include_str!("results/page.md");
@@ -36,8 +35,8 @@ pub fn run(options: &Options) -> Result<()> {
     let mut files = BTreeMap::new();
     for name in &options.names {
         let path = format!("target/bench/{name}.txt");
-        let result = Kept::of_run(&fs::read_to_string(&path).with_context(|| path.clone())?).context(path)?;
-        files.insert(format!("results/{name}.json"), result.text()?);
+        let result = Report::of_run(&fs::read_to_string(&path).with_context(|| path.clone())?).context(path)?;
+        files.insert(format!("results/{name}.json"), result.text());
         results.insert(name.clone(), result);
     }
     files.extend(generate(&results)?);
@@ -48,7 +47,7 @@ pub fn run(options: &Options) -> Result<()> {
 }
 
 /// The results that are kept, by name.
-fn read_all(docs: &Path) -> Result<BTreeMap<String, Kept>> {
+pub fn read_all(docs: &Path) -> Result<BTreeMap<String, Report>> {
     let mut results = BTreeMap::new();
     for entry in fs::read_dir(docs.join("results")).context("docs/results")? {
         let path = entry?.path();
@@ -60,7 +59,7 @@ fn read_all(docs: &Path) -> Result<BTreeMap<String, Kept>> {
 }
 
 /// The page and its pictures, by their paths in docs.
-fn generate(results: &BTreeMap<String, Kept>) -> Result<BTreeMap<String, String>> {
+fn generate(results: &BTreeMap<String, Report>) -> Result<BTreeMap<String, String>> {
     let (mut page, mut files, mut unused) = (String::new(), BTreeMap::new(), results.clone());
     for line in TEMPLATE.lines() {
         match line.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}")) {
@@ -104,13 +103,16 @@ mod tests {
     }
 
     #[test]
-    fn every_kept_result_has_its_place_and_none_is_missing() {
+    fn every_kept_result_has_its_place_and_none_is_missing_nor_any_figure_of_a_picture() {
         let mut results = read_all(&docs()).expect("results");
         let healthy = results.get("healthy").expect("a result").clone();
-        results.insert("other".to_owned(), healthy);
+        results.insert("other".to_owned(), healthy.clone());
         assert!(generate(&results).is_err_and(|error| error.to_string().contains("no place for [\"other\"]")));
         results.remove("other");
         results.remove("healthy");
         assert!(generate(&results).is_err_and(|error| error.to_string().contains("healthy")));
+        results.insert("healthy".to_owned(), healthy);
+        results.get_mut("meltdown").expect("a result").figures.remove("bare");
+        assert!(generate(&results).is_err_and(|error| format!("{error:#}") == "meltdown: no bare"));
     }
 }

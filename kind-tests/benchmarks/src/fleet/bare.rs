@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use bytes::Bytes;
-use futures::stream::{self, StreamExt, TryStreamExt};
+use clap::Args;
 use http::Request;
 use http::header::{ACCEPT, AUTHORIZATION};
 use http_body_util::{BodyExt, Empty};
@@ -17,15 +17,13 @@ use rustls::client::Resumption;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use testbed::KubeApi;
+use testbed::leash;
+use testbed::process::Process;
 use testbed::shoot::LEASES;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use super::light::LightShoots;
-use crate::beside::{Beside, obey};
+use super::light::{LightShoots, TOKEN};
 
 /// What a connection of a probe reads at once.
 const READ_AT_ONCE: usize = 16 << 10;
@@ -33,51 +31,46 @@ const READ_AT_ONCE: usize = 16 << 10;
 type Client = HyperClient<HttpsConnector<HttpConnector>, Empty<Bytes>>;
 
 /// What a bare loop is to do.
-#[derive(Debug, Serialize, Deserialize)]
-struct Order {
-    urls: Vec<String>,
-    authority: String,
+#[derive(Args, Clone, Debug)]
+pub struct Order {
     /// Seconds between two requests to the same shoot.
+    #[arg(long)]
     period: f64,
+    #[arg(long)]
+    authority: String,
+    urls: Vec<String>,
 }
 
 /// Starts a process that lists the leases of light shoots again and again: one client and one kept connection for each, one request
 /// in `period`.
-pub async fn start(shoots: &LightShoots, period: Duration) -> Result<Beside> {
-    let order = Order {
-        urls: (0..shoots.plan.shoots).map(|shoot| shoots.url(shoot)).collect(),
-        authority: shoots.authority().into(),
-        period: period.as_secs_f64(),
-    };
-    let mut bare = Beside::start(&["bare-loop".to_owned()])?;
-    bare.ask::<()>(&order).await?;
-    Ok(bare)
+pub fn start(shoots: &LightShoots, period: Duration) -> Result<Process> {
+    let (period, authority) = (period.as_secs_f64(), &shoots.opened.authority);
+    let mut args = vec!["bare-loop".to_owned(), format!("--period={period}"), format!("--authority={authority}")];
+    args.extend((0..shoots.plan.shoots).map(|shoot| shoots.url(shoot)));
+    Process::start("bare-loop", &std::env::current_exe()?, &args, &leash::folder("bare-loop")?.join("log"))
 }
 
 /// That process.
-pub fn run() -> Result<()> {
-    tokio::runtime::Runtime::new()?.block_on(async {
-        let mut tasks = JoinSet::new();
-        obey(|Order { urls, authority, period }| {
-            let mut roots = RootCertStore::empty();
-            roots.add(CertificateDer::from_pem_slice(authority.as_bytes())?)?;
-            let (begin, period, count) = (Instant::now(), Duration::from_secs_f64(period), urls.len() as f64);
-            for (place, url) in urls.into_iter().enumerate() {
-                let client = client(&roots);
-                let mut ticks = interval_at(begin + period.mul_f64(place as f64 / count), period);
-                ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-                tasks.spawn(async move {
-                    loop {
-                        ticks.tick().await;
-                        // What fails is seen as a request that is missing at the server.
-                        let _ = get(&client, &url).await;
-                    }
-                });
+pub async fn run(order: Order) -> Result<()> {
+    let Order { period, authority, urls } = order;
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(authority.as_bytes())?)?;
+    let (begin, period, count) = (Instant::now(), Duration::from_secs_f64(period), urls.len() as f64);
+    let mut tasks = JoinSet::<()>::new();
+    for (place, url) in urls.into_iter().enumerate() {
+        let client = client(&roots);
+        let mut ticks = interval_at(begin + period.mul_f64(place as f64 / count), period);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        tasks.spawn(async move {
+            loop {
+                ticks.tick().await;
+                // What fails is seen as a request that is missing at the server.
+                let _ = get(&client, &url).await;
             }
-            Ok(())
-        })
-        .await
-    })
+        });
+    }
+    tasks.join_all().await;
+    Ok(())
 }
 
 /// The client of a probe.
@@ -95,16 +88,10 @@ fn client(authority: &RootCertStore) -> Client {
 async fn get(client: &Client, url: &str) -> Result<()> {
     let request = Request::get(format!("{url}{LEASES}"))
         .header(ACCEPT, "application/vnd.kubernetes.protobuf,application/json;q=0.9")
-        .header(AUTHORIZATION, format!("Bearer {}", super::TOKEN));
+        .header(AUTHORIZATION, format!("Bearer {}", TOKEN));
     let mut body = client.request(request.body(Empty::new())?).await?.into_body();
     while let Some(frame) = body.frame().await {
         drop(frame?);
     }
     Ok(())
-}
-
-/// Merges patches into objects, at most `in_flight` at a time, with nothing to wait for in between.
-pub async fn patch_all(api: &KubeApi, patches: Vec<(String, Value)>, in_flight: usize) -> Result<()> {
-    let patched = stream::iter(patches).map(|(path, patch)| async move { api.merge(&path, &patch).await.map(drop) });
-    patched.buffer_unordered(in_flight).try_collect().await
 }

@@ -1,18 +1,20 @@
 //! What is on a seed full of shoots: for each its namespace, its Cluster, the Secret with its kubeconfig, its Machines and the
 //! three Deployments; and beside them what is none of the prober's business.
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 use testbed::KubeApi;
+use testbed::api::full_size::node_name;
 use testbed::api::gardener;
-use testbed::manifests::{CLUSTERS, MACHINES};
-use testbed::seed::READY_AFTER;
+use testbed::manifests::{CLUSTERS, MACHINES, Manifest};
+use testbed::seed::{READY_AFTER, apply};
 use testbed::shoot::{CA, KCM, MCM};
+use tokio::time::Instant;
 
-use super::light::{LightShoots, USUAL_GRACE};
+use super::light::{LightShoots, Plan, USUAL_GRACE};
 use crate::report::progress;
 
 /// Requests in flight while a seed is filled: enough to keep a real API server and etcd busy.
@@ -21,20 +23,6 @@ const IN_FLIGHT: usize = 24;
 const FOREIGN: usize = 2048;
 /// A Cluster carries the whole CloudProfile and Seed of its shoot; what that comes to.
 const BALLAST: usize = 40 << 10;
-
-/// An object and the collection that it is created in.
-pub type Object = (String, Value);
-
-/// What a seed is filled with.
-#[derive(Clone, Debug)]
-pub struct Filling {
-    /// How many shoots; the first of the light ones.
-    pub shoots: usize,
-    /// How many Secrets that are none of the prober's business, over the shoots' namespaces.
-    pub foreign_secrets: usize,
-    /// Milliseconds after which pods follow the replicas of their Deployment; none: the test bed's usual.
-    pub pods_take: Option<u32>,
-}
 
 /// The namespace of a shoot on the seed.
 pub fn namespace(shoot: usize) -> String {
@@ -51,47 +39,43 @@ pub fn replicas(shoot: usize, name: &str) -> i64 {
     }
 }
 
-/// The path of a Deployment.
-pub fn deployment_path(shoot: usize, name: &str) -> String {
-    format!("/apis/apps/v1/namespaces/{}/deployments/{name}", namespace(shoot))
-}
-
 /// The three that Gardener lets the prober scale.
 pub const DEPENDENTS: [&str; 3] = [KCM, MCM, CA];
 
 /// Everything of one shoot, in the order in which it is to be created: its namespace, what is in that, and the Cluster, which lets the
-/// prober begin.
-pub fn shoot(shoots: &LightShoots, number: usize, pods_take: Option<u32>) -> [Vec<Object>; 3] {
+/// prober begin. `pods_take`: milliseconds after which pods follow the replicas of their Deployment; none: the test bed's usual.
+pub fn shoot(shoots: &LightShoots, number: usize, pods_take: Option<u32>) -> Vec<Manifest> {
     let name = namespace(number);
     let within = |api: &str, plural: &str| format!("{api}/namespaces/{name}/{plural}");
     let mut namespace = gardener::namespace(&name);
     namespace["metadata"]["labels"] = json!({"gardener.cloud/role": "shoot"});
-    let mut content = vec![(within("/api/v1", "secrets"), gardener::probe_secret(&name, &shoots.kubeconfig(number)))];
-    content.extend(DEPENDENTS.map(|dependent| {
+    let secret = gardener::probe_secret(&name, &shoots.kubeconfig(number));
+    let mut objects = vec![("/api/v1/namespaces".to_owned(), namespace), (within("/api/v1", "secrets"), secret)];
+    objects.extend(DEPENDENTS.map(|dependent| {
         let mut deployment = gardener::deployment(&name, dependent, replicas(number, dependent));
         deployment["metadata"]["annotations"] = json!(pods_take.map(|millis| json!({READY_AFTER: millis.to_string()})));
         (within("/apis/apps/v1", "deployments"), deployment)
     }));
-    content.extend(shoots.plan.node_names().map(|node| (within(MACHINES, "machines"), machine(&name, &node))));
-    [vec![("/api/v1/namespaces".to_owned(), namespace)], content, vec![(CLUSTERS.to_owned(), cluster(&name, shoots.plan.grace))]]
+    objects.extend((0..shoots.plan.nodes).map(|node| (within(MACHINES, "machines"), machine(&name, &node_name(node)))));
+    objects.push((CLUSTERS.to_owned(), cluster(&name, shoots.plan.grace)));
+    objects
 }
 
-/// Fills a seed through its API.
-pub async fn fill(api: &KubeApi, shoots: &LightShoots, filling: &Filling) -> Result<()> {
-    let begin = tokio::time::Instant::now();
-    let Filling { shoots: count, foreign_secrets, pods_take } = *filling;
-    ensure!(count <= shoots.plan.shoots, "there are only {} light shoots", shoots.plan.shoots);
-    let create = |(collection, object): Object| async move { api.create(&collection, &object).await };
-    for stage in 0..3 {
-        let objects = stream::iter(0..count)
-            .flat_map(|number| stream::iter(shoot(shoots, number, pods_take).into_iter().nth(stage).unwrap_or_default()));
-        objects.map(create).buffer_unordered(IN_FLIGHT).try_collect::<()>().await?;
-    }
-    progress(format!("{count} shoots with {} Machines after {:.0?}", count * shoots.plan.nodes, begin.elapsed()));
-    let foreign = stream::iter(0..foreign_secrets).map(|number| foreign_secret(&namespace(number % count.max(1)), number));
-    foreign.map(create).buffer_unordered(IN_FLIGHT).try_collect::<()>().await?;
+/// Starts light shoots and fills a seed with them through its API, and with so many Secrets that are none of the prober's business.
+pub async fn filled(api: &KubeApi, plan: Plan, foreign_secrets: usize, pods_take: Option<u32>) -> Result<LightShoots> {
+    let (begin, count, nodes) = (Instant::now(), plan.shoots, plan.nodes);
+    progress(format!("starting {count} light shoots of {nodes} nodes, and filling the seed with them"));
+    let shoots = LightShoots::start(plan).await?;
+    create(api, (0..count).map(|number| shoot(&shoots, number, pods_take))).await?;
+    progress(format!("{count} shoots with {} Machines after {:.0?}", count * nodes, begin.elapsed()));
+    create(api, (0..foreign_secrets).map(|number| vec![foreign_secret(&namespace(number % count), number)])).await?;
     progress(format!("the seed is filled after {:.0?}", begin.elapsed()));
-    Ok(())
+    Ok(shoots)
+}
+
+/// Creates objects: those of a group one after the other, of many groups at a time.
+pub async fn create(api: &KubeApi, groups: impl Iterator<Item = Vec<Manifest>>) -> Result<()> {
+    stream::iter(groups).map(|group| apply(api, group)).buffer_unordered(IN_FLIGHT).try_collect().await
 }
 
 /// As large as Gardener's.
@@ -121,7 +105,7 @@ fn cluster(name: &str, grace: u32) -> Value {
     cluster
 }
 
-fn foreign_secret(namespace: &str, number: usize) -> Object {
+fn foreign_secret(namespace: &str, number: usize) -> Manifest {
     let value = STANDARD.encode(vec![b'x'; FOREIGN]);
     let object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": format!("foreign-{number:05}")}, "data": {"value": value}});
     (format!("/api/v1/namespaces/{namespace}/secrets"), object)

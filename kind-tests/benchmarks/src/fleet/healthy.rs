@@ -5,14 +5,13 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use clap::Args;
 use testbed::Bed;
-use testbed::usage::Usage;
 use tokio::try_join;
 
 use super::bare;
-use super::fill::{Filling, fill};
+use super::fill::filled;
 use super::light::{LightShoots, Measured, Plan};
 use crate::report::Goal::{AtLeast, AtMost, Exactly};
-use crate::report::{Report, progress};
+use crate::report::Report;
 
 /// The Go original's CPU time per 1,000 probes of 100 nodes, in seconds, and its resident memory with 300 shoots, in MiB, measured
 /// on two cores.
@@ -36,19 +35,17 @@ pub struct Options {
 pub async fn run(bed: &'static Bed, options: Options) -> Result<()> {
     let Options { plan, foreign_secrets, seconds } = options;
     let (shoots, nodes) = (plan.shoots, plan.nodes);
-    progress(format!("starting a seed, {shoots} light shoots of {nodes} nodes, and the same once more for the bare loop"));
     let seed = bed.own_seed().await?;
-    let mut light = LightShoots::start(plan.clone()).await?;
+    let mut light = filled(seed.api(), plan.clone(), foreign_secrets, None).await?;
+    // The same once more for the bare loop.
     let mut others = LightShoots::start(plan.clone()).await?;
-    fill(seed.api(), &light, &Filling { shoots, foreign_secrets, pods_take: None }).await?;
 
     let prober = super::prober(&seed.prober_kubeconfig().await?, &plan)?;
     let period = (plan.grace() / 2).to_std()? - Duration::from_secs(1);
-    let bare = bare::start(&others, period).await?;
+    let bare = bare::start(&others, period)?;
     try_join!(light.probed(2, shoots), others.probed(2, shoots))?;
     let mark = seed.plane().mark();
-    let (ours, bare) =
-        try_join!(light.measure(shoots, seconds, || Usage::of(prober.id())), others.measure(shoots, seconds, || bare.usage()),)?;
+    let (ours, bare) = try_join!(light.measure(shoots, seconds, prober.id()), others.measure(shoots, seconds, bare.id()))?;
     let asked = seed.asked_since(&mark);
     super::end(prober).await?;
 
@@ -84,7 +81,7 @@ pub async fn run(bed: &'static Bed, options: Options) -> Result<()> {
         ("most", "high-water mark of memory", usage.most, "MiB", Some(AtMost(50.0))),
         ("memory_reference", "the Go original's resident memory by ours", ORIGINAL_MEMORY / usage.resident, "", None),
     ]);
-    report.spread("late", "a probe later than its schedule", &late, "s", None);
+    report.spread("late", "a probe later than its schedule", &late, None);
     report.print();
     Ok(())
 }

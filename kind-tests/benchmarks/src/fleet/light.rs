@@ -2,7 +2,7 @@
 //! and the sizes that kubelets leave there. When nodes have renewed is computed at the moment of the answer ([`super::heart`]).
 //!
 //! ```text
-//! let mut shoots = LightShoots::start(Plan::healthy(300, 100)).await?;
+//! let mut shoots = LightShoots::start(Plan { shoots: 300, nodes: 100, grace: 40 }).await?;
 //! let secret = shoots.kubeconfig(17);
 //! shoots.cut(Duration::from_secs(1)).await?;      // an outage, one shoot after the other within a second
 //! shoots.heal().await?;
@@ -11,20 +11,22 @@
 
 mod server;
 
+use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use chrono::{DateTime, TimeDelta, Utc};
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use testbed::api::full_size::node_name;
+use serde_json::json;
+use testbed::eventually;
 use testbed::kube_api::kubeconfig;
 use testbed::usage::Usage;
-use testbed::{ProberConfig, eventually};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::sleep;
 
 use super::heart::{Heart, Outage};
-use crate::beside::Beside;
 use crate::course::Course;
 use crate::report::{Spread, progress};
 
@@ -32,6 +34,8 @@ pub use server::serve;
 
 /// Kubernetes' grace period, in seconds.
 pub const USUAL_GRACE: u32 = 40;
+/// The token of the probe.
+pub const TOKEN: &str = "light";
 /// The longest that it takes until all shoots have been probed some times.
 const PROBING: Duration = Duration::from_secs(180);
 
@@ -50,12 +54,6 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Shoots with Kubernetes' usual grace period.
-    pub fn healthy(shoots: usize, nodes: usize) -> Self {
-        Self { shoots, nodes, grace: USUAL_GRACE }
-    }
-
-    /// The grace period.
     pub fn grace(&self) -> TimeDelta {
         TimeDelta::seconds(self.grace.into())
     }
@@ -63,16 +61,6 @@ impl Plan {
     /// The heart of one of the shoots, as the server computes it.
     fn heart(&self, shoot: usize) -> Heart {
         Heart::new(shoot, self.nodes, self.grace() / 4)
-    }
-
-    /// A configuration with short times where the grace period is not the usual one; otherwise Gardener's own is the right one.
-    pub fn short_config(&self) -> Option<String> {
-        (self.grace != USUAL_GRACE).then(|| ProberConfig::default().text())
-    }
-
-    /// The names of the nodes, which are the same in all shoots; Machines on the seed carry them in the label `node`.
-    pub fn node_names(&self) -> impl Iterator<Item = String> + use<> {
-        (0..self.nodes).map(node_name)
     }
 }
 
@@ -89,9 +77,14 @@ pub struct Counts {
     pub bytes: u64,
 }
 
-/// What is seen of the probes so far.
-#[derive(Debug, Serialize, Deserialize)]
+/// What the process that serves them answers to an order, each in a line of JSON. An order says how the nodes of each shoot are cut off,
+/// if they are; it ends when there are no more.
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Seen {
+    /// The authority that signed the certificates of all, as PEM.
+    pub authority: String,
+    /// Where each listens.
+    ports: Vec<u16>,
     pub counts: Counts,
     /// Requests for leases, shoot by shoot.
     probes: Vec<u64>,
@@ -107,40 +100,32 @@ pub struct Measured {
     pub usage: Usage,
 }
 
-/// What the server is told.
-#[derive(Debug, Serialize, Deserialize)]
-enum Order {
-    /// Tell where you listen.
-    Open,
-    /// The nodes of each shoot are cut off so.
-    Outages(Vec<Outage>),
-    /// Tell what is seen.
-    Look,
-}
-
-/// Where the shoots listen, and the authority that signed the certificates of all of them, as PEM.
-#[derive(Debug, Serialize, Deserialize)]
-struct Opened {
-    authority: String,
-    ports: Vec<u16>,
-}
-
 /// Light shoots that are served. Dropping it ends them.
 pub struct LightShoots {
-    /// What they are like.
     pub plan: Plan,
-    opened: Opened,
-    process: Beside,
+    /// What was seen at first.
+    pub opened: Seen,
     outages: Vec<Outage>,
+    orders: ChildStdin,
+    answers: Lines<BufReader<ChildStdout>>,
+    _process: Child,
 }
 
 impl LightShoots {
     /// Starts a process that serves them.
     pub async fn start(plan: Plan) -> Result<Self> {
         let Plan { shoots, nodes, grace } = plan;
-        let options = [format!("--shoots={shoots}"), format!("--nodes={nodes}"), format!("--grace={grace}")];
-        let mut process = Beside::start(&[&["light-shoots".to_owned()], options.as_slice()].concat())?;
-        Ok(Self { plan, opened: process.ask(&Order::Open).await?, process, outages: Vec::new() })
+        let mut process = Command::new(std::env::current_exe()?)
+            .args(["light-shoots", &format!("--shoots={shoots}"), &format!("--nodes={nodes}"), &format!("--grace={grace}")])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()?;
+        let orders = process.stdin.take().context("no way in")?;
+        let answers = BufReader::new(process.stdout.take().context("no way out")?).lines();
+        let mut light = Self { plan, opened: Seen::default(), outages: Vec::new(), orders, answers, _process: process };
+        light.opened = light.look().await?;
+        Ok(light)
     }
 
     /// Where one of them listens.
@@ -148,21 +133,16 @@ impl LightShoots {
         format!("https://127.0.0.1:{}", self.opened.ports[shoot])
     }
 
-    /// The authority that signed the certificate of all of them, as PEM.
-    pub fn authority(&self) -> &str {
-        &self.opened.authority
-    }
-
     /// The kubeconfig for one of them, as Gardener writes it into the access Secret.
     pub fn kubeconfig(&self, shoot: usize) -> String {
-        kubeconfig(&self.url(shoot), self.authority(), super::TOKEN)
+        kubeconfig(&self.url(shoot), &self.opened.authority, TOKEN)
     }
 
     /// From now on the nodes renew no more, one shoot after the other `within` this time. Returns what follows in each.
     pub async fn cut(&mut self, within: Duration) -> Result<Vec<Course>> {
         let (now, within, shoots) = (Utc::now(), TimeDelta::from_std(within)?, i32::try_from(self.plan.shoots)?);
         self.outages = (0..shoots).map(|shoot| Outage { cut: now + within * shoot / shoots, healed: None }).collect();
-        self.process.ask::<()>(&Order::Outages(self.outages.clone())).await?;
+        self.look().await?;
         let course = |(shoot, outage): (usize, &Outage)| {
             let last = self.plan.heart(shoot).renewed(outage.cut);
             Course::of(&last, self.plan.grace()).context("fewer than two nodes")
@@ -174,13 +154,15 @@ impl LightShoots {
     pub async fn heal(&mut self) -> Result<DateTime<Utc>> {
         let now = Utc::now();
         self.outages.iter_mut().for_each(|outage| outage.healed = Some(now));
-        self.process.ask::<()>(&Order::Outages(self.outages.clone())).await?;
+        self.look().await?;
         Ok(now)
     }
 
     /// What is seen so far.
     pub async fn look(&mut self) -> Result<Seen> {
-        self.process.ask(&Order::Look).await
+        self.orders.write_all(format!("{}\n", json!(self.outages)).as_bytes()).await?;
+        let answer = self.answers.next_line().await?.context("the light shoots have ended")?;
+        Ok(serde_json::from_str(&answer)?)
     }
 
     /// Waits until each of the first `shoots` has been probed so often from now on.
@@ -196,12 +178,12 @@ impl LightShoots {
         .await
     }
 
-    /// What happens in so many seconds, in which each of `shoots` is to be probed; `usage` is of whoever probes.
-    pub async fn measure(&mut self, shoots: usize, seconds: u64, usage: impl Fn() -> Result<Usage>) -> Result<Measured> {
+    /// What happens in so many seconds, in which each of `shoots` is to be probed by this process.
+    pub async fn measure(&mut self, shoots: usize, seconds: u64, process: i32) -> Result<Measured> {
         progress(format!("{shoots} shoots: measuring for {seconds} s"));
-        let (before, used) = (self.look().await?.counts, usage()?);
+        let (before, used) = (self.look().await?.counts, Usage::of(process)?);
         sleep(Duration::from_secs(seconds)).await;
-        let (usage, Seen { counts: after, late, .. }) = (usage()?, self.look().await?);
+        let (usage, Seen { counts: after, late, .. }) = (Usage::of(process)?, self.look().await?);
         let counts = Counts {
             probes: after.probes - before.probes,
             requests: after.requests - before.requests,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use chrono::{DateTime, Utc};
-use clap::Args;
+use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::json;
 use testbed::audit::Mark;
 use testbed::seed::{Dependent, MARKER, MEMORY};
@@ -14,10 +14,9 @@ use testbed::usage::Usage;
 use testbed::{Bed, Seed, eventually};
 use tokio::time::Instant;
 
-use super::bare;
-use super::fill::{DEPENDENTS, Filling, deployment_path, fill, namespace, replicas};
-use super::light::{LightShoots, Plan};
-use crate::course::{Course, seconds};
+use super::fill::{DEPENDENTS, filled, namespace, replicas};
+use super::light::Plan;
+use crate::course::seconds;
 use crate::report::Goal::{AtMost, Exactly};
 use crate::report::{Report, Spread, progress};
 use crate::writes::{Write, writes};
@@ -29,20 +28,11 @@ const IN_FLIGHT: usize = 32;
 /// All is restored about 70 s after 300 shoots were cut off; a busy machine takes longer.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// How the melt-down is.
-#[derive(Args, Clone, Debug)]
-pub struct Options {
-    #[command(flatten)]
-    plan: Plan,
-}
-
 /// Runs it.
-pub async fn run(bed: &'static Bed, Options { plan }: Options) -> Result<()> {
+pub async fn run(bed: &'static Bed, plan: Plan) -> Result<()> {
     let Plan { shoots, nodes, .. } = plan;
-    progress(format!("starting a seed and {shoots} light shoots of {nodes} nodes"));
     let seed = bed.own_seed().await?;
-    let mut light = LightShoots::start(plan.clone()).await?;
-    fill(seed.api(), &light, &Filling { shoots, foreign_secrets: 0, pods_take: Some(PODS_TAKE) }).await?;
+    let mut light = filled(seed.api(), plan.clone(), 0, Some(PODS_TAKE)).await?;
     until(&seed, shoots, "all pods run", |state, usual| state.ready == usual).await?;
     let prober = super::prober(&seed.prober_kubeconfig().await?, &plan)?;
     // Three times is past the initial delay.
@@ -54,49 +44,51 @@ pub async fn run(bed: &'static Bed, Options { plan }: Options) -> Result<()> {
     let courses = light.cut(Duration::from_secs(1)).await?;
     until(&seed, shoots, "all are held down", |state, usual| state.is_held_down(&usual.to_string())).await?;
     let molten = Usage::of(prober.id())?;
-    let down = written(&seed, &mark, shoots).await?;
+    let (down, conflicts) = written(&seed, &mark, shoots).await?;
 
     progress("all nodes are back");
     let mark = seed.plane().mark();
     let healed = light.heal().await?;
     until(&seed, shoots, "all are restored", |state, usual| state.is_free_at(usual)).await?;
-    let up = written(&seed, &mark, shoots).await?;
+    let (up, more_conflicts) = written(&seed, &mark, shoots).await?;
     super::end(prober).await?;
 
     let what =
         format!("all {shoots} shoots of {nodes} nodes fail within 1 s; pods take 1 s to go; Gardener's QPS flags; a real seed");
     let mut report = Report::new("meltdown", what);
-    let verdicts: HashMap<String, DateTime<Utc>> =
-        courses.iter().enumerate().map(|(shoot, course): (usize, &Course)| (namespace(shoot), course.verdict)).collect();
-    let first_verdict = verdicts.values().min().copied().context("no shoots")?;
-    let last_verdict = verdicts.values().max().copied().context("no shoots")?;
-    let mut first = HashMap::new();
-    for write in &down.writes {
-        first.entry((&write.namespace, &write.name)).or_insert(write.answered);
-    }
-    let after_first = |at: Option<&DateTime<Utc>>| at.map_or(f64::NAN, |at| seconds(first_verdict, *at));
+    let begin = courses.iter().map(|course| course.verdict).min().context("no shoots")?;
+    let verdicts: Spread = courses.iter().map(|course| seconds(begin, course.verdict)).collect();
+    // The last that is collected for a Deployment is its first write.
+    let first: HashMap<(&str, &str), DateTime<Utc>> =
+        down.iter().rev().map(|write| ((&*write.namespace, &*write.name), write.answered)).collect();
+    let after: Spread = first.values().map(|&at| seconds(begin, at)).collect();
     report.rows([
-        ("verdicts_within", "from the first verdict that can fall to the last", seconds(first_verdict, last_verdict), "s", None),
-        ("first_write", "first write after the first verdict", after_first(first.values().min()), "s", None),
+        ("verdicts_within", "from the first verdict that can fall to the last", verdicts.at(1.0), "s", None),
+        ("first_write", "first write after the first verdict", after.at(0.0), "s", None),
     ]);
     for (key, what, is_last_level, goal) in [
         ("first_level", "at 0 after its shoot's verdict, first level", false, 4.0),
         ("kcm", "at 0 after its shoot's verdict, kube-controller-manager", true, 8.0),
     ] {
-        let of_level = first.iter().filter(|((_, name), _)| (*name == KCM) == is_last_level);
-        let late: Option<Spread> = of_level.map(|((shoot, _), at)| Some(seconds(*verdicts.get(*shoot)?, *at))).collect();
-        let late = late.context("a write to a foreign namespace")?;
+        let of_level = dependents(shoots).filter(|(_, name)| (*name == KCM) == is_last_level);
+        let late = of_level.map(|(shoot, name)| {
+            let at = first.get(&(&*namespace(shoot), name)).copied().context("a write to a foreign namespace")?;
+            anyhow::Ok(seconds(courses[shoot].verdict, at))
+        });
+        let late: Spread = late.collect::<Result<_>>()?;
         report.rows([
             (&format!("{key}_min"), &format!("{what}, first of {}", late.values().len()), late.at(0.0), "s", None),
             (&format!("{key}_p50"), &format!("{what}, median"), late.at(0.5), "s", None),
             (&format!("{key}_max"), &format!("{what}, last"), late.at(1.0), "s", Some(AtMost(goal))),
         ]);
     }
-    let restored = up.writes.last().map_or(f64::NAN, |write| seconds(healed, write.answered));
-    let (stale, lost) = leftovers(&seed, shoots);
+    let restored = up.last().map_or(f64::NAN, |write| seconds(healed, write.answered));
+    let stale =
+        seed.journal().states().borrow().values().filter(|state| state.memory.is_some() || state.marker.is_some()).count();
+    let lost = others(&seed, shoots, |state, usual| state.replicas == usual).len();
     report.rows([
-        ("down_within", "from the first verdict to the last write", after_first(first.values().max()), "s", None),
-        ("conflicts", "writes that met a conflict and were repeated", (down.conflicts + up.conflicts) as f64, "", None),
+        ("down_within", "from the first verdict to the last write", after.at(1.0), "s", None),
+        ("conflicts", "writes that met a conflict and were repeated", (conflicts + more_conflicts) as f64, "", None),
         ("restored_after", "restored after the nodes were back, last", restored, "s", None),
         ("stale", "annotations left", stale as f64, "", Some(Exactly(0.0))),
         ("lost", "Deployments without their former replicas", lost as f64, "", Some(Exactly(0.0))),
@@ -112,32 +104,29 @@ pub async fn run(bed: &'static Bed, Options { plan }: Options) -> Result<()> {
 /// The same writes by a client that has nothing to wait for.
 async fn compare(seed: &Seed, shoots: usize, report: &mut Report) -> Result<()> {
     progress("the same writes by a bare client");
-    let patch = |shoot: usize, name: &str| {
+    let write = |(shoot, name): (usize, &'static str)| async move {
         let annotations = json!({MARKER: "", MEMORY: replicas(shoot, name).to_string()});
-        (deployment_path(shoot, name), json!({"metadata": {"annotations": annotations}, "spec": {"replicas": 0}}))
+        let patch = json!({"metadata": {"annotations": annotations}, "spec": {"replicas": 0}});
+        let path = format!("/apis/apps/v1/namespaces/{}/deployments/{name}", namespace(shoot));
+        seed.api().merge(&path, &patch).await.map(drop)
     };
     let begin = Instant::now();
-    for (key, what, names) in [
-        ("bare_first_level", "a bare client's writes to the first level", &DEPENDENTS[1..]),
-        ("bare_kcm", "a bare client's writes to kube-controller-manager", &DEPENDENTS[..1]),
+    for (key, what, is_last_level) in [
+        ("bare_first_level", "a bare client's writes to the first level", false),
+        ("bare_kcm", "a bare client's writes to kube-controller-manager", true),
     ] {
         let begin = Instant::now();
-        let patches = (0..shoots).flat_map(|shoot| names.iter().map(move |name| patch(shoot, name))).collect();
-        bare::patch_all(seed.api(), patches, IN_FLIGHT).await?;
-        report.add(key, what, begin.elapsed().as_secs_f64(), "s", None);
+        let of_level = dependents(shoots).filter(|(_, name)| (*name == KCM) == is_last_level);
+        stream::iter(of_level).map(write).buffer_unordered(IN_FLIGHT).try_collect::<()>().await?;
+        report.rows([(key, what, begin.elapsed().as_secs_f64(), "s", None)]);
     }
-    report.add("bare", "a bare client's writes, all", begin.elapsed().as_secs_f64(), "s", None);
+    report.rows([("bare", "a bare client's writes, all", begin.elapsed().as_secs_f64(), "s", None)]);
     Ok(())
 }
 
-/// The prober's writes that the API server took, in order, and how many it refused for a conflict.
-struct Written {
-    writes: Vec<Write>,
-    conflicts: usize,
-}
-
-/// All of them since then, of which each Deployment has one; the audit log may tell of the last a little later than a watch.
-async fn written(seed: &Seed, mark: &Mark, shoots: usize) -> Result<Written> {
+/// The prober's writes since then that the API server took, in order, of which each Deployment has one, and how many it refused for a
+/// conflict. The audit log may tell of the last a little later than a watch.
+async fn written(seed: &Seed, mark: &Mark, shoots: usize) -> Result<(Vec<Write>, usize)> {
     eventually("each Deployment was written to", PATIENCE, async || {
         let log = seed.asked_since(mark);
         let tried = log.iter().filter(|asked| asked.verb == "patch" && asked.resource == "deployments");
@@ -146,36 +135,31 @@ async fn written(seed: &Seed, mark: &Mark, shoots: usize) -> Result<Written> {
         let writes = writes(&log)?;
         let written: HashSet<_> = writes.iter().map(|write| (&write.namespace, &write.name)).collect();
         ensure!(written.len() == shoots * DEPENDENTS.len(), "{} were", written.len());
-        Ok(Written { conflicts: conflicts.len(), writes })
+        Ok((writes, conflicts.len()))
     })
     .await
 }
 
 /// Waits until all Deployments are so; the condition also gets the usual replicas.
 async fn until(seed: &Seed, shoots: usize, what: &str, condition: impl Fn(&Dependent, i64) -> bool) -> Result<()> {
-    let states = seed.journal().states();
     eventually(what, PATIENCE, async || {
-        let states = states.borrow();
-        let others: Vec<_> = dependents(shoots)
-            .map(|(shoot, name)| (states.get(&(namespace(shoot), name.to_owned())), shoot, name))
-            .filter(|(state, shoot, name)| !state.is_some_and(|state| condition(state, replicas(*shoot, name))))
-            .collect();
-        ensure!(others.is_empty(), "{} are not, such as {:?}", others.len(), &others[..others.len().min(3)]);
+        let others = others(seed, shoots, &condition);
+        ensure!(others.is_empty(), "{} are not, such as {:?}", others.len(), others[0]);
         Ok(())
     })
     .await
 }
 
-/// How many Deployments carry an annotation of the watchdog, and how many have other replicas than before the outage, or are
-/// gone.
-fn leftovers(seed: &Seed, shoots: usize) -> (usize, usize) {
+/// The Deployments that are not so, or are gone.
+fn others(seed: &Seed, shoots: usize, is_so: impl Fn(&Dependent, i64) -> bool) -> Vec<(String, &'static str, Option<Dependent>)> {
     let states = seed.journal().states();
     let states = states.borrow();
-    let stale = states.values().filter(|state| state.memory.is_some() || state.marker.is_some()).count();
-    let is_kept = |&(shoot, name): &(usize, &str)| {
-        states.get(&(namespace(shoot), name.to_owned())).is_some_and(|state| state.replicas == replicas(shoot, name))
+    let other = |(shoot, name): (usize, &'static str)| {
+        let state = states.get(&(namespace(shoot), name.to_owned()));
+        let is_other = !state.is_some_and(|state| is_so(state, replicas(shoot, name)));
+        is_other.then(|| (namespace(shoot), name, state.cloned()))
     };
-    (stale, dependents(shoots).filter(|one| !is_kept(one)).count())
+    dependents(shoots).filter_map(other).collect()
 }
 
 fn dependents(shoots: usize) -> impl Iterator<Item = (usize, &'static str)> {

@@ -10,8 +10,8 @@ use testbed::agent::{Agent, Kind, binary};
 use testbed::page::get;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::fill::{Filling, fill};
-use super::light::{LightShoots, Plan};
+use super::fill::filled;
+use super::light::Plan;
 use crate::report::Goal::Below;
 use crate::report::{Report, Spread, progress};
 
@@ -38,8 +38,7 @@ pub async fn run(bed: &'static Bed, options: Options) -> Result<()> {
     let kubeconfig = seed.prober_kubeconfig().await?;
     progress("starting it on a seed without shoots");
     let empty = starts(&kubeconfig, times).await?;
-    let light = LightShoots::start(plan.clone()).await?;
-    fill(seed.api(), &light, &Filling { shoots: plan.shoots, foreign_secrets: 0, pods_take: None }).await?;
+    let _light = filled(seed.api(), plan.clone(), 0, None).await?;
     progress("starting it on a full seed");
     let full = starts(&kubeconfig, times).await?;
 

@@ -1,34 +1,34 @@
 //! The weeder on a full seed: what its start asks for, and how soon a pod is deleted once the Service that it needs is back.
 
-use std::collections::HashMap;
 use std::ops::Range;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use chrono::{DateTime, Utc};
+use chrono::Utc;
 use clap::Args;
 use futures::future::try_join_all;
-use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 use testbed::agent::{Agent, Kind};
 use testbed::api::gardener;
 use testbed::audit::{Asked, Mark};
-use testbed::manifests::{GARDEN, WEEDER, weeder_access};
+use testbed::manifests::{GARDEN, Manifest, WEEDER, weeder_access};
 use testbed::page::page;
+use testbed::seed::apply;
 use testbed::usage::Usage;
-use testbed::{Bed, KubeApi, Seed, eventually};
+use testbed::{Bed, Seed, eventually};
 use tokio::time::{Instant, interval, sleep_until};
 
+use super::fill::create;
 use crate::course::seconds;
 use crate::report::Goal::{AtMost, Exactly};
 use crate::report::{Report, progress};
 
-/// The Service that comes back, and the pod that waits for it.
+/// The Service that comes back, and the pod that waits for it, with its role.
 const SERVICE: &str = "kube-apiserver";
-const DEPENDANT: &str = "controller-manager";
+const DEPENDANT: (&str, &str) = ("kube-controller-manager", "controller-manager");
 /// The pods of a control plane: the one that waits, what the Services stand for, and what else there is.
 const PODS: [(&str, &str); 12] = [
-    ("kube-controller-manager", DEPENDANT),
+    DEPENDANT,
     ("etcd-main-0", "main"),
     ("kube-apiserver-a", "apiserver"),
     ("kube-apiserver-b", "apiserver"),
@@ -46,7 +46,6 @@ const SLICES: [&str; 2] = ["etcd-main-client", SERVICE];
 const PAGE: usize = 500;
 /// Between two bursts of recoveries in the first seconds after a start.
 const BETWEEN: Duration = Duration::from_millis(500);
-const IN_FLIGHT: usize = 24;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// By then all windows that a start opens are open.
 const WINDOWS: Duration = Duration::from_secs(60);
@@ -78,7 +77,7 @@ pub async fn run(bed: &'static Bed, options: Options) -> Result<()> {
     let seed = bed.own_seed().await?;
     seed.apply(weeder_access()).await?;
     progress(format!("filling a seed with the Services and pods of {shoots} shoots"));
-    fill(seed.api(), shoots).await?;
+    create(seed.api(), (0..shoots).map(objects)).await?;
     let token = seed.api().token(GARDEN, WEEDER).await?;
     let ground = Ground { kubeconfig: seed.plane().kubeconfig(&seed.plane().url(), &token), seed: &seed };
 
@@ -111,15 +110,7 @@ pub async fn run(bed: &'static Bed, options: Options) -> Result<()> {
     progress(format!("{rounds} times {at_once} recoveries at once, in the first seconds after a start"));
     let mut early = Vec::new();
     for done in (0..rounds).step_by(rounds_per_start) {
-        let bursts = rounds_per_start.min(rounds - done);
-        ground.break_down(None, 0..bursts * at_once).await?;
-        let weeder = ground.start().await?;
-        let mut ticks = interval(BETWEEN);
-        for burst in 0..bursts {
-            ticks.tick().await;
-            early.extend(ground.recover(burst * at_once..(burst + 1) * at_once).await?);
-        }
-        super::end(weeder).await?;
+        early.extend(ground.recover_early(rounds_per_start.min(rounds - done), at_once).await?);
     }
 
     let pods = shoots * PODS.iter().filter(|(_, role)| *role != "main").count();
@@ -142,8 +133,8 @@ pub async fn run(bed: &'static Bed, options: Options) -> Result<()> {
         ("cpu", &format!("CPU in the first {counted} s"), usage.cpu.as_secs_f64(), "s", None),
     ]);
     let goal = Some(AtMost(0.1));
-    report.spread("quiet", "from endpoint ready to DELETE", &quiet.into_iter().collect(), "s", goal);
-    report.spread("early", "the same in the first seconds after a start", &early.into_iter().collect(), "s", goal);
+    report.spread("quiet", "from endpoint ready to DELETE", &quiet.into_iter().collect(), goal);
+    report.spread("early", "the same in the first seconds after a start", &early.into_iter().collect(), goal);
     report.print();
     Ok(())
 }
@@ -176,25 +167,26 @@ impl Ground<'_> {
     /// Takes the Service away in these shoots, then lets the pods that need it crash; a weeder that runs must know of the former
     /// before the latter.
     async fn break_down(&self, weeder: Option<&Agent>, shoots: Range<usize>) -> Result<()> {
-        let api = self.seed.api();
-        let closed = |namespace: &str| {
-            let told = weeder.map(|weeder| weeder.log(namespace)).unwrap_or_default();
-            told.iter().filter(|line| line["end"].is_string() && line["service"] == SERVICE).count()
+        let closed = || {
+            let told = weeder.map(|weeder| weeder.log("\"not_ready\"")).unwrap_or_default();
+            told.iter().filter(|line| line["end"] == "not_ready" && line["service"] == SERVICE).count()
         };
-        let before: Vec<usize> = shoots.clone().map(|shoot| closed(&namespace(shoot))).collect();
+        let before = closed();
         try_join_all(shoots.clone().map(|shoot| self.ready(shoot, false))).await?;
-        if weeder.is_some() {
-            eventually("the weeder knows that the Services are away", PATIENCE, async || {
-                for (shoot, before) in shoots.clone().zip(&before) {
-                    ensure!(closed(&namespace(shoot)) > *before, "{} not", namespace(shoot));
-                }
-                Ok(())
-            })
-            .await?;
-        }
+        eventually("the weeder knows that the Services are away", PATIENCE, async || {
+            let known = closed() - before;
+            ensure!(weeder.is_none() || known >= shoots.len(), "{known} of {}", shoots.len());
+            Ok(())
+        })
+        .await?;
         let crash = async |shoot: usize| {
-            let path = format!("/api/v1/namespaces/{}/pods/{}/status", namespace(shoot), PODS[0].0);
-            api.merge(&path, &status(false)).await.map(drop)
+            let path = format!("/api/v1/namespaces/{}/pods/{}/status", namespace(shoot), DEPENDANT.0);
+            let state =
+                json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 5m0s restarting failed container"}});
+            let container =
+                json!({"name": "c", "image": "example.org/c", "imageID": "", "restartCount": 9, "ready": false, "state": state});
+            let status = json!({"status": {"phase": "Running", "containerStatuses": [container]}});
+            self.seed.api().merge(&path, &status).await.map(drop)
         };
         try_join_all(shoots.map(crash)).await.map(drop)
     }
@@ -208,21 +200,34 @@ impl Ground<'_> {
             self.ready(shoot, true).await.map(|()| (namespace(shoot), sent))
         });
         let sent = try_join_all(sent).await?;
-        let deleted: HashMap<String, DateTime<Utc>> = eventually("all pods that waited are deleted", PATIENCE, async || {
+        let late = eventually("all pods that waited are deleted", PATIENCE, async || {
             let log = self.asked(&mark);
-            let deletes = log.iter().filter(|asked| asked.verb == "delete" && asked.stage == "ResponseComplete");
-            let deletes: Vec<&Asked> = deletes.collect();
+            let deletes: Vec<_> =
+                log.iter().filter(|asked| asked.verb == "delete" && asked.stage == "ResponseComplete").collect();
             ensure!(deletes.len() == sent.len(), "{} of {}", deletes.len(), sent.len());
-            let received = |asked: &Asked| Ok((asked.namespace.clone(), DateTime::parse_from_rfc3339(&asked.at)?.to_utc()));
-            deletes.into_iter().map(received).collect()
+            let late = sent.iter().map(|(namespace, sent)| {
+                let delete = deletes.iter().find(|asked| asked.namespace == *namespace);
+                let delete = delete.with_context(|| format!("nothing was deleted in {namespace}"))?;
+                Ok(seconds(*sent, delete.at.parse()?))
+            });
+            late.collect::<Result<Vec<f64>>>()
         })
         .await?;
-        try_join_all(shoots.map(|shoot| create_pod(self.seed.api(), shoot, PODS[0].0, PODS[0].1))).await?;
-        let late = sent.into_iter().map(|(namespace, sent)| {
-            let at = deleted.get(&namespace).with_context(|| format!("nothing was deleted in {namespace}"))?;
-            Ok(seconds(sent, *at))
-        });
-        late.collect()
+        try_join_all(shoots.map(|shoot| apply(self.seed.api(), vec![pod(shoot, DEPENDANT)]))).await?;
+        Ok(late)
+    }
+
+    /// Starts a weeder and brings the Service back in so many shoots at once, burst after burst.
+    async fn recover_early(&self, bursts: usize, at_once: usize) -> Result<Vec<f64>> {
+        self.break_down(None, 0..bursts * at_once).await?;
+        let weeder = self.start().await?;
+        let (mut ticks, mut late) = (interval(BETWEEN), Vec::new());
+        for burst in 0..bursts {
+            ticks.tick().await;
+            late.extend(self.recover(burst * at_once..(burst + 1) * at_once).await?);
+        }
+        super::end(weeder).await?;
+        Ok(late)
     }
 
     async fn ready(&self, shoot: usize, ready: bool) -> Result<()> {
@@ -239,17 +244,7 @@ fn endpoint(ready: bool) -> Value {
     json!({"addresses": ["10.1.2.3"], "conditions": {"ready": ready}})
 }
 
-fn status(runs: bool) -> Value {
-    let state = match runs {
-        true => json!({"running": {"startedAt": "2026-01-01T00:00:00Z"}}),
-        false => json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 5m0s restarting failed container"}}),
-    };
-    json!({"status": {"phase": "Running", "containerStatuses": [
-        {"name": "c", "image": "example.org/c", "imageID": "", "restartCount": 9, "ready": runs, "state": state},
-    ]}})
-}
-
-async fn create_pod(api: &KubeApi, shoot: usize, name: &str, role: &str) -> Result<()> {
+fn pod(shoot: usize, (name, role): (&str, &str)) -> Manifest {
     let owner = json!({
         "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": "5a3d0f4e-0000-4000-8000-000000000001", "controller": true,
     });
@@ -258,24 +253,19 @@ async fn create_pod(api: &KubeApi, shoot: usize, name: &str, role: &str) -> Resu
         "metadata": {"name": name, "labels": {"gardener.cloud/role": "controlplane", "role": role}, "ownerReferences": [owner]},
         "spec": {"containers": [{"name": "c", "image": "example.org/c", "args": ["--leader-elect=true"], "resources": {"requests": {"cpu": "100m"}}}]},
     });
-    api.create(&format!("/api/v1/namespaces/{}/pods", namespace(shoot)), &pod).await
+    (format!("/api/v1/namespaces/{}/pods", namespace(shoot)), pod)
 }
 
-async fn fill(api: &KubeApi, shoots: usize) -> Result<()> {
-    let all = |shoot: usize| async move {
-        let namespace = namespace(shoot);
-        api.create("/api/v1/namespaces", &gardener::namespace(&namespace)).await?;
-        for service in SLICES {
-            let slice = json!({
-                "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
-                "metadata": {"name": service, "labels": {"kubernetes.io/service-name": service}}, "endpoints": [endpoint(true)],
-            });
-            api.create(&format!("/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"), &slice).await?;
-        }
-        for (name, role) in PODS {
-            create_pod(api, shoot, name, role).await?;
-        }
-        anyhow::Ok(())
-    };
-    stream::iter(0..shoots).map(all).buffer_unordered(IN_FLIGHT).try_collect().await
+/// Everything of one shoot, in the order in which it is to be created.
+fn objects(shoot: usize) -> Vec<Manifest> {
+    let mut objects = vec![("/api/v1/namespaces".to_owned(), gardener::namespace(&namespace(shoot)))];
+    objects.extend(SLICES.map(|service| {
+        let slice = json!({
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+            "metadata": {"name": service, "labels": {"kubernetes.io/service-name": service}}, "endpoints": [endpoint(true)],
+        });
+        (format!("/apis/discovery.k8s.io/v1/namespaces/{}/endpointslices", namespace(shoot)), slice)
+    }));
+    objects.extend(PODS.map(|name_and_role| pod(shoot, name_and_role)));
+    objects
 }

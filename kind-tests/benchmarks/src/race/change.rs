@@ -34,24 +34,20 @@ impl Change {
     }
 
     /// Its name in the JSON line.
-    pub fn key(self) -> &'static str {
-        self.names().0
+    pub fn key(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().replace('-', "_")).unwrap_or_default()
     }
 
     /// As a table says it.
     pub fn words(self) -> &'static str {
-        self.names().1
-    }
-
-    fn names(self) -> (&'static str, &'static str) {
         match self {
-            Self::Killed => ("killed", "leader killed"),
-            Self::Terminated => ("terminated", "leader asked to end"),
-            Self::Stopped => ("stopped", "leader stopped"),
-            Self::ShootsCut => ("shoots_cut", "leader's way to the shoots cut"),
-            Self::SeedCut => ("seed_cut", "leader's way to the seed cut"),
-            Self::Restarted => ("restarted", "only replica killed and started again"),
-            Self::None => ("none", "leader left alone"),
+            Self::Killed => "leader killed",
+            Self::Terminated => "leader asked to end",
+            Self::Stopped => "leader stopped",
+            Self::ShootsCut => "leader's way to the shoots cut",
+            Self::SeedCut => "leader's way to the seed cut",
+            Self::Restarted => "only replica killed and started again",
+            Self::None => "leader left alone",
         }
     }
 }

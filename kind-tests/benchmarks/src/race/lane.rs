@@ -2,18 +2,17 @@
 //! one outage after another.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use chrono::{DateTime, TimeDelta, Utc};
 use futures::future::try_join_all;
-use rand::RngExt;
 use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
 use testbed::audit::Mark;
 use testbed::seed::READY_AFTER;
 use testbed::shoot::{CA, KCM, MCM};
-use testbed::{Bed, Seed, Shoot, ShootPlan, eventually};
+use testbed::{Shoot, ShootPlan, eventually};
 use tokio::time::sleep;
 
 use super::referee::Referee;
@@ -34,50 +33,42 @@ const LATE: Duration = Duration::from_secs(1);
 /// more where a replica restores that does not lead.
 const RESTORING: Duration = Duration::from_secs(150);
 
-/// The beginning of the names of lanes, and of their namespaces on the seed.
-const LANE: &str = "lane-";
-const NAMESPACE: &str = "shoot--bed--lane-";
-
-/// Whether this is the namespace of a lane.
-pub fn is_lane(namespace: &str) -> bool {
-    namespace.starts_with(NAMESPACE)
-}
+/// The beginning of the lanes' names, and of their namespaces on the seed.
+pub const NAME: &str = "lane-";
+pub const NAMESPACE: &str = "shoot--bed--lane-";
 
 /// So long before the end of an outage somebody else brings a controller up; what follows is awaited until then.
 const RAISED_BEFORE_END: TimeDelta = TimeDelta::seconds(8);
 
 /// A shoot in which outages are raced.
 pub struct Lane {
-    number: usize,
-    shoot: Shoot,
+    number: u32,
+    pub shoot: Shoot,
     referee: Referee,
-    grace: TimeDelta,
+    grace: Duration,
+    pub random: StdRng,
 }
 
 impl Lane {
-    /// Makes a shoot without nodes.
-    pub async fn create(bed: &'static Bed, seed: &Arc<Seed>, number: usize, grace: Duration, programs: &Path) -> Result<Self> {
-        let shoot = Shoot::create(bed, seed, &format!("{LANE}{number}"), plan(grace)).await?;
+    /// Of a shoot without nodes. The random numbers follow from its own and `random_seed`.
+    pub fn new(number: u32, shoot: Shoot, programs: &Path, grace: Duration, random_seed: u64) -> Result<Self> {
         let referee = Referee::of(&shoot, programs, grace)?;
-        Ok(Self { number, shoot, referee, grace: TimeDelta::from_std(grace)? })
+        Ok(Self { number, shoot, referee, grace, random: StdRng::seed_from_u64(random_seed.wrapping_add(number.into())) })
     }
 
-    /// The shoot itself.
-    pub fn shoot(&self) -> &Shoot {
-        &self.shoot
+    /// A random part of so many of the kubelets' beats.
+    pub fn part_of(&mut self, beats: u32) -> Duration {
+        (self.grace / 4 * beats).mul_f64(self.random.random())
     }
 
-    /// The end of the first probe that may be followed by a write: the second one is the first after the initial delay.
-    pub async fn is_watched(&self) -> Result<()> {
-        self.shoot.after_probes(1).await
-    }
-
-    /// Lets the shoot have so many nodes and waits until all is as in quiet times.
-    pub async fn prepare(&mut self, nodes: usize, random: &mut StdRng) -> Result<()> {
+    /// Lets the shoot have some nodes and waits until all is as in quiet times.
+    pub async fn prepare(&mut self) -> Result<()> {
+        // 3 to 100; as many shoots have 3 to 10 as have 30 to 100.
+        let nodes = (3.0 * (100.0_f64 / 3.0).powf(self.random.random())).round() as usize;
         let beat = self.shoot.nodes.beat();
-        self.shoot.set_nodes(nodes, || beat.mul_f64(random.random())).await?;
+        self.shoot.set_nodes(nodes, || beat.mul_f64(self.random.random())).await?;
         for name in DEPLOYMENTS {
-            let takes = random.random_range(POD_TAKES_MS).to_string();
+            let takes = self.random.random_range(POD_TAKES_MS).to_string();
             self.shoot.annotate(name, READY_AFTER, Some(&takes)).await?;
         }
         self.as_before().await?;
@@ -89,10 +80,8 @@ impl Lane {
     async fn as_before(&self) -> Result<()> {
         eventually("all as before", RESTORING, async || {
             let states = self.shoot.states();
-            for name in DEPLOYMENTS {
-                let state = states.get(name).with_context(|| format!("no {name}"))?;
-                ensure!(state.is_free_at(1) && state.ready == 1, "{name}: {state}");
-            }
+            let is_as_before = |name: &str| states.get(name).is_some_and(|state| state.is_free_at(1) && state.ready == 1);
+            ensure!(DEPLOYMENTS.into_iter().all(is_as_before), "{states:?}");
             Ok(())
         })
         .await
@@ -110,9 +99,16 @@ impl Lane {
         Ok(writes)
     }
 
+    /// A trial by itself: prepares, and has an outage at some moment of the next two beats.
+    pub async fn trial(&mut self, number: usize, raise: bool) -> Result<Trial> {
+        self.prepare().await?;
+        let delay = self.part_of(2);
+        Ok(self.outage(number, delay, raise).await?.trial)
+    }
+
     /// All nodes lose their way `delay` from now; when the last of them would long be Unknown, they find it again. Ends when
     /// all is restored, or should be. Before it ends somebody brings cluster-autoscaler up, if that is wanted.
-    pub async fn outage(&mut self, number: usize, delay: Duration, raise: bool, random: &mut StdRng) -> Result<Outage> {
+    pub async fn outage(&mut self, number: usize, delay: Duration, raise: bool) -> Result<Outage> {
         sleep(delay).await;
         let mark = self.mark();
         self.referee.begin();
@@ -121,13 +117,13 @@ impl Lane {
         self.shoot.nodes.settled().await;
         let cut = Utc::now();
         let stamps = self.shoot.nodes.stamps().await?;
-        let course = Course::of(&stamps, self.grace).context("fewer than two nodes")?;
+        let course = Course::of(&stamps, TimeDelta::from_std(self.grace)?).context("fewer than two nodes")?;
         let over = course.last_end + MONITOR_PERIOD * 2;
         let raised = if raise { self.raise(over - RAISED_BEFORE_END).await? } else { None };
         sleep((over - Utc::now()).to_std().unwrap_or_default()).await;
 
         let healed = Utc::now();
-        let renewals = self.heal(random).await?;
+        let renewals = self.heal().await?;
         let turns = turns_up(&renewals).context("no nodes")?;
         let restored = self.as_before().await.map(|()| seconds(healed, Utc::now()));
         let writes = self.writes_since(&mark)?;
@@ -135,10 +131,10 @@ impl Lane {
         let in_outage: Vec<Write> = writes.iter().filter(protecting).cloned().collect();
         let next_after = |moment: DateTime<Utc>| writes.iter().map(|write| write.answered).find(|&answered| answered > moment);
         let after_verdict = |write: &Write| seconds(course.verdict, write.answered);
-        let end = self.referee.end();
+        let seen = self.referee.seen();
         let trial = Trial {
             number,
-            lane: self.number,
+            lane: self.number as usize,
             nodes: stamps.len(),
             verdict: seconds(cut, course.verdict),
             available: seconds(course.verdict, course.first_end),
@@ -146,9 +142,9 @@ impl Lane {
             first_by: in_outage.first().map(|write| write.by.clone()),
             kcm_write: in_outage.iter().find(|write| write.name == KCM).map(after_verdict),
             last_write: in_outage.last().map(after_verdict),
-            kcm_exit: end.map(|end| end.took.as_secs_f64()),
-            left: end.map(|end| seconds(end.at, course.first_end)),
-            unknown: self.referee.unknown(),
+            kcm_exit: seen.end.map(|(_, took)| took.as_secs_f64()),
+            left: seen.end.map(|(end, _)| seconds(end, course.first_end)),
+            unknown: seen.unknown.len(),
             lowered: raised.and_then(|raised| Some(seconds(raised, next_after(raised)?))),
             recovered: next_after(healed).map(|answered| seconds(turns, answered)),
             restored: restored.ok(),
@@ -161,9 +157,9 @@ impl Lane {
 
     /// The nodes' way is there again: each renews within a beat, from now on at a new phase, and posts its status. Returns when each
     /// renews first, in order.
-    async fn heal(&self, random: &mut StdRng) -> Result<Vec<DateTime<Utc>>> {
+    async fn heal(&mut self) -> Result<Vec<DateTime<Utc>>> {
         let (healed, nodes) = (Utc::now(), &self.shoot.nodes);
-        let mut phases: Vec<Duration> = nodes.names().iter().map(|_| nodes.beat().mul_f64(random.random())).collect();
+        let mut phases: Vec<Duration> = nodes.names().iter().map(|_| nodes.beat().mul_f64(self.random.random())).collect();
         nodes.heal_at(&phases);
         try_join_all((0..phases.len()).map(|node| nodes.report(node, "Ready", "True", "KubeletReady"))).await?;
         phases.sort_unstable();
@@ -179,11 +175,6 @@ impl Lane {
         let raised = Utc::now();
         self.shoot.scale(CA, 1).await?;
         Ok(Some(raised))
-    }
-
-    /// What happened, for a person who wants to know why a trial was lost.
-    pub fn story(&self) -> String {
-        self.shoot.story()
     }
 }
 

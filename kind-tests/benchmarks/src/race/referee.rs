@@ -26,20 +26,14 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// kube-controller-manager starts within some seconds and looks at the nodes every 5 s; a busy machine takes longer.
 const AT_WORK: Duration = Duration::from_secs(60);
 
-/// The end of a kube-controller-manager's process.
-#[derive(Clone, Copy, Debug)]
-pub struct End {
-    pub at: DateTime<Utc>,
-    /// How long after SIGTERM.
-    pub took: Duration,
-}
-
-/// What is seen of one shoot.
-#[derive(Default)]
-struct Seen {
-    unknown: BTreeSet<String>,
+/// What is seen of one shoot since the beginning of the last outage.
+#[derive(Clone, Default)]
+pub struct Seen {
+    /// The nodes that were ever Unknown.
+    pub unknown: BTreeSet<String>,
+    /// When kube-controller-manager's process ended, and how long after SIGTERM.
+    pub end: Option<(DateTime<Utc>, Duration)>,
     at_work: bool,
-    end: Option<End>,
     /// Why kube-controller-manager did last not start or end.
     trouble: String,
 }
@@ -54,30 +48,21 @@ impl Referee {
     /// Begins; kube-controller-manager starts as soon as its Deployment has replicas.
     pub fn of(shoot: &Shoot, programs: &Path, grace: Duration) -> Result<Self> {
         let manager = ControllerManager::new(programs, shoot.plane.admin_kubeconfig(), grace)?;
-        let seen = watch::Sender::new(Seen::default());
+        let (seen, api) = (watch::Sender::default(), shoot.plane.api());
         let mut tasks = JoinSet::new();
-        tasks.spawn(follow_nodes(shoot.plane.api().clone(), seen.clone()));
-        let deployment = (shoot.namespace.clone(), KCM.to_owned());
-        tasks.spawn(keep(manager, shoot.plane.api().clone(), shoot.seed.clone(), deployment, seen.clone()));
+        tasks.spawn(follow_nodes(api.clone(), seen.clone()));
+        tasks.spawn(keep(manager, api.clone(), shoot.seed.clone(), shoot.namespace.clone(), seen.clone()));
         Ok(Self { seen, _tasks: tasks })
     }
 
     /// From now on nodes are counted again.
     pub fn begin(&self) {
-        self.seen.send_modify(|seen| {
-            seen.unknown.clear();
-            seen.end = None;
-        });
+        self.seen.send_modify(|seen| (seen.unknown, seen.end) = Default::default());
     }
 
-    /// How many nodes were ever Unknown since [`Referee::begin`].
-    pub fn unknown(&self) -> usize {
-        self.seen.borrow().unknown.len()
-    }
-
-    /// When kube-controller-manager ended since [`Referee::begin`].
-    pub fn end(&self) -> Option<End> {
-        self.seen.borrow().end
+    /// What was seen since then.
+    pub fn seen(&self) -> Seen {
+        self.seen.borrow().clone()
     }
 
     /// Waits until kube-controller-manager is seen at work.
@@ -98,8 +83,9 @@ async fn follow_nodes(api: KubeApi, seen: watch::Sender<Seen>) {
                 let Change::Set(node) = change else { return };
                 let name = node["metadata"]["name"].as_str().unwrap_or_default();
                 if name == SENTINEL {
-                    seen.send_modify(|seen| seen.at_work = is_tainted(&node));
-                } else if readiness(&node) == Some("Unknown") {
+                    let is_tainted = any(&node["spec"]["taints"], |taint| taint["effect"] == "NoExecute");
+                    seen.send_modify(|seen| seen.at_work = is_tainted);
+                } else if any(&node["status"]["conditions"], |one| one["type"] == "Ready" && one["status"] == "Unknown") {
                     seen.send_modify(|seen| seen.unknown.extend([name.to_owned()]));
                 }
             })
@@ -108,16 +94,14 @@ async fn follow_nodes(api: KubeApi, seen: watch::Sender<Seen>) {
     }
 }
 
-/// Runs kube-controller-manager as its Deployment, of this namespace and name, wants it: SIGTERM comes at once when that is at 0, as from
+fn any(list: &Value, is_it: impl Fn(&Value) -> bool) -> bool {
+    list.as_array().is_some_and(|list| list.iter().any(is_it))
+}
+
+/// Runs kube-controller-manager as its Deployment in this namespace wants it: SIGTERM comes at once when that is at 0, as from
 /// a kubelet.
-async fn keep(
-    mut manager: ControllerManager,
-    api: KubeApi,
-    seed: Arc<Seed>,
-    deployment: (String, String),
-    seen: watch::Sender<Seen>,
-) {
-    let mut states = seed.journal().states();
+async fn keep(mut manager: ControllerManager, api: KubeApi, seed: Arc<Seed>, namespace: String, seen: watch::Sender<Seen>) {
+    let (mut states, deployment) = (seed.journal().states(), (namespace, KCM.to_owned()));
     loop {
         let wanted = states.borrow_and_update().get(&deployment).is_some_and(|state| state.replicas > 0);
         let done = match (wanted, manager.is_running()) {
@@ -149,16 +133,7 @@ async fn start(manager: &mut ControllerManager, api: &KubeApi, seen: &watch::Sen
 
 async fn stop(manager: &mut ControllerManager, seen: &watch::Sender<Seen>) -> Result<()> {
     let took = manager.terminate().await?.context("it did not run")?;
-    let end = End { at: Utc::now(), took };
-    seen.send_modify(|seen| (seen.at_work, seen.end) = (false, Some(end)));
+    let end = Utc::now();
+    seen.send_modify(|seen| (seen.at_work, seen.end) = (false, Some((end, took))));
     Ok(())
-}
-
-fn readiness(node: &Value) -> Option<&str> {
-    let conditions = node["status"]["conditions"].as_array()?;
-    conditions.iter().find(|condition| condition["type"] == "Ready")?["status"].as_str()
-}
-
-fn is_tainted(node: &Value) -> bool {
-    node["spec"]["taints"].as_array().is_some_and(|taints| taints.iter().any(|taint| taint["effect"] == "NoExecute"))
 }

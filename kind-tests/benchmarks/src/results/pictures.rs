@@ -7,12 +7,11 @@ use anyhow::{Context, Result};
 use super::chart::{
     Axis, BLUE, GREEN, INK, Layer, Mark, OCHRE, PURPLE, Panel, Picture, RED, Times, draw, in_seconds, percent, plain,
 };
-use super::tables::sizes;
 use crate::race::change::Change;
 use crate::race::summary::CONTROL;
 use crate::race::trial::Trial;
-use crate::report::Spread;
-use crate::report::kept::Kept;
+use crate::report::tables::sizes;
+use crate::report::{Report, Spread};
 
 /// From when the verdict could fall to the Go original's write, in 16 outages: least, median, most, in seconds.
 const ORIGINAL_RACE: [f64; 3] = [4.0, 29.0, 65.0];
@@ -21,7 +20,7 @@ const ORIGINAL_MELTDOWN: [f64; 2] = [29.0, 74.0];
 /// What times are counted from.
 const FROM: &str = "time after the verdict could first fall, logarithmic";
 
-pub fn of(result: &Kept) -> Result<Option<Picture>> {
+pub fn of(result: &Report) -> Result<Option<Picture>> {
     match result.benchmark.as_str() {
         "growth" => growth(result).map(Some),
         "meltdown" => meltdown(result).map(Some),
@@ -102,7 +101,7 @@ fn span(values: impl Iterator<Item = f64>, step: f64) -> Range<f64> {
 }
 
 /// Memory and CPU by the number of shoots.
-fn growth(result: &Kept) -> Result<Picture> {
+fn growth(result: &Report) -> Result<Picture> {
     let panels = [(BLUE, "resident memory, MiB", "resident"), (GREEN, "CPU, % of a core", "cpu")].map(|(color, what, key)| {
         let point = |size: usize| Some((size as f64, result.figure(&format!("{key}_{size}"))?));
         let points: Vec<(f64, f64)> = sizes(result).into_iter().filter_map(point).collect();
@@ -117,7 +116,7 @@ fn growth(result: &Kept) -> Result<Picture> {
 }
 
 /// From when to when the writes of a melt-down were made.
-fn meltdown(result: &Kept) -> Result<Picture> {
+fn meltdown(result: &Report) -> Result<Picture> {
     let figure = |key: &str| result.figure(key).with_context(|| format!("no {key}"));
     let spread = |key: &str| ["min", "p50", "max"].iter().map(|end| figure(&format!("{key}_{end}"))).collect::<Result<Vec<_>>>();
     let (first_level, last_level) = (spread("first_level")?, spread("kcm")?);
@@ -147,32 +146,4 @@ fn meltdown(result: &Kept) -> Result<Picture> {
         &[],
         &[Panel { x: times.axis(FROM), y, layers }],
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    fn picture(benchmark: &str, figures: Value) -> Result<Option<String>> {
-        let result = json!({"benchmark": benchmark, "what": "", "at": "", "machine": "", "rows": [], "figures": figures});
-        Ok(of(&serde_json::from_value(result)?)?.map(|picture| picture.svg))
-    }
-
-    #[test]
-    fn a_picture_is_drawn_only_of_what_was_measured() {
-        assert!(picture("race", json!({})).is_ok_and(|picture| picture.is_none()));
-        assert!(picture("meltdown", json!({"bare": 1.2})).is_err());
-    }
-
-    #[test]
-    fn a_distribution_ends_at_all_and_begins_on_the_axis() {
-        assert_eq!(steps(&[-1.0, 1.0], Times::of([0.01])), [(-2.0, 0.0), (-2.0, 50.0), (0.0, 50.0), (0.0, 100.0)]);
-    }
-
-    #[test]
-    fn an_axis_holds_all_values_and_zero() {
-        assert_eq!([span([7.9, -2.3].into_iter(), 2.0), span([].into_iter(), 5.0)], [-4.0..8.0, 0.0..5.0]);
-    }
 }

@@ -1,10 +1,9 @@
-//! Results as tables of the page. Each begins after what stands before it and ends without a line's end.
+//! Findings as Markdown tables, as they are printed and shown on the page of results. Each begins after what stands before it and ends without a line's end.
 
 use std::collections::BTreeMap;
 
+use super::{Report, number};
 use crate::race::change::Change;
-use crate::report::kept::Kept;
-use crate::report::number;
 
 /// What a table says of each thing that happens to a leader, and the ends of the figures' keys.
 const OF_A_CHANGE: [(&str, &str); 9] = [
@@ -31,7 +30,7 @@ const OF_A_SIZE: [(&str, &str); 8] = [
 ];
 
 /// All tables of a result, and what is to be said of each outage that was not won.
-pub fn of(result: &Kept) -> String {
+pub fn of(result: &Report) -> String {
     let mut text =
         matrix(result, &OF_A_CHANGE, Change::FAULTS.map(|change| (change.words().to_owned(), format!("{}_*", change.key()))));
     text += &matrix(result, &OF_A_SIZE, sizes(result).into_iter().map(|size| (format!("{size} shoots"), format!("*_{size}"))));
@@ -53,10 +52,10 @@ pub fn of(result: &Kept) -> String {
 }
 
 /// Of all results that have goals: how many were met, and which not.
-pub fn summary(results: &BTreeMap<String, Kept>) -> String {
+pub fn summary(results: &BTreeMap<String, Report>) -> String {
     let rows = results.iter().filter_map(|(name, result)| {
         let goals = result.rows.iter().filter(|[.., met]| !met.is_empty()).count();
-        let missed: Vec<&str> = result.rows.iter().filter(|[.., met]| met == "MISSED").map(|[what, ..]| what.as_str()).collect();
+        let missed = result.missed();
         let met = format!("{} of {goals}", goals - missed.len());
         (goals > 0).then(|| vec![format!("`{name}`"), result.day().to_owned(), met, missed.join("; ")])
     });
@@ -64,14 +63,14 @@ pub fn summary(results: &BTreeMap<String, Kept>) -> String {
 }
 
 /// The numbers of shoots that growth was measured with, ascending.
-pub fn sizes(result: &Kept) -> Vec<usize> {
+pub fn sizes(result: &Report) -> Vec<usize> {
     let mut sizes: Vec<usize> = result.figures.keys().filter_map(|key| key.strip_prefix("resident_")?.parse().ok()).collect();
     sizes.sort_unstable();
     sizes
 }
 
 /// A row for each label of which there are figures; `*` in its pattern stands for the column's part of a figure's key.
-fn matrix(result: &Kept, columns: &[(&str, &str)], rows: impl IntoIterator<Item = (String, String)>) -> String {
+fn matrix(result: &Report, columns: &[(&str, &str)], rows: impl IntoIterator<Item = (String, String)>) -> String {
     let head: Vec<&str> = std::iter::once("").chain(columns.iter().map(|(what, _)| *what)).collect();
     let row = |(label, pattern): (String, String)| {
         let values = columns.iter().map(|(_, key)| result.figure(&pattern.replace('*', key)).map(number).unwrap_or_default());
