@@ -8,9 +8,11 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-/// Draws the timeline of an outage, and the last screen of what the demo has printed, into a folder.
-pub fn draw(folder: &Path, text: &str) -> Result<()> {
-    let pictures = [(timeline::FILE, timeline::draw()), (printed::FILE, printed::draw(text)?)];
+/// Draws the timeline of an outage, and the last screen of what an earlier run has printed, which is read from our standard input,
+/// into a folder.
+pub fn draw(folder: &Path) -> Result<()> {
+    let text = std::io::read_to_string(std::io::stdin()).context("cannot read it")?;
+    let pictures = [(timeline::FILE, timeline::draw()), (printed::FILE, printed::draw(&text)?)];
     for (name, picture) in pictures {
         let file = folder.join(name);
         std::fs::write(&file, picture).with_context(|| format!("cannot write {}", file.display()))?;

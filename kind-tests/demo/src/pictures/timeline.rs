@@ -2,8 +2,10 @@
 //!
 //! Up to the break in its axis it is to scale. Its times are those of the rules, as the demo has them.
 
+use testbed::api::gardener::{CA, KCM, MCM};
+
 use super::svg::Svg;
-use crate::world::{CA, EXPIRED, GRACE, KCM, MCM};
+use crate::scene::{EXPIRED, GRACE};
 
 /// The picture's name.
 pub const FILE: &str = "outage.svg";
