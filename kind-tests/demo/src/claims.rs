@@ -1,184 +1,159 @@
 //! The summary: every claim with what was seen, and whether it holds.
 
 use crate::record::{Event, Record, What};
-use crate::scene::Scene;
+use crate::scene::{DEPENDENTS, NEEDED, NODES, Scene};
 use crate::tally::Tally;
-use crate::world::{CA, DEPENDENTS, GRACE, KCM, MCM, NEEDED, NODES};
 
 /// How long a replica that does not lead waits for the leader after its verdict, in seconds.
 const PATIENCE: f64 = 1.5;
 /// How far what is noted may be off, in seconds: a step of the story.
 const STEP: f64 = 0.1;
+/// How wide the summary is printed.
+const WIDTH: usize = 100;
 
-/// One claim about the rescue.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Claim {
-    pub holds: bool,
-    pub text: String,
+/// Whether it holds, and what it says, with what was seen.
+pub type Claim = (bool, String);
+
+/// What the claims are made of: all that happened, the world at the end, and what was counted.
+#[derive(Default)]
+pub struct Evidence {
+    pub record: Record,
+    pub scene: Scene,
+    pub tally: Tally,
 }
 
-/// All claims, in the order in which they are told. The scene is the last one.
-pub fn claims(record: &Record, scene: &Scene, tally: &Tally) -> Vec<Claim> {
-    let [cut_off, moving, healthy] = &scene.shoots;
-    let (leader, other) = (record.leader().unwrap_or("nobody"), record.other().unwrap_or("nobody"));
-    let [cut, killed, resting, healed] = [What::Cut, What::Killed, What::Resting, What::Healed].map(|what| record.at(what));
-    let [enough_back, restored, migrated] = [What::EnoughBack, What::Restored, What::Migrated].map(|what| record.at(what));
-    let (first_end, last_end, verdict) = (record.first_end(), record.last_end(), record.verdict());
-    let scaled = |what, name| record.all(what).find(|event| event.whom == name).map(|event| event.at);
-    let [down_kcm, down_mcm, down_ca] = [KCM, MCM, CA].map(|name| scaled(What::Down, name));
-    let [up_kcm, up_mcm, up_ca] = [KCM, MCM, CA].map(|name| scaled(What::Up, name));
-    let (first_down, took_over) = (record.at(What::Down), record.all(What::Leads).nth(1).map(|event| event.at));
-    let until_rescue = |event: &&Event| down_kcm.is_some_and(|down| event.at <= down);
-    let leader_at_rescue = record.all(What::Leads).take_while(until_rescue).last().map_or("nobody", |event| event.whom);
-    let all = |what| record.all(what).count() == DEPENDENTS.len();
-    let names_leader = |resource: &str| {
-        let names = |message: &&String| message.contains(&format!("/{resource}: The leader ({leader}_"));
-        tally.did_not_act.iter().filter(names).count() == 1
-    };
-    let was_remembered = |(name, replicas): &(&str, i64)| {
-        record.remembered.iter().any(|(seen, memory)| seen == name && *memory == replicas.to_string())
-    };
-    let left_behind = cut_off.dependents.iter().filter(|one| one.marker.is_some() || one.memory.is_some()).count();
-    let seen_finally = cut_off.deployments().map(|(name, _, one)| format!("{name} {}/{}", one.ready, one.replicas));
+impl Evidence {
+    /// All claims, in the order in which they are told.
+    pub fn claims(&self) -> Vec<Claim> {
+        [self.rescue(), self.restoration(), self.restraint()].concat()
+    }
 
-    let claim = |holds: bool, text: String| Claim { holds, text };
-    vec![
-        claim(
-            ordered([cut, first_end, last_end, healed]),
-            format!(
-                "The nodes of cut-off lost their way to the API server {} for {}: longer than the {GRACE:.0}s after which \
-                 kube-controller-manager gives nodes up, so all {NODES} would have been lost between {} and {}.",
-                when(cut),
-                span(cut, healed),
-                span(Some(0.0), first_end),
-                span(Some(0.0), last_end),
+    /// The leader was killed, and the other replica saved the nodes in its place.
+    fn rescue(&self) -> Vec<Claim> {
+        let Self { record, scene, tally } = self;
+        let (leader, other) = (record.leader(), record.other());
+        let [cut, killed, down, resting] = [What::Cut, What::Killed, What::Down, What::Resting].map(|what| record.at(what));
+        let (healed, first_end, last_end) = (record.at(What::Healed), record.first_end(), record.last_end());
+        let (verdict, [kcm, mcm, ca]) = (record.verdict(), record.scaled(What::Down));
+        let until_rescue = |event: &&Event| kcm.is_some_and(|kcm| event.at <= kcm);
+        let leads = record.all(What::Leads).take_while(until_rescue).last().map_or("nobody", |event| event.whom);
+        let names_leader = |(resource, _): &(&str, i64)| {
+            let names = format!("/{resource}: The leader ({leader}_");
+            tally.did_not_act.iter().filter(|message| message.contains(&names)).count() == 1
+        };
+        let (events, example) = (tally.did_not_act.len(), tally.did_not_act.last().map_or("", String::as_str));
+        let is_remembered = |(name, replicas): &(&'static str, i64)| record.remembered.contains(&(*name, replicas.to_string()));
+        let remembered = listed(record.remembered.iter().map(|(name, memory)| format!("{name} {memory}")));
+        let (outage, first, last) = (span(cut, healed), when(first_end), when(last_end));
+        let (early, late, spare, gone) =
+            (span(killed, verdict), span(verdict, down), span(kcm, first_end), span(resting, first_end));
+        let (writes, given_up) = (tally.writes_of_leader, [0, 2].map(|shoot| scene.shoots[shoot].given_up));
+        vec![
+            (
+                ordered([cut, first_end, last_end, healed]),
+                format!("cut-off's {NODES} nodes were unheard for {outage}: the first would have been lost {first}, all {last}."),
             ),
-        ),
-        claim(
-            ordered([cut, killed, verdict]) && record.leader().is_some() && tally.writes_of_leader == 0,
-            format!(
-                "The leader, {leader}, was killed {} into the outage, {} before {NEEDED} of {NODES} leases were expired, which is the \
-                 verdict; it had written to {} Deployments.",
-                span(cut, killed),
-                span(killed, verdict),
-                if tally.writes_of_leader == 0 { "no".to_owned() } else { tally.writes_of_leader.to_string() },
+            (
+                ordered([cut, killed, verdict]) && writes == 0,
+                format!("{leader} led, was killed {early} before {NEEDED} of {NODES} leases expired, and made {writes} writes."),
             ),
-        ),
-        claim(
-            first_down.zip(verdict).is_some_and(|(first, verdict)| first - verdict >= PATIENCE - STEP)
-                && ordered([killed, first_down, first_end])
-                && ordered([down_kcm, first_end])
-                && record.leader() == Some(leader_at_rescue)
-                && tally.writes_of_other > 0,
-            format!(
-                "{other} did not lead (the Lease still named {leader_at_rescue}). It left the leader {PATIENCE}s, acted {} after the \
-                 verdict, and took kube-controller-manager to 0 {} before the first node would have been given up.",
-                span(verdict, first_down),
-                span(down_kcm, first_end)
+            (
+                down.zip(verdict).is_some_and(|(down, verdict)| down - verdict >= PATIENCE - STEP)
+                    && ordered([killed, down, first_end])
+                    && ordered([kcm, first_end])
+                    && leader == leads
+                    && tally.writes_of_other > 0,
+                format!(
+                    "{other} did not lead (the Lease still named {leads}). It left the leader {PATIENCE}s, acted {late} after the \
+                     verdict, and took kube-controller-manager to 0, {spare} before the first node would have been lost."
+                ),
             ),
-        ),
-        claim(
-            tally.did_not_act.len() == DEPENDENTS.len() && DEPENDENTS.iter().all(|(resource, _)| names_leader(resource)),
-            format!(
-                "Events with the reason LeaderDidNotAct name the leader, one for each Deployment: {}, for example \"{}\".",
-                tally.did_not_act.len(),
-                tally.did_not_act.last().map_or("", String::as_str)
+            (
+                events == DEPENDENTS.len() && DEPENDENTS.iter().all(names_leader),
+                format!("Events with the reason LeaderDidNotAct, which name the leader: {events}, as in \"{example}\"."),
             ),
-        ),
-        claim(
-            all(What::Down) && ordered([cut, down_mcm, down_kcm]) && ordered([cut, down_ca, down_kcm]),
-            format!(
-                "Scaled to 0, first those who replace machines, then the one who gives nodes up: {}.",
-                times(record.all(What::Down))
+            (
+                record.all(What::Down).count() == DEPENDENTS.len() && ordered([cut, mcm, kcm]) && ordered([cut, ca, kcm]),
+                format!("Scaled to 0, first who replaces machines, then who gives nodes up: {}.", times(record, What::Down)),
             ),
-        ),
-        claim(
-            ordered([resting, first_end]),
-            format!(
-                "The last kube-controller-manager pod was gone {}, {} before the first node would have been given up.",
-                when(resting),
-                span(resting, first_end)
+            (
+                ordered([resting, first_end]),
+                format!("The last pod of kube-controller-manager was gone {gone} before the first node would have been lost."),
             ),
-        ),
-        claim(
-            DEPENDENTS.iter().all(was_remembered),
-            format!(
-                "The replicas were remembered in annotations meanwhile: {}.",
-                listed(record.remembered.iter().map(|(name, memory)| format!("{name} {memory}")))
+            (DEPENDENTS.iter().all(is_remembered), format!("The replicas were remembered in annotations: {remembered}.")),
+            (given_up == [0, 0], format!("Nodes given up: {} in cut-off, {} in healthy.", given_up[0], given_up[1])),
+        ]
+    }
+
+    /// All came back, in order.
+    fn restoration(&self) -> Vec<Claim> {
+        let (record, cut_off) = (&self.record, &self.scene.shoots[0]);
+        let [killed, resting, back, up, restored] =
+            [What::Killed, What::Resting, What::EnoughBack, What::Up, What::Restored].map(|what| record.at(what));
+        let took_over = record.all(What::Leads).nth(1).map(|event| event.at);
+        let (other, later, [kcm, mcm, ca]) = (record.other(), span(killed, took_over), record.scaled(What::Up));
+        let states = listed(cut_off.deployments().map(|(name, one)| format!("{name} {one}")));
+        vec![
+            (
+                ordered([killed, resting, took_over, up]),
+                format!("{other} became the leader {later} after the kill: too late to protect, in time to restore."),
             ),
-        ),
-        claim(
-            cut_off.given_up == 0 && healthy.given_up == 0,
-            format!("Nodes marked Unknown: {} in cut-off, {} in healthy.", cut_off.given_up, healthy.given_up),
-        ),
-        claim(
-            ordered([killed, resting, took_over, record.at(What::Up)]),
-            format!(
-                "{other} became the leader {}, {} after the kill, when the dead leader's Lease had run out: too late to protect, in \
-                 time to restore.",
-                when(took_over),
-                span(killed, took_over)
+            (
+                record.all(What::Up).count() == DEPENDENTS.len() && ordered([back, kcm, mcm, ca]),
+                format!("{NEEDED} of {NODES} nodes were back {}; restored in order: {}.", when(back), times(record, What::Up)),
             ),
-        ),
-        claim(
-            all(What::Up) && ordered([enough_back, up_kcm, up_mcm, up_ca]),
-            format!(
-                "The way was open again {}, 3 of {NODES} nodes were back {}; restored in order: {}.",
-                when(healed),
-                when(enough_back),
-                times(record.all(What::Up))
+            (restored.is_some() && cut_off.is_whole(), format!("All as before {}: {states}.", when(restored))),
+        ]
+    }
+
+    /// Nothing was touched that was not to be.
+    fn restraint(&self) -> Vec<Claim> {
+        let Self { record, scene, tally } = self;
+        let Tally { healthy_requests, healthy_writes, refusals, .. } = tally;
+        let Tally { moving_requests_before: before, moving_requests_after: after, moving_writes: writes, .. } = tally;
+        let [cut, migrated, healed] = [What::Cut, What::Migrated, What::Healed].map(|what| record.at(what));
+        let (other, minutes) = (record.other(), scene.now / 60.0);
+        let end = tally.exit_code.map_or("it had to be killed".to_owned(), |code| format!("exit code {code}"));
+        vec![
+            (
+                *healthy_requests > 0 && *healthy_writes == 0,
+                format!("The healthy shoot: {healthy_requests} requests in {minutes:.1} minutes, {healthy_writes} writes."),
             ),
-        ),
-        claim(
-            restored.is_some() && cut_off.is_whole(),
-            format!(
-                "All as before {}: {}; Deployments with annotations left behind: {left_behind}.",
-                when(restored),
-                listed(seen_finally)
+            (
+                ordered([cut, migrated, healed])
+                    && (*before > 0 && *after == 0 && *writes == 0)
+                    && scene.shoots[1].dependents.iter().all(|one| one.is_free_at(0)),
+                format!("The moving shoot was left alone: {before} requests before it moved, {after} after, {writes} writes."),
             ),
-        ),
-        claim(
-            tally.healthy_requests > 0 && tally.healthy_writes == 0,
-            format!(
-                "The healthy shoot: {} requests in {:.1} minutes over {} connection(s), writes {}.",
-                tally.healthy_requests,
-                scene.now / 60.0,
-                tally.healthy_connections,
-                tally.healthy_writes
-            ),
-        ),
-        claim(
-            ordered([cut, migrated, healed])
-                && tally.moving_requests_before > 0
-                && tally.moving_requests_after == 0
-                && tally.moving_writes == 0
-                && moving.dependents.iter().all(|one| one.is_free_at(0)),
-            format!(
-                "The moving shoot was left alone from the moment of its migration ({}): {} requests before it, {} after it, {} writes. \
-                 Its control plane is being rebuilt in another seed; a watchdog that scaled it here, down in the outage or up after \
-                 it, would have worked against Gardener.",
-                when(migrated),
-                tally.moving_requests_before,
-                tally.moving_requests_after,
-                tally.moving_writes
-            ),
-        ),
-        claim(
-            tally.refusals == 0,
-            format!(
-                "With exactly the rights that Gardener grants: {} requests refused. The seed saw {} requests, {} of them writes to \
-                 Deployments and {} to the probers' own Lease and Events.",
-                tally.refusals, tally.seed_requests, tally.scale_writes, tally.own_writes
-            ),
-        ),
-        claim(
-            tally.exit_code == Some(0),
-            format!(
-                "Asked to end, {other} ended in time: {}.",
-                tally.exit_code.map_or_else(|| "it had to be killed".to_owned(), |code| format!("exit code {code}"))
-            ),
-        ),
-    ]
+            (*refusals == 0, format!("With exactly the rights that Gardener grants: {refusals} requests refused.")),
+            (tally.exit_code == Some(0), format!("Asked to end, {other} ended in time: {end}.")),
+        ]
+    }
+}
+
+/// The claims as they are printed, and what follows from them.
+pub fn summary(claims: &[Claim]) -> String {
+    let mut text = "\nWhat happened\n".to_owned();
+    for (holds, claim) in claims {
+        let verdict = if *holds { "ok    " } else { "FAILED" };
+        text += &format!("  {verdict} {}\n", wrapped(claim).join("\n         "));
+    }
+    text + &match claims.iter().filter(|(holds, _)| !holds).count() {
+        0 => "\nThe rescue worked, without the leader: not one node was given up, and no machine was replaced.\n".to_owned(),
+        failed => format!("\nThe rescue did NOT work: {failed} of {} checks failed.\n", claims.len()),
+    }
+}
+
+/// Text broken at spaces into lines.
+fn wrapped(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.len() + 1 + word.len() <= WIDTH => *line += &format!(" {word}"),
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 fn when(at: Option<f64>) -> String {
@@ -189,8 +164,8 @@ fn span(from: Option<f64>, to: Option<f64>) -> String {
     from.zip(to).map_or_else(|| "no time".to_owned(), |(from, to)| format!("{:.1}s", to - from))
 }
 
-fn times<'a>(events: impl Iterator<Item = &'a Event>) -> String {
-    listed(events.map(|event| format!("{} {:.1}s", event.whom, event.at)))
+fn times(record: &Record, what: What) -> String {
+    listed(record.all(what).map(|event| format!("{} {:.1}s", event.whom, event.at)))
 }
 
 fn listed(words: impl Iterator<Item = String>) -> String {
@@ -205,48 +180,30 @@ fn ordered<const N: usize>(moments: [Option<f64>; N]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use testbed::api::gardener::{CA, KCM, MCM};
     use testbed::seed::Dependent;
 
     use super::*;
-    use crate::scene::ShootScene;
 
-    /// What the claims are made of.
-    struct Play {
-        record: Record,
-        scene: Scene,
-        tally: Tally,
-    }
-
-    impl Play {
+    impl Evidence {
         fn broken(&self) -> Vec<Claim> {
-            let claims = claims(&self.record, &self.scene, &self.tally);
-            claims.into_iter().filter(|claim| !claim.holds).collect()
+            self.claims().into_iter().filter(|(holds, _)| !holds).collect()
         }
 
-        fn cut_off(&mut self) -> &mut ShootScene {
-            &mut self.scene.shoots[0]
-        }
-
-        /// Lets something happen at another time, or not at all.
-        fn at(&mut self, what: What, whom: &str, at: Option<f64>) {
-            let is = |event: &Event| event.what == what && event.whom == whom;
-            match at {
-                Some(at) => self.record.events.iter_mut().filter(|event| is(event)).for_each(|event| event.at = at),
-                None => self.record.events.retain(|event| !is(event)),
-            }
-            self.record.events.sort_by(|one, other| one.at.total_cmp(&other.at));
+        /// Lets something happen at another time.
+        fn at(&mut self, what: What, whom: &str, at: f64) {
+            let events = self.record.events.iter_mut().filter(|event| event.what == what && event.whom == whom);
+            events.for_each(|event| event.at = at);
         }
     }
 
-    type Flaw = (&'static str, fn(&mut Play));
+    type Flaw = (&'static str, fn(&mut Evidence));
 
     fn did_not_act(resource: &str, leader: &str) -> String {
-        format!(
-            "Deployment shoot--demo--cut-off/{resource}: The leader ({leader}_0a1b) did not act: taken to 0 by a replica that does not lead"
-        )
+        format!("Deployment shoot--demo--cut-off/{resource}: The leader ({leader}_0a1b) did not act: taken to 0 by another one")
     }
 
-    fn good() -> Play {
+    fn good() -> Evidence {
         let mut record = Record { renewed: vec![3.0, 4.0, 5.5, 9.0, 11.5], ..Record::default() };
         record.remembered = DEPENDENTS.iter().map(|(name, replicas)| (*name, replicas.to_string())).collect();
         for (at, what, whom) in [
@@ -279,7 +236,7 @@ mod tests {
             exit_code: Some(0),
             ..Tally::default()
         };
-        Play { record, scene, tally }
+        Evidence { record, scene, tally }
     }
 
     #[test]
@@ -289,32 +246,31 @@ mod tests {
 
     #[test]
     fn nothing_happened_breaks_most_claims() {
-        let claims = claims(&Record::default(), &Scene::default(), &Tally::default());
-        let holding: Vec<&Claim> = claims.iter().filter(|claim| claim.holds).collect();
+        let holding: Vec<Claim> = Evidence::default().claims().into_iter().filter(|(holds, _)| *holds).collect();
         assert_eq!(holding.len(), 2, "only that nobody was given up and nothing refused: {holding:?}");
     }
 
     #[test]
     fn every_flaw_breaks_its_claim() {
         let flaws: [Flaw; 24] = [
-            ("an outage too short to prove anything", |play| play.at(What::Healed, "", Some(50.0))),
-            ("killed when it should have acted already", |play| play.at(What::Killed, "", Some(36.0))),
+            ("an outage too short to prove anything", |play| play.at(What::Healed, "", 50.0)),
+            ("killed when it should have acted already", |play| play.at(What::Killed, "", 36.0)),
             ("the leader had acted", |play| play.tally.writes_of_leader = 1),
             ("it did not wait for the leader", |play| play.record.renewed[2] = 6.5),
             ("somebody else wrote", |play| play.tally.writes_of_other = 0),
             ("no Event", |play| play.tally.did_not_act.clear()),
             ("an Event that names another", |play| play.tally.did_not_act[0] = did_not_act(KCM, "prober-b")),
-            ("nobody leads any more", |play| play.at(What::Leads, "prober-b", None)),
-            ("a new leader in time proves nothing", |play| play.at(What::Leads, "prober-b", Some(39.0))),
-            ("scaled down in the wrong order", |play| play.at(What::Down, CA, Some(39.0))),
+            ("nobody leads any more", |play| play.record.events.retain(|event| event.whom != "prober-b")),
+            ("a new leader in time proves nothing", |play| play.at(What::Leads, "prober-b", 39.0)),
+            ("scaled down in the wrong order", |play| play.at(What::Down, CA, 39.0)),
             ("scaled down twice", |play| play.record.note(60.0, What::Down, KCM, "")),
-            ("too late", |play| play.at(What::Resting, "", Some(43.5))),
+            ("too late", |play| play.at(What::Resting, "", 43.5)),
             ("a wrong memory", |play| play.record.remembered[0].1 = "1".into()),
-            ("a node given up", |play| play.cut_off().given_up = 1),
-            ("scaled up in the wrong order", |play| play.at(What::Up, CA, Some(70.0))),
-            ("scaled up before the nodes were back", |play| play.at(What::Up, KCM, Some(60.0))),
-            ("a marker left behind", |play| play.cut_off().dependents[0].marker = Some(String::new())),
-            ("a memory left behind", |play| play.cut_off().dependents[1].memory = Some("1".into())),
+            ("a node given up", |play| play.scene.shoots[0].given_up = 1),
+            ("scaled up in the wrong order", |play| play.at(What::Up, CA, 70.0)),
+            ("scaled up before the nodes were back", |play| play.at(What::Up, KCM, 60.0)),
+            ("a marker left behind", |play| play.scene.shoots[0].dependents[0].marker = Some(String::new())),
+            ("a memory left behind", |play| play.scene.shoots[0].dependents[1].memory = Some("1".into())),
             ("healthy written to", |play| play.tally.healthy_writes = 1),
             ("healthy never looked at", |play| play.tally.healthy_requests = 0),
             ("moving asked after its migration", |play| play.tally.moving_requests_after = 1),
@@ -332,11 +288,21 @@ mod tests {
     #[test]
     fn whoever_leads_already_does_not_stand_in() {
         let mut play = good();
-        play.at(What::Leads, "prober-b", Some(38.0));
-        let texts: Vec<String> = play.broken().into_iter().map(|claim| claim.text).collect();
-        assert!(
-            texts.iter().any(|text| text.starts_with("prober-b did not lead (the Lease still named prober-b)")),
-            "{texts:#?}"
-        );
+        play.at(What::Leads, "prober-b", 38.0);
+        let broken = play.broken();
+        let stands_in = |(_, text): &Claim| text.starts_with("prober-b did not lead (the Lease still named prober-b)");
+        assert!(broken.iter().any(stands_in), "{broken:#?}");
+    }
+
+    #[test]
+    fn the_summary_has_a_paragraph_for_each_claim_and_says_how_many_failed() {
+        let claims = [true, false].map(|holds| (holds, "a word or two ".repeat(8).trim_end().to_owned()));
+        let text = format!("{}a\n         word or two", "a word or two ".repeat(7));
+        let expected =
+            format!("\nWhat happened\n  ok     {text}\n  FAILED {text}\n\nThe rescue did NOT work: 1 of 2 checks failed.\n");
+        assert_eq!(summary(&claims), expected);
+        assert!(summary(&claims[..1]).ends_with(
+            "word or two\n\nThe rescue worked, without the leader: not one node was given up, and no machine was replaced.\n"
+        ));
     }
 }

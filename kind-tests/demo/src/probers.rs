@@ -2,29 +2,34 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use testbed::ProberConfig;
 use testbed::agent::{Agent, Kind, Start};
+use testbed::api::MemoryApi;
 
-use crate::world::{REPLICAS, World};
+use crate::scene::REPLICAS;
 
 /// Gardener's times that are shortened, for the audience.
 pub const SHORTENED: &str =
     "probeInterval 10s (30s in Gardener), initialDelay 5s (30s), machine-controller-manager's delay 10s (30s)";
+
+/// The log of each.
+pub fn logs(folder: &Path) -> [PathBuf; 2] {
+    REPLICAS.map(|name| folder.join(format!("{name}.log")))
+}
 
 /// The replicas of the prober that run, by name. Dropping it kills them.
 pub struct Probers(BTreeMap<&'static str, Agent>);
 
 impl Probers {
     /// Starts all at once; whoever creates the Lease first leads. Configuration, kubeconfigs and logs are files in `folder`.
-    pub fn start(binary: &Path, folder: &Path, world: &World) -> Result<Self> {
+    pub fn start(binary: &Path, folder: &Path, seed: &MemoryApi) -> Result<Self> {
         // As long as a probe may take in Gardener's.
         let (timeout, machine_delay) = ("30s", "10s");
         let config = ProberConfig { interval: "10s", initial_delay: "5s", timeout, machine_delay, ..ProberConfig::default() };
         let start = |name| {
-            let mut start = Start::new(Kind::Prober, folder, name, &world.seed.kubeconfig(name), &config.text())?;
+            let mut start = Start::new(Kind::Prober, folder, name, &seed.kubeconfig(name), &config.text())?;
             start.binary = Some(binary.to_owned());
             // In a pod, the pod's name: by it the replica is called in the Lease.
             start.environment = vec![("HOSTNAME".to_owned(), name.to_owned())];
@@ -33,34 +38,23 @@ impl Probers {
         Ok(Self(REPLICAS.into_iter().map(start).collect::<Result<_>>()?))
     }
 
-    /// The log of each.
-    pub fn logs(folder: &Path) -> [PathBuf; 2] {
-        REPLICAS.map(|name| folder.join(format!("{name}.log")))
-    }
-
     /// Kills one as the kernel does when memory is short: it gets no chance to give up the Lease.
     pub async fn kill(&mut self, name: &str) -> Result<()> {
         self.0.remove(name).with_context(|| format!("there is no {name}"))?.kill().await
     }
 
-    /// One that has ended, which it should not by itself.
-    pub fn ended(&mut self) -> Result<Option<(&'static str, ExitStatus)>> {
+    /// Fails when one has ended by itself.
+    pub fn check(&mut self) -> Result<()> {
         for (name, agent) in &mut self.0 {
             if let Some(status) = agent.ended()? {
-                return Ok(Some((name, status)));
+                bail!("{name} ended by itself, with {status}");
             }
         }
-        Ok(None)
+        Ok(())
     }
 
-    /// Asks all to end. Returns their exit codes; one that does not end in time is killed and has none.
-    pub async fn end(self) -> BTreeMap<&'static str, i32> {
-        let mut codes = BTreeMap::new();
-        for (name, agent) in self.0 {
-            if let Some(code) = agent.terminate().await.ok().and_then(|status| status.code()) {
-                codes.insert(name, code);
-            }
-        }
-        codes
+    /// Asks one to end, and returns its exit code; `None` if it has to be killed.
+    pub async fn end(mut self, name: &str) -> Option<i32> {
+        self.0.remove(name)?.terminate().await.ok()?.code()
     }
 }

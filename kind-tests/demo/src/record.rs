@@ -1,6 +1,6 @@
 //! What has happened in the play: what the audience is told, where the play is, and what the claims rest on.
 
-use crate::world::{EXPIRED, GRACE, NEEDED, REPLICAS};
+use crate::scene::{DEPENDENTS, EXPIRED, GRACE, NEEDED, REPLICAS};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
@@ -31,7 +31,6 @@ pub enum What {
     TimeUp,
 }
 
-#[derive(Clone, Debug, PartialEq)]
 pub struct Event {
     /// Seconds since the beginning.
     pub at: f64,
@@ -41,7 +40,7 @@ pub struct Event {
     pub text: String,
 }
 
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Default)]
 pub struct Record {
     /// Oldest first.
     pub events: Vec<Event>,
@@ -54,6 +53,13 @@ pub struct Record {
 impl Record {
     pub fn note(&mut self, at: f64, what: What, whom: &'static str, text: impl Into<String>) {
         self.events.push(Event { at, what, whom, text: text.into() });
+    }
+
+    /// Notes something when it is so for the first time.
+    pub fn note_once(&mut self, at: f64, what: What, is_so: bool, text: impl Into<String>) {
+        if is_so && !self.has(what) {
+            self.note(at, what, "", text);
+        }
     }
 
     /// All events of a kind.
@@ -70,13 +76,18 @@ impl Record {
         self.at(what).is_some()
     }
 
-    /// The replica that led to begin with, and the other one.
-    pub fn leader(&self) -> Option<&'static str> {
-        self.all(What::Leads).next().map(|event| event.whom)
+    /// When each of the Deployments was scaled first, in the order of [`DEPENDENTS`].
+    pub fn scaled(&self, what: What) -> [Option<f64>; 3] {
+        DEPENDENTS.map(|(name, _)| self.all(what).find(|event| event.whom == name).map(|event| event.at))
     }
 
-    pub fn other(&self) -> Option<&'static str> {
-        REPLICAS.into_iter().find(|name| self.leader().is_some_and(|leader| leader != *name))
+    /// The replica that led to begin with, and the other one.
+    pub fn leader(&self) -> &'static str {
+        self.all(What::Leads).next().map_or("nobody", |event| event.whom)
+    }
+
+    pub fn other(&self) -> &'static str {
+        if self.leader() == REPLICAS[0] { REPLICAS[1] } else { REPLICAS[0] }
     }
 
     /// When kube-controller-manager would have given up the first and the last node of the shoot that was cut off.

@@ -1,10 +1,22 @@
-//! One moment of the play, as values.
+//! One moment of the play, as values, and the numbers that it is played with.
 
+use testbed::api::gardener::{CA, KCM, MCM};
 use testbed::seed::Dependent;
 
-use crate::world::{DEPENDENTS, EXPIRED, NEEDED};
+/// Kubernetes' default for `nodeMonitorGracePeriod`, in seconds: silent for so long, a node is given up.
+pub const GRACE: f64 = 40.0;
+/// The prober calls a lease expired after three quarters of the grace period (rule 47), in seconds.
+pub const EXPIRED: f64 = 30.0;
+/// Nodes of each shoot.
+pub const NODES: usize = 5;
+/// How many of them must be expired for the verdict: 60 % (rule 22).
+pub const NEEDED: usize = 3;
+/// The Deployments that are scaled, with the replicas they have to begin with.
+pub const DEPENDENTS: [(&str, i64); 3] = [(KCM, 2), (MCM, 1), (CA, 1)];
+/// The replicas of the prober, by the names of their pods.
+pub const REPLICAS: [&str; 2] = ["prober-a", "prober-b"];
 
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Default)]
 pub struct Scene {
     /// Seconds since the beginning.
     pub now: f64,
@@ -16,57 +28,32 @@ pub struct Scene {
     pub shoots: [ShootScene; 3],
 }
 
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Default)]
 pub struct ShootScene {
+    /// What the audience calls it.
     pub name: &'static str,
-    pub nodes: Vec<Node>,
+    /// Seconds since each node last renewed its lease.
+    pub ages: Vec<f64>,
     /// In the order of [`DEPENDENTS`].
     pub dependents: [Dependent; 3],
     /// Seconds until kube-controller-manager gives up the next node; `None` while it is at rest.
     pub countdown: Option<f64>,
+    /// How many nodes it has given up.
     pub given_up: usize,
 }
 
-#[derive(Clone, Debug, PartialEq)]
-pub struct Node {
-    pub name: String,
-    /// Seconds since it last renewed its lease.
-    pub age: f64,
-    /// Whether it was given up.
-    pub unknown: bool,
-}
-
 impl ShootScene {
-    /// The Deployments with their names and the replicas that they had to begin with.
-    pub fn deployments(&self) -> impl Iterator<Item = (&'static str, i64, &Dependent)> {
-        DEPENDENTS.into_iter().zip(&self.dependents).map(|((name, replicas), dependent)| (name, replicas, dependent))
-    }
-
-    pub fn kcm(&self) -> &Dependent {
-        &self.dependents[0]
+    /// The Deployments with their names.
+    pub fn deployments(&self) -> impl Iterator<Item = (&'static str, &Dependent)> {
+        DEPENDENTS.into_iter().map(|(name, _)| name).zip(&self.dependents)
     }
 
     /// Whether all Deployments are as they were to begin with.
     pub fn is_whole(&self) -> bool {
-        self.deployments().all(|(_, replicas, one)| one.is_free_at(replicas) && one.ready == replicas)
+        DEPENDENTS.iter().zip(&self.dependents).all(|((_, replicas), one)| one.is_free_at(*replicas) && one.ready == *replicas)
     }
 
     pub fn expired(&self) -> usize {
-        self.nodes.iter().filter(|node| node.age >= EXPIRED).count()
-    }
-
-    /// The prober's rule, applied to what is on the stage.
-    pub fn verdict(&self) -> String {
-        let expired = self.expired();
-        let held = self.dependents.iter().any(|one| one.marker.is_some());
-        let up = self.deployments().all(|(_, replicas, one)| one.replicas == replicas);
-        let meaning = match (expired >= NEEDED, held, up) {
-            (true, _, true) => "the network is at fault: protect",
-            (true, _, false) => "the network is at fault: hold",
-            (false, true, _) => "back again: restore",
-            (false, false, _) if expired > 0 => "not enough for a verdict",
-            (false, false, _) => "healthy",
-        };
-        format!("{expired} of {} leases expired, {NEEDED} make a verdict: {meaning}", self.nodes.len())
+        self.ages.iter().filter(|age| **age >= EXPIRED).count()
     }
 }

@@ -1,81 +1,147 @@
-//! Where the play is shown: a terminal, redrawn in place, or plain lines.
+//! What the audience sees: each event as a line and, on a terminal, below them the clusters as they are now.
 
-use std::io::{IsTerminal, Write};
+use anstream::{AutoStream, ColorChoice};
 
-use crate::story::Story;
-use crate::view::{self, Look};
+use crate::record::{Record, What};
+use crate::scene::{EXPIRED, GRACE, REPLICAS, Scene, ShootScene};
 
-/// Shown if the terminal does not tell its size.
-const DEFAULT_SIZE: (usize, usize) = (80, 24);
+/// The sequences that begin a style, and the one that ends it.
+const DIM: &str = "\x1b[2m";
+const GREEN: &str = "\x1b[32m";
+const YELLOW: &str = "\x1b[33m";
+const RED: &str = "\x1b[31m";
+const CYAN: &str = "\x1b[36m";
+const PLAIN: &str = "\x1b[0m";
+/// How many lines stand below the events.
+const BELOW: usize = 6;
 
-/// The audience's side. Dropping it restores the terminal.
+/// The audience's side.
 pub struct Screen {
-    /// What the terminal can do, if the view is live: redrawn in place, on the alternate screen.
-    live: Option<Look>,
-    /// How many events were told as lines.
+    /// Whether the clusters are shown, drawn again in place: on a terminal that can do so, unless NO_COLOR is set.
+    live: bool,
+    /// How many events were told.
     told: usize,
 }
 
 impl Screen {
-    /// A live view if standard output is a terminal that can move its cursor.
     pub fn open() -> Self {
-        let capable = std::env::var_os("TERM").is_some_and(|term| term != "dumb");
-        if !std::io::stdout().is_terminal() || !capable {
-            return Self { live: None, told: 0 };
-        }
-        // https://no-color.org: set and not empty.
-        let colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        let locale =
-            ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
-        let unicode = locale.is_some_and(|locale| locale.to_lowercase().replace('-', "").contains("utf8"));
-        // Alternate screen, cursor hidden.
-        say("\x1b[?1049h\x1b[?25l\x1b[2J");
-        Self { live: Some(Look { width: 0, height: 0, colour, unicode }), told: 0 }
+        Self { live: AutoStream::choice(&std::io::stdout()) != ColorChoice::Never, told: 0 }
     }
 
-    /// Shows the play as far as it has gone.
-    pub fn show(&mut self, story: &Story) {
-        let Some(look) = self.live else {
-            for event in &story.record.events[self.told..] {
-                say(&format!("{:>6.1}s  {}\n", event.at, event.text));
-            }
-            self.told = story.record.events.len();
-            return;
-        };
-        let (width, height) = size();
-        let lines = view::render(&story.record, &story.scene, Look { width, height, ..look });
+    /// The play as far as it has gone, as text that follows what was shown before.
+    pub fn show(&mut self, record: &Record, scene: &Scene) -> String {
+        let events = record.events[self.told..].iter().map(|event| format!("{:>6.1}s  {}", event.at, event.text));
+        let up = if self.told > 0 { format!("\x1b[{BELOW}A") } else { String::new() };
+        self.told = record.events.len();
+        if !self.live {
+            return events.map(|line| line + "\n").collect();
+        }
+        // A narrow terminal is to cut off what is drawn over, not to wrap it.
+        let below = view(record, scene).map(|line| format!("\x1b[?7l{line}\x1b[?7h"));
         // Each line clears its own rest; nothing is cleared before, so nothing flickers.
-        say(&format!("\x1b[H{}\x1b[K\x1b[J", lines.join("\x1b[K\r\n")));
+        up + &events.chain(below).map(|line| line + "\x1b[K\n").collect::<String>()
+    }
+}
+
+/// The moment.
+fn view(record: &Record, scene: &Scene) -> [String; BELOW] {
+    let replicas = REPLICAS.map(|name| match scene.leader {
+        _ if record.has(What::Killed) && record.leader() == name => format!("{name} was killed"),
+        Some(leader) if leader == name => format!("{name} leads"),
+        _ => format!("{name} stands by"),
+    });
+    let [cut_off, moving, healthy] = scene.shoots.each_ref().map(shoot);
+    let now = format!("{:>6.1}s  {}", scene.now, replicas.join(", "));
+    [String::new(), now, countdown(&scene.shoots[0]), cut_off, moving, healthy]
+}
+
+/// How old the leases are, and how many pods of each controller are ready.
+fn shoot(shoot: &ShootScene) -> String {
+    let mut line = format!("{:<8}", shoot.name);
+    for age in &shoot.ages {
+        line += &lease(*age);
+    }
+    for (name, one) in shoot.deployments() {
+        let style = if one.marker.is_some() { CYAN } else { PLAIN };
+        // `kube-controller-manager` is `KCM`.
+        let initials: String = name.split('-').filter_map(|word| word.chars().next()).collect();
+        line += &format!("{style}  {} {}/{}{PLAIN}", initials.to_uppercase(), one.ready, one.replicas);
+    }
+    line
+}
+
+/// A lease's age. It turns yellow when the prober calls it expired, and red when the node may be given up.
+fn lease(age: f64) -> String {
+    let style = match age {
+        GRACE.. => RED,
+        EXPIRED.. => YELLOW,
+        _ => GREEN,
+    };
+    format!("{style}{age:>5.0}s{PLAIN}")
+}
+
+fn countdown(shoot: &ShootScene) -> String {
+    let ShootScene { name, given_up, .. } = shoot;
+    match shoot.countdown {
+        _ if *given_up > 0 => format!("{RED}{name}: {given_up} nodes were GIVEN UP, their machines will be replaced{PLAIN}"),
+        None => format!("{CYAN}{name}: kube-controller-manager is at rest, no node can be given up{PLAIN}"),
+        Some(left) if left > GRACE - EXPIRED => format!("{DIM}{name}: the oldest lease has {left:.0}s left{PLAIN}"),
+        Some(left) => format!("{RED}{name}: in {left:.1}s kube-controller-manager gives up the first node{PLAIN}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use testbed::seed::Dependent;
+
+    use super::*;
+    use crate::scene::{DEPENDENTS, NODES};
+
+    #[test]
+    fn leases_replicas_and_the_countdown_are_shown_below_the_events() {
+        let up = DEPENDENTS.map(|(_, replicas)| Dependent { replicas, ready: replicas, ..Dependent::default() });
+        let shoots = [("cut-off", 34.0, None), ("moving", 30.0, Some(10.0)), ("healthy", 5.0, Some(35.0))];
+        let mut scene = Scene { now: 34.5, leader: Some(REPLICAS[0]), ..Scene::default() };
+        scene.shoots = shoots.map(|(name, age, countdown)| ShootScene {
+            name,
+            ages: (0..NODES).map(|node| age - node as f64).collect(),
+            dependents: if countdown.is_some() { up.clone() } else { Default::default() },
+            countdown,
+            given_up: 0,
+        });
+        let mut record = Record::default();
+        record.note(0.0, What::Leads, REPLICAS[0], "");
+        record.note(33.0, What::Killed, "", "");
+        let expected = [
+            "",
+            "  34.5s  prober-a was killed, prober-b stands by",
+            "cut-off: kube-controller-manager is at rest, no node can be given up",
+            "cut-off    34s   33s   32s   31s   30s  KCM 0/0  MCM 0/0  CA 0/0",
+            "moving     30s   29s   28s   27s   26s  KCM 2/2  MCM 1/1  CA 1/1",
+            "healthy     5s    4s    3s    2s    1s  KCM 2/2  MCM 1/1  CA 1/1",
+        ];
+        assert_eq!(view(&record, &scene).map(|line| anstream::adapter::strip_str(&line).to_string()), expected);
     }
 
-    /// Ends the view. What a live view has shown is gone then, so its events are told as lines.
-    pub fn close(mut self, story: &Story) {
-        self.restore();
-        self.show(story);
-    }
-
-    fn restore(&mut self) {
-        if self.live.take().is_some() {
-            say("\x1b[?25h\x1b[?1049l");
+    #[test]
+    fn a_lease_and_the_countdown_turn_red_towards_the_end() {
+        for (age, expected) in [(29.0, GREEN), (30.0, YELLOW), (40.0, RED)] {
+            assert!(lease(age).starts_with(expected), "{age}");
         }
+        let countdown = |left, given_up| countdown(&ShootScene { countdown: Some(left), given_up, ..ShootScene::default() });
+        assert_eq!(countdown(10.1, 0), format!("{DIM}: the oldest lease has 10s left{PLAIN}"));
+        assert_eq!(countdown(5.0, 0), format!("{RED}: in 5.0s kube-controller-manager gives up the first node{PLAIN}"));
+        assert!(countdown(-1.0, 2).starts_with(&format!("{RED}: 2 nodes were GIVEN UP")));
     }
-}
 
-impl Drop for Screen {
-    fn drop(&mut self) {
-        self.restore();
-    }
-}
-
-/// Writes text out; a reader that has gone is no reason to fail.
-pub fn say(text: &str) {
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).ok();
-}
-
-fn size() -> (usize, usize) {
-    match rustix::termios::tcgetwinsize(std::io::stdout()) {
-        Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col.into(), size.ws_row.into()),
-        _ => DEFAULT_SIZE,
+    #[test]
+    fn each_event_is_told_once_and_what_stands_below_is_drawn_over() {
+        let (mut record, mut screen) = (Record::default(), Screen { live: true, told: 0 });
+        for (text, up) in [("first", ""), ("second", "\x1b[6A")] {
+            record.note(1.0, What::Aside, "", text);
+            let shown = screen.show(&record, &Scene::default());
+            assert!(shown.starts_with(&format!("{up}   1.0s  {text}\x1b[K\n")), "{shown:?}");
+            assert_eq!(shown.lines().count(), 1 + BELOW);
+        }
     }
 }

@@ -8,7 +8,7 @@ use crate::world::World;
 /// From one second after the migration on nobody should ask that shoot anything: a removed probe ends within 1 s.
 const REMOVAL: f64 = 1.0;
 
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Default)]
 pub struct Tally {
     /// Writes to Deployments, by the replica that was killed and by the other one.
     pub writes_of_leader: usize,
@@ -22,45 +22,35 @@ pub struct Tally {
     pub moving_writes: usize,
     pub healthy_writes: usize,
     pub healthy_requests: u64,
-    pub healthy_connections: u64,
     /// Requests that an API server refused for want of rights.
     pub refusals: usize,
-    pub seed_requests: u64,
-    /// Writes to Deployments.
-    pub scale_writes: usize,
-    /// Writes to the probers' own Lease and Events.
-    pub own_writes: usize,
     /// How the other replica ended when it was asked to: its exit code, or `None` if it had to be killed.
     pub exit_code: Option<i32>,
 }
 
 impl Tally {
     pub fn of(world: &World, record: &Record, exit_code: Option<i32>) -> Self {
-        let (seed, healthy) = (world.seed.requests(), &world.healthy.api);
-        let moving = world.moving.api.requests();
+        let [_, moving, healthy] = &world.shoots;
+        let (seed, to_moving, to_healthy) = (world.seed.requests(), moving.api.requests(), healthy.api.requests());
         let events = world.seed.store().list("events", Some("garden"));
         let did_not_act = events.iter().filter(|event| event["reason"] == "LeaderDidNotAct");
         let migrated = record.at(What::Migrated).unwrap_or(f64::INFINITY);
         let at = |request: &Request| request.at.map_or(0.0, |at| world.seconds(at));
         let scales = |request: &Request| request.is_write() && request.resource.starts_with("deployments.apps");
-        let writes_of = |name: Option<&str>| seed.count(|request| scales(request) && Some(request.user.as_str()) == name);
+        let writes_of = |name| seed.count(|request| scales(request) && request.user == name);
         let writes_in = |namespace: &str| seed.count(|request| request.is_write() && request.namespace == namespace);
-        let apis = world.shoots().map(|shoot| &shoot.api);
+        let apis = world.shoots.each_ref().map(|shoot| &shoot.api);
         let refused = |request: &Request| request.status == Some(403);
         Self {
             writes_of_leader: writes_of(record.leader()),
             writes_of_other: writes_of(record.other()),
             did_not_act: did_not_act.filter_map(|event| event["message"].as_str().map(str::to_owned)).collect(),
-            moving_requests_before: moving.count(|request| at(request) < migrated),
-            moving_requests_after: moving.count(|request| at(request) > migrated + REMOVAL),
-            moving_writes: writes_in(&world.moving.namespace) + moving.count(Request::is_write),
-            healthy_writes: writes_in(&world.healthy.namespace) + healthy.requests().count(Request::is_write),
-            healthy_requests: healthy.requests().total(),
-            healthy_connections: healthy.connections().handshakes,
+            moving_requests_before: to_moving.count(|request| at(request) < migrated),
+            moving_requests_after: to_moving.count(|request| at(request) > migrated + REMOVAL),
+            moving_writes: writes_in(&moving.namespace) + to_moving.count(Request::is_write),
+            healthy_writes: writes_in(&healthy.namespace) + to_healthy.count(Request::is_write),
+            healthy_requests: to_healthy.total(),
             refusals: apis.into_iter().chain([&world.seed]).map(|api| api.requests().count(refused)).sum(),
-            seed_requests: seed.total(),
-            scale_writes: seed.count(scales),
-            own_writes: writes_in("garden"),
             exit_code,
         }
     }
