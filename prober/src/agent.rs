@@ -25,7 +25,7 @@ use crate::refused_settings::{self, RefusedSettings};
 use crate::seed::dependent::DependentView;
 use crate::seed::reach::Reach;
 use crate::seed::{Seed, propagate_panic};
-use crate::shoot::Shared;
+use crate::shared::Shared;
 use crate::shoot_statuses::ShootStatuses;
 use crate::status::ProberStatus;
 use crate::suspend_detector::SuspendDetector;

@@ -12,10 +12,11 @@ use tracing::Instrument;
 
 use crate::config::ResourceRef;
 use crate::core::lifecycle::{Lifecycle, ShootSettings, is_in_operation, lifecycle, settings};
-use crate::core::moment::Moment;
+use crate::core::shoot::Start;
 use crate::core::span;
 use crate::seed::ClusterState;
-use crate::shoot::{self, Identity, Shared};
+use crate::shared::Shared;
+use crate::shoot::{self, Identity};
 
 /// After so long without a panic the earlier ones of a shoot's task are forgotten.
 const CALM: Duration = Duration::from_secs(3600);
@@ -39,10 +40,7 @@ struct Running {
 
 #[derive(Clone, Copy)]
 struct Began {
-    /// When this process first saw that the shoot may be probed.
-    eligible: Moment,
-    /// Whether it was in operation then (D-51).
-    in_operation: bool,
+    start: Start,
     /// How often its task has panicked without a calm time in between.
     panics: u32,
 }
@@ -102,23 +100,22 @@ impl Manager {
                 let now = self.shared.clock.now();
                 let delay = span(self.shared.config.borrow().initial_delay);
                 let in_operation = is_in_operation(shoot, delay, self.shared.clock.wall(now));
-                self.start(namespace, uid.clone(), settings, Began { eligible: now, in_operation, panics: 0 });
+                self.start(namespace, uid.clone(), settings, Began { start: Start { eligible: now, in_operation }, panics: 0 });
             }
         }
     }
 
     fn start(&mut self, namespace: &str, uid: String, settings: ShootSettings, began: Began) {
-        let Began { eligible, in_operation, panics } = began;
         let span = tracing::info_span!("shoot", namespace);
         // Every replica probes, so this alone does not say who leads.
         let role = self.shared.role.standing().role;
         span.in_scope(|| tracing::info!(role, "shoot is probed from now on"));
         let (settings, receiver) = watch::channel(settings);
         let cancel = CancellationToken::new();
-        let identity = Identity { namespace: namespace.to_owned(), uid: uid.clone(), eligible, in_operation };
+        let identity = Identity { namespace: namespace.to_owned(), uid: uid.clone(), start: began.start };
         // In a box, or the task would have room for it twice: before and after the wait.
         let probe = Box::pin(shoot::run(identity, self.shared.clone(), receiver, cancel.clone()));
-        let waited = cancel.clone().run_until_cancelled_owned(tokio::time::sleep(after_panics(panics)));
+        let waited = cancel.clone().run_until_cancelled_owned(tokio::time::sleep(after_panics(began.panics)));
         let probe = async move {
             match waited.await {
                 Some(()) => probe.await,

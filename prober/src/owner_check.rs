@@ -2,10 +2,9 @@
 //! [`crate::core::owner`] and [`crate::core::shoot`].
 //!
 //! ```text
-//! Clusters --> records: which check is due? --resolver--> answer --> standing --> the shoots' tasks, /ownership, what is shown
+//! Clusters --> owner records: which check is due? --resolver--> answer --> standing --> the shoots' tasks, /ownership, what is shown
 //! ```
 
-mod records;
 mod resolver;
 
 use std::collections::HashMap;
@@ -18,16 +17,16 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use self::records::Change;
-pub use self::records::{OwnerRecords, OwnerStatus};
 use self::resolver::Resolver;
 use crate::config::{Config, OwnerCheck};
 use crate::core::moment::Moment;
 use crate::core::owner::{Answer, OwnerRecord, Question, Standing};
 use crate::core::span;
 use crate::history::What;
+pub use crate::owner_records::OwnerStatus;
+use crate::owner_records::{Change, Turn};
 use crate::seed::Seed;
-use crate::shoot::{Shared, wait_until};
+use crate::shared::Shared;
 
 /// So many checks are under way at once: at least, and at most.
 const IN_FLIGHT: (usize, usize) = (32, 1024);
@@ -69,21 +68,16 @@ async fn follow(shared: &Shared, check: &OwnerCheck, configs: &mut watch::Receiv
     let (resolver, owners) = (Resolver::new(check), shared.owners());
     let mut under_way = FuturesUnordered::new();
     while configs.borrow().owner_check.as_ref() == Some(check) {
-        let in_flight = in_flight(owners.len(), check);
-        while under_way.len() < in_flight
-            && let Some(namespace) = owners.take_due(shared.clock.now())
-        {
-            under_way.push(checked(shared, check, &resolver, namespace));
-        }
-        let room = under_way.len() < in_flight;
-        let next = owners.next(shared.clock.now()).filter(|_| room).map(|next| shared.clock.instant(next));
+        let room = in_flight(owners.count(), check).saturating_sub(under_way.len());
+        let Turn { changes, due, next } = owners.turn(shared.clock.now(), room);
+        changes.iter().for_each(|change| report(shared, change));
+        under_way.extend(due.into_iter().map(|namespace| checked(shared, check, &resolver, namespace)));
         tokio::select! {
             Some(checked) = under_way.next(), if !under_way.is_empty() => answered(shared, checked),
             () = owners.added.notified() => {}
             () = changed(configs) => {}
-            () = wait_until(next) => {}
+            () = shared.clock.reach(next) => {}
         }
-        owners.take_changes(shared.clock.now()).into_iter().for_each(|change| report(shared, &change));
     }
     tracing::info!("owner records are not checked in this way any more");
 }

@@ -25,7 +25,7 @@ use crate::owner_check::{self, OwnerStatus};
 use crate::seed::dependent::{DependentView, Unavailable};
 use crate::seed::reach::Reach;
 use crate::seed::{ClusterState, Seed};
-use crate::shoot::Shared;
+use crate::shared::Shared;
 use crate::shoot_statuses::ShootStatuses;
 use crate::status::{ProbeStatus, ProberStatus};
 use crate::suspend_detector::SuspendDetector;

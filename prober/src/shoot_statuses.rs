@@ -17,7 +17,7 @@ use crate::core::owner::Standing;
 use crate::core::plan::Direction;
 use crate::core::verdict::{Tally, Verdict};
 use crate::history::{History, What};
-use crate::owner_check::OwnerRecords;
+use crate::owner_records::OwnerRecords;
 
 /// The status of each shoot. Cheap to clone; all clones share it.
 #[derive(Clone, Debug)]

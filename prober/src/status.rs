@@ -19,7 +19,7 @@ use crate::core::options::{ResolvedOptions, ShownOption, Source};
 use crate::core::plan::Direction;
 use crate::core::zones::LostZone;
 use crate::history::Entry;
-use crate::owner_check::OwnerStatus;
+use crate::owner_records::OwnerStatus;
 pub use crate::shoot_statuses::Failure;
 use crate::shoot_statuses::{Intended, ShootStatus, ShootStatuses};
 

@@ -7,7 +7,7 @@ use super::age_bar::age_bar;
 use super::{Concern, Failure, Found, ProbeStatus, ProberStatus, ShootEntry};
 use crate::core::zones::LostZone;
 use crate::history::Entry;
-use crate::owner_check::OwnerStatus;
+use crate::owner_records::OwnerStatus;
 use crate::shoot_statuses::Intended;
 
 const FOLD: usize = 30;

@@ -111,7 +111,7 @@ impl Rig {
     }
 
     fn with(around: Surroundings) -> Self {
-        Self::starting(Start { eligible: Moment::START, in_operation: true, dry_run: false }, around)
+        Self::starting(Start { eligible: Moment::START, in_operation: true }, around)
     }
 
     fn starting(start: Start, around: Surroundings) -> Self {

@@ -97,6 +97,7 @@ pub fn around(dependents: impl IntoIterator<Item = Dependent>) -> Surroundings {
         config: Arc::new(config),
         settings: ShootSettings::default(),
         leads: true,
+        dry_run: false,
         seed_since: Some(Moment::START),
         clusters_read: Some(Moment::START),
         is_ours: true,

@@ -153,7 +153,7 @@ impl World {
         let mut around = around([dependent("machine-controller-manager", 0, 0)]);
         Arc::make_mut(&mut around.config).initial_delay = std::time::Duration::from_secs_f64(self.initial_delay);
         around.chance = rng.random();
-        let start = Start { eligible: Moment::START, in_operation: false, dry_run: false };
+        let start = Start { eligible: Moment::START, in_operation: false };
         let mut shoot = Shoot::new(start, &around, Moment::START);
         let mut t = 0.0;
         let mut idle = 0;
@@ -447,7 +447,7 @@ impl World {
         let machines: Arc<BackedNodes> = Arc::new(node.iter().map(|node| node.name.as_str()).collect());
         let mut around: Surroundings = around([dependent("machine-controller-manager", 0, 0)]);
         around.chance = rng.random();
-        let start = Start { eligible: Moment::START, in_operation: true, dry_run: false };
+        let start = Start { eligible: Moment::START, in_operation: true };
         let mut shoot = Shoot::new(start, &around, Moment::START);
         let mut t = Moment::START;
         while t < at(self.until) {
