@@ -31,7 +31,6 @@ pub mod manager;
 pub mod metrics;
 pub mod owner_check;
 pub mod owner_records;
-pub mod probe;
 pub mod read_only;
 pub mod refused_settings;
 pub mod restore;

@@ -8,10 +8,11 @@
 mod events;
 mod report;
 
-use std::pin::Pin;
 use std::sync::Arc;
 
 use common::view::Namespaced;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -21,8 +22,7 @@ use crate::core::moment::Moment;
 use crate::core::options::ResolvedOptions;
 use crate::core::shoot::{Action, Input, Shoot, Start, Verified};
 use crate::core::verdict::{BackedNodes, Verdict};
-use crate::executor::{Answer, Executor, poll};
-use crate::probe::Listed;
+use crate::executor::{Answer, Executor, Listed, poll};
 use crate::shared::Shared;
 use crate::shoot_client::error::{Cause, ProbeError, Stage};
 use crate::shoot_statuses::StatusHandle;
@@ -33,8 +33,6 @@ pub struct Identity {
     pub start: Start,
 }
 
-type Verifying = Pin<Box<dyn Future<Output = Option<Verified>> + Send>>;
-
 struct Driver {
     namespace: String,
     uid: String,
@@ -44,7 +42,7 @@ struct Driver {
     machine: Shoot,
     executor: Executor,
     status: StatusHandle,
-    verifying: Option<Verifying>,
+    verifying: Option<BoxFuture<'static, Option<Verified>>>,
     began: Moment,
     /// The Machines that were seen last, and what of them matters.
     machines: (Arc<Namespaced<Option<String>>>, Arc<BackedNodes>),
@@ -136,7 +134,7 @@ impl Driver {
             Action::Verify => {
                 let (seed, config) = (Arc::clone(&self.shared.seed), Arc::clone(&self.config));
                 let (namespace, uid) = (self.namespace.clone(), self.uid.clone());
-                self.verifying = Some(Box::pin(async move { seed.verify(&config, &namespace, &uid).await }));
+                self.verifying = Some(async move { seed.verify(&config, &namespace, &uid).await }.boxed());
             }
             Action::Report(report) => self.report(report),
             action => {
