@@ -16,7 +16,7 @@ use crate::core::replicas::{DependentState, Observed, Write};
 use crate::core::retry::Refusal;
 use crate::core::verdict::{BackedNodes, NodeRecord};
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Start {
     /// When this process first saw that it may be probed.
     pub eligible: Moment,
