@@ -92,9 +92,9 @@ impl Manager {
         let lifecycle = lifecycle(shoot, seed.name.as_deref());
         self.shared.statuses.set_state(namespace, Some(lifecycle.as_str()));
         match (lifecycle, self.probes.get(namespace)) {
-            (Lifecycle::Stop(reason), _) => self.stop(namespace, reason.as_str()).await,
+            (Lifecycle::Stop(reason), _) => self.stop(namespace, reason.into_str()).await,
             (Lifecycle::Wait(_), Some(running)) => running.apply_settings(settings(shoot)),
-            (Lifecycle::Wait(reason), None) => tracing::debug!(namespace, reason = reason.as_str(), "shoot is not probed yet"),
+            (Lifecycle::Wait(reason), None) => tracing::debug!(namespace, reason = reason.into_str(), "shoot is not probed yet"),
             (Lifecycle::Probe(settings), Some(running)) => running.apply_settings(settings),
             (Lifecycle::Probe(settings), None) => {
                 let now = self.shared.clock.now();
@@ -136,7 +136,7 @@ impl Manager {
             let (id, held_down) = self.ended(ended);
             if !held_down.is_empty() {
                 // As the Go original: whoever ends the probe decides about what it held down (D-49).
-                self.shared.metrics.ended_while_held_down();
+                self.shared.metrics.probes_ended_while_held_down.inc();
                 let held_down: Vec<String> = held_down.iter().map(ToString::to_string).collect();
                 tracing::warn!(namespace, held_down = held_down.join(", "), "probe ended, what it holds down stays at 0");
             }
@@ -151,7 +151,7 @@ impl Manager {
         let (id, held_down) = ended.unwrap_or_else(|error| (error.id(), HeldDown::new()));
         let by_itself = self.probes.extract_if(|_, running| running.task == id).next();
         if let Some((namespace, running)) = by_itself {
-            self.shared.metrics.panicked();
+            self.shared.metrics.panics.inc();
             tracing::error!(namespace, "probe panicked and is restarted");
             let settings = running.settings.borrow().clone();
             let before = if running.started.elapsed() < CALM { running.began.panics } else { 0 };

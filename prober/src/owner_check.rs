@@ -129,30 +129,32 @@ pub async fn check_once(seed: &Seed, check: &OwnerCheck, namespace: &str) -> Own
 /// Says how a standing has changed. That a shoot is ours from the beginning is no event.
 fn report(shared: &Shared, Change { namespace, before, after, owner }: &Change) {
     let (events, history) = (&shared.events, &shared.statuses.history);
-    let (why, category, standing) = (owner.sentence(), owner.category, after.as_str());
+    let (why, category, standing) = (owner.sentence(), owner.why.map(<&str>::from), after.into_str());
     let about = ObjectReference {
         api_version: Some("v1".to_owned()),
         kind: Some("Namespace".to_owned()),
         name: Some(namespace.clone()),
         ..ObjectReference::default()
     };
+    let warning = match after {
+        Standing::Elsewhere { .. } => Some("shoot belongs to another seed, nothing is written for it"),
+        Standing::Unresolved(_) => Some("owner record cannot be resolved, nothing is written for the shoot"),
+        Standing::Unproven(_) => Some("owner record cannot be resolved yet, nothing is restored meanwhile"),
+        Standing::Doubted => Some("owner record names another seed, nothing is written until it is checked again"),
+        Standing::Ours | Standing::NotChecked => None,
+    };
+    if let Some(warning) = warning {
+        tracing::warn!(namespace, standing, category, why, "{warning}");
+    }
     if before.is_lost() {
         history.ended(Some(namespace), What::Owner, None);
     }
     match after {
         Standing::Elsewhere { .. } => {
-            tracing::warn!(namespace, standing, why, "shoot belongs to another seed, nothing is written for it");
             history.began(Some(namespace), What::Owner, format!("belongs to another seed: {why}"));
             events.warning(&about, "OwnedElsewhere", format!("The shoot belongs to another seed: {why}"));
         }
         Standing::Unresolved(_) => {
-            tracing::warn!(
-                namespace,
-                standing,
-                category,
-                why,
-                "owner record cannot be resolved, nothing is written for the shoot"
-            );
             history.began(Some(namespace), What::Owner, why.clone());
             events.warning(&about, "OwnerUnresolved", format!("Nothing is written for the shoot: {why}"));
         }
@@ -161,24 +163,7 @@ fn report(shared: &Shared, Change { namespace, before, after, owner }: &Change) 
             events.normal(&about, "OwnedAgain", format!("The shoot belongs to this seed again: {why}"));
         }
         Standing::Ours => tracing::debug!(namespace, standing, why, "shoot is ours"),
-        Standing::Unproven(_) => {
-            tracing::warn!(
-                namespace,
-                standing,
-                category,
-                why,
-                "owner record cannot be resolved yet, nothing is restored meanwhile"
-            );
-        }
-        Standing::Doubted => {
-            tracing::warn!(
-                namespace,
-                standing,
-                why,
-                "owner record names another seed, nothing is written until it is checked again"
-            );
-        }
-        Standing::NotChecked => {}
+        Standing::Unproven(_) | Standing::Doubted | Standing::NotChecked => {}
     }
 }
 
@@ -204,5 +189,5 @@ pub fn ownership(shared: &Shared, namespace: &str) -> (StatusCode, String) {
     let why =
         shared.owners().status(namespace, now).map_or_else(|| "the first check is not over".to_owned(), |owner| owner.sentence());
     let status = if standing.is_lost() { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
-    (status, format!("{}: {why}\n", standing.as_str()))
+    (status, format!("{}: {why}\n", standing.into_str()))
 }

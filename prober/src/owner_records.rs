@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
+use strum::VariantNames;
 use tokio::sync::Notify;
 
 use crate::config::OwnerCheck;
@@ -61,44 +62,35 @@ pub struct Change {
 pub struct OwnerStatus {
     /// `ours`, `not_checked`, `unproven`, `doubted`, `elsewhere` or `unresolved`.
     pub standing: &'static str,
-    /// What was asked for, and what it says of a shoot that is ours; none before the first check, or if the Cluster does not say.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ours: Option<String>,
+    /// What was asked for; none before the first check, or if the Cluster does not say.
+    #[serde(flatten)]
+    pub question: Option<Question>,
     /// What it says of another owner.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elsewhere: Option<String>,
     /// Why it could not be resolved.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub category: Option<&'static str>,
-    #[serde(skip)]
-    pub why: Option<&'static str>,
+    #[serde(rename = "category", skip_serializing_if = "Option::is_none")]
+    pub why: Option<Unresolved>,
 }
 
 impl OwnerStatus {
     pub fn new(standing: Standing, question: Option<&Question>, elsewhere: Option<&str>) -> Self {
-        let why = standing.unresolved();
         Self {
-            standing: standing.as_str(),
-            name: question.map(|question| question.name.clone()),
-            ours: question.map(|question| question.ours.clone()),
+            standing: standing.into_str(),
+            question: question.cloned(),
             elsewhere: elsewhere.filter(|_| matches!(standing, Standing::Doubted | Standing::Elsewhere { .. })).map(shortened),
-            category: why.map(|why| why.category()),
-            why: why.map(|why| why.sentence()),
+            why: standing.unresolved(),
         }
     }
 
     /// As in `owner.a.b says "there", not "here"`.
     pub fn sentence(&self) -> String {
-        let name = self.name.as_deref().unwrap_or("its name");
-        let ours = self.ours.as_deref().unwrap_or_default();
-        match (self.standing, self.why) {
-            ("ours", _) => format!("{name} says {ours:?}"),
-            ("doubted" | "elsewhere", _) => {
-                format!("{name} says {:?}, not {ours:?}", self.elsewhere.as_deref().unwrap_or_default())
-            }
+        let question = self.question.as_ref();
+        let (name, ours) = question.map_or(("its name", ""), |question| (question.name.as_str(), question.ours.as_str()));
+        match (&self.elsewhere, self.why) {
+            (Some(elsewhere), _) => format!("{name} says {elsewhere:?}, not {ours:?}"),
             (_, Some(why)) => format!("{name} cannot be resolved: {why}"),
+            _ if self.standing == "ours" => format!("{name} says {ours:?}"),
             _ => "the first check is not over".to_owned(),
         }
     }
@@ -187,10 +179,10 @@ impl OwnerRecords {
     /// How many shoots are in which standing.
     pub fn counts(&self, now: Moment) -> BTreeMap<&'static str, usize> {
         let inner = self.lock();
-        let mut counts: BTreeMap<_, _> = Standing::WORDS.map(|word| (word, 0)).into();
+        let mut counts: BTreeMap<_, _> = Standing::VARIANTS.iter().map(|word| (*word, 0)).collect();
         if let Some(check) = &inner.check {
             for entry in inner.records.values() {
-                *counts.entry(entry.record.standing(check, now).as_str()).or_default() += 1;
+                *counts.entry(entry.record.standing(check, now).into_str()).or_default() += 1;
             }
         }
         counts
@@ -258,7 +250,7 @@ impl Entry {
     fn take_change(&mut self, namespace: &str, check: &OwnerCheck, now: Moment) -> Option<Change> {
         let after = self.record.standing(check, now);
         let before = std::mem::replace(&mut self.reported, after);
-        let changed = before.as_str() != after.as_str();
+        let changed = before.into_str() != after.into_str();
         changed.then(|| Change { namespace: namespace.to_owned(), before, after, owner: self.status(after) })
     }
 

@@ -19,12 +19,11 @@ use tokio_util::sync::CancellationToken;
 use crate::config::{Config, ResourceRef};
 use crate::core::lifecycle::ShootSettings;
 use crate::core::moment::Moment;
-use crate::core::options::ResolvedOptions;
 use crate::core::shoot::{Action, Input, Shoot, Start, Verified};
-use crate::core::verdict::{BackedNodes, Verdict};
+use crate::core::verdict::BackedNodes;
 use crate::executor::{Answer, Executor, Listed, poll};
 use crate::shared::Shared;
-use crate::shoot_client::error::{Cause, ProbeError, Stage};
+use crate::shoot_client::error::ProbeError;
 use crate::shoot_statuses::StatusHandle;
 
 pub struct Identity {
@@ -46,12 +45,6 @@ struct Driver {
     began: Moment,
     /// The Machines that were seen last, and what of them matters.
     machines: (Arc<Namespaced<Option<String>>>, Arc<BackedNodes>),
-    last_category: Option<&'static str>,
-    last_verdict: Option<Verdict>,
-    /// As they were last known.
-    options: Option<ResolvedOptions>,
-    /// The names of the zones that were lost as of the last complete probe.
-    lost_zones: String,
 }
 
 /// Probes a shoot until cancelled; then what it holds down. `settings` are what the shoot itself says; they are applied while it runs.
@@ -106,10 +99,6 @@ impl Driver {
             verifying: None,
             began: now,
             machines: Default::default(),
-            last_category: None,
-            last_verdict: None,
-            options: None,
-            lost_zones: String::new(),
             namespace,
             uid,
             shared,
@@ -153,21 +142,11 @@ impl Driver {
                 self.feed(Input::Leases(times, &leases, machines));
             }
             Ok(Listed::Nodes(nodes)) => self.feed(Input::Nodes(nodes)),
-            Err(error) => self.probe_failed(&error),
+            Err(error) => {
+                self.feed(Input::Failed(error.failure()));
+                self.report_failure(&error);
+            }
         }
-    }
-
-    fn probe_failed(&mut self, error: &ProbeError) {
-        self.shared.metrics.probe_failed(error);
-        self.feed(Input::Failed(error.failure()));
-        self.report_failure(error);
-    }
-
-    /// A probe that was complete but for the Machines.
-    fn machines_unknown(&mut self) {
-        let error = ProbeError { stage: Stage::Machines, cause: Cause::SeedUnknown("Machines") };
-        self.shared.metrics.probe_failed(&error);
-        self.report_failure(&error);
     }
 
     /// Healthy shoots keep their Machines, so that their nodes need not be put in order for each probe.

@@ -23,7 +23,7 @@ fn answer(records: &OwnerRecords, namespace: &str, answer: Answer, second: f64) 
 
 fn changes(records: &OwnerRecords, second: f64) -> Vec<(String, &'static str)> {
     let changes = records.turn(at(second), 0).changes.into_iter();
-    changes.map(|change| (change.namespace, change.after.as_str())).collect()
+    changes.map(|change| (change.namespace, change.after.into_str())).collect()
 }
 
 /// The one check that begins where there is room for one.
