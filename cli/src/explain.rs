@@ -118,7 +118,7 @@ pub(crate) fn refused(prober: &ReadOnlyProber, of: impl Fn(&str) -> bool) -> Vec
 /// Whether looking on would tell no more: nothing can be learnt now, or a verdict and the state of all leases but one are certain. A zone
 /// can be lost by two.
 fn is_enough(probe: &ProbeStatus) -> bool {
-    probe.failure.is_some() || is_clear(probe) && probe.found.as_ref().is_some_and(|found| found.undecided < 2)
+    probe.failure.is_some() || is_clear(probe) && probe.found.as_ref().is_some_and(|found| found.finding.tally.undecided < 2)
 }
 
 /// When the marker was set, if the API server's record of who manages which field says so.

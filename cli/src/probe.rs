@@ -3,7 +3,9 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use prober::core::verdict::{HoldReason, Verdict};
+use prober::core::in_seconds;
+use prober::core::lease::LeaseState;
+use prober::core::verdict::{HoldReason, Tally, Verdict};
 use prober::core::zones::LostZone;
 use prober::read_only::ReadOnlyProber;
 use prober::seed::reach::Reach;
@@ -17,7 +19,7 @@ use crate::{commands, output, seed, why};
 /// A shoot that cannot be asked so often in a row is said to be out of reach.
 pub(crate) const FAILURES: u32 = 3;
 /// The verdict that time alone can change.
-const UNDECIDED: &str = Verdict::Hold(HoldReason::Undecided).as_str();
+const UNDECIDED: Verdict = Verdict::Hold(HoldReason::Undecided);
 
 #[derive(Serialize)]
 struct Answer {
@@ -43,7 +45,7 @@ pub(crate) async fn run(args: commands::Probe) -> anyhow::Result<()> {
 
 /// Whether there is a verdict that waiting cannot change.
 pub(crate) fn is_clear(probe: &ProbeStatus) -> bool {
-    probe.failure.is_none() && probe.found.as_ref().is_some_and(|found| found.verdict != UNDECIDED)
+    probe.failure.is_none() && probe.found.as_ref().is_some_and(|found| found.finding.verdict != UNDECIDED)
 }
 
 /// Looks at a shoot until `enough`, and says on stderr what is waited for; none when it may not be probed.
@@ -80,15 +82,15 @@ pub(crate) fn report(probe: &ProbeStatus) -> String {
         let _ = writeln!(text, "Would be written: {kind}/{name} from {before} to {after} replicas");
     }
     match &probe.found {
-        Some(found) if found.verdict == UNDECIDED => text.push_str("Nothing would be written before that is decided.\n"),
+        Some(found) if found.finding.verdict == UNDECIDED => text.push_str("Nothing would be written before that is decided.\n"),
         Some(_) if probe.would_write.is_empty() => text.push_str("Nothing would be written.\n"),
         _ => {}
     }
     text
 }
 
-fn numbers(found: &Found) -> String {
-    let Found { verdict, candidates, expired, undecided, .. } = *found;
+fn numbers(Found { finding: found, .. }: &Found) -> String {
+    let (verdict, Tally { candidates, expired, undecided }) = (found.verdict.as_str(), found.tally);
     let sentence = format!("{verdict}: {}", why::verdict(verdict));
     let sentence = match verdict {
         "scale_down" => bad(&sentence),
@@ -96,7 +98,8 @@ fn numbers(found: &Found) -> String {
         _ => warn(&sentence),
     };
     let mut text = format!("Verdict:   {sentence}\n");
-    let mut leases = format!("{expired} of {candidates} expired (after {} s without renewal)", found.expired_after_seconds);
+    let mut leases =
+        format!("{expired} of {candidates} expired (after {} s without renewal)", in_seconds(found.grace.threshold()));
     if undecided > 0 {
         let _ = write!(leases, ", {undecided} undecided");
     }
@@ -118,9 +121,10 @@ fn numbers(found: &Found) -> String {
             .leases
             .iter()
             .map(|lease| {
-                let state = if lease.state == "valid" { good(lease.state) } else { bad(lease.state) };
-                let clock = if lease.skew_seconds == 0.0 { String::new() } else { format!("{:+.0}s", -lease.skew_seconds) };
-                vec![lease.node.clone(), format!("{:.1}s", lease.age_seconds), state, clock]
+                let (age, skew) = (in_seconds(lease.age), in_seconds(lease.skew));
+                let state = if lease.state == LeaseState::Valid { good("valid") } else { bad(lease.state.into_str()) };
+                let clock = if skew == 0.0 { String::new() } else { format!("{:+.0}s", -skew) };
+                vec![lease.node.clone(), format!("{age:.1}s"), state, clock]
             })
             .collect();
         let _ = write!(text, "\n{}\n", table(&["NODE", "AGE", "STATE", "CLOCK"], &rows));

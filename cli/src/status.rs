@@ -198,7 +198,7 @@ fn row(row: &Row) -> Vec<String> {
     }
     for ShownOption { setting, value, from } in &row.settings {
         match (*setting, value.as_str(), from) {
-            ("pause", "true", from) => notes.push(format!("paused ({})", from.as_str())),
+            ("pause", "true", from) => notes.push(format!("paused ({})", from.into_str())),
             // What `garden` sets for all stands above.
             (setting, value, Source::Namespace) => notes.push(format!("{setting} {value} (namespace)")),
             _ => {}

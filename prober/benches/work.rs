@@ -42,7 +42,7 @@ impl Shoot {
     pub fn new(count: usize) -> Self {
         let mut judge = Judge::default();
         let names: Vec<_> = (0..count).map(bodies::name).collect();
-        judge.set_machines(Arc::new(names.iter().map(String::as_str).collect()));
+        judge.set_machines(Arc::new(names.iter().map(|name| Some(name.as_str())).collect()));
         for seconds in [0, 20] {
             let times = times(seconds);
             observe(&mut judge, times, &bodies::leases_protobuf(count, times.wall));

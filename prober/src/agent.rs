@@ -12,6 +12,7 @@ use common::health::{Check, Lookup};
 use common::leader_election::{Fence, Standing};
 use common::metrics::SeedKnown;
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
@@ -25,7 +26,7 @@ use crate::refused_settings::{self, RefusedSettings};
 use crate::seed::dependent::DependentView;
 use crate::seed::reach::Reach;
 use crate::seed::{Seed, propagate_panic};
-use crate::shoot::Shared;
+use crate::shared::Shared;
 use crate::shoot_statuses::ShootStatuses;
 use crate::status::ProberStatus;
 use crate::suspend_detector::SuspendDetector;
@@ -77,7 +78,7 @@ pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result
 /// As the Go original: what the config names no more is not restored, but nobody has to discover it (D-49).
 fn report_dropped(dropped: &DependentView, metrics: &Metrics) {
     for namespace in dropped.held_down() {
-        metrics.ended_while_held_down();
+        metrics.probes_ended_while_held_down.inc();
         tracing::warn!(namespace, resource = %dropped.resource, "config does not name a resource any more that is held down, it stays at 0");
     }
 }
@@ -102,20 +103,39 @@ fn shown(shared: Shared, refused: impl Fn() -> bool + Send + Sync) -> Endpoints<
     });
     let views = Check::new("seed", move || seed.unknown().map_or(Ok(()), |what| Err(format!("{what} are not known"))));
     let owned = shared.clone();
-    let status = move || {
-        let config = shared.config.borrow().to_json();
-        ProberStatus::new(&shared.statuses, shared.clock, shared.seed.unknown(), config, refused())
-    };
+    let status =
+        move || ProberStatus::new(&shared.statuses, shared.clock, shared.seed.unknown(), &shared.config.borrow(), refused());
     let owners = Lookup::new("/ownership/{name}", move |namespace| owner_check::ownership(&owned, namespace));
     Endpoints { live: vec![probes], ready: vec![views], lookups: vec![owners], status }
 }
 
+/// Applies what becomes of the config.
+async fn follow_config(
+    shared: Shared,
+    file: &mut ConfigFile<Config>,
+    configs: &watch::Sender<Arc<Config>>,
+    views: &mut JoinSet<()>,
+) {
+    loop {
+        tokio::select! {
+            config = file.next() => {
+                let dropped = shared.seed.follow_config(&config, views);
+                dropped.iter().for_each(|dropped| report_dropped(dropped, &shared.metrics));
+                configs.send_replace(Arc::new(config));
+            }
+            // Without one of its views the prober is blind: the process ends, and another one begins.
+            Some(ended) = views.join_next() => propagate_panic(ended),
+        }
+    }
+}
+
 /// Follows the seed and probes, leading or not, until `shutdown`.
 async fn work(shared: Shared, mut file: ConfigFile<Config>, configs: watch::Sender<Arc<Config>>, shutdown: CancellationToken) {
-    let Shared { seed, lead, suspend_detector, metrics, events, role, statuses, .. } = shared.clone();
+    let Shared { seed, lead, suspend_detector, events, role, statuses, .. } = shared.clone();
     let (changes, receiver) = mpsc::channel(CHANGES);
     let report = move |namespace: &str, refused: &Refused| refused_settings::report(&events, namespace, refused);
     let mut views = seed.watch(changes, report);
+    let follow = follow_config(shared.clone(), &mut file, &configs, &mut views);
     let owners = owner_check::run(shared.clone(), shutdown.clone());
     let manager = async {
         // First probes that could not know what is held down would be spread, and would find that out of date.
@@ -134,20 +154,6 @@ async fn work(shared: Shared, mut file: ConfigFile<Config>, configs: watch::Send
     };
     let leaders = role.each_leader(|standing| statuses.history.happened(None, What::Leader, who_leads(standing)));
     let wakes = seed.clusters.each_time_live(|| seed.wakers.wake_all());
-    let follow = async {
-        loop {
-            tokio::select! {
-                config = file.next() => {
-                    for dropped in seed.follow_config(&config, &mut views) {
-                        report_dropped(&dropped, &metrics);
-                    }
-                    configs.send_replace(Arc::new(config));
-                }
-                // Without one of its views the prober is blind: the process ends, and another one begins.
-                Some(ended) = views.join_next() => propagate_panic(ended),
-            }
-        }
-    };
     tokio::join!(
         owners,
         manager,

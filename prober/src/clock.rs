@@ -1,7 +1,7 @@
 //! The one place where tokio's clock and the core's moments meet.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 use crate::core::moment::{Moment, RequestTimes};
 
@@ -35,6 +35,14 @@ impl Clock {
     /// The instant of a moment; what lies before the start is the start.
     pub fn instant(&self, moment: Moment) -> Instant {
         self.start + moment.elapsed_since_start().to_std().unwrap_or_default()
+    }
+
+    /// Waits until then; for ever where that is none.
+    pub async fn reach(&self, moment: Option<Moment>) {
+        match moment {
+            Some(moment) => sleep_until(self.instant(moment)).await,
+            None => std::future::pending().await,
+        }
     }
 
     /// Of a request that was sent at `sent` and whose answer is complete now.

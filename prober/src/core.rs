@@ -18,10 +18,21 @@ pub mod verdict;
 pub mod zones;
 
 use chrono::TimeDelta;
+use serde::Serializer;
 
 /// A duration of the config as a span of the core's time; one beyond reason is the longest there is.
 pub fn span(duration: std::time::Duration) -> TimeDelta {
     TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX)
+}
+
+/// A span as it is shown: in seconds, to the millisecond.
+pub fn in_seconds(span: TimeDelta) -> f64 {
+    span.num_milliseconds() as f64 / 1000.0
+}
+
+/// The same for serde.
+fn as_seconds<S: Serializer>(span: &TimeDelta, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(in_seconds(*span))
 }
 
 #[cfg(test)]

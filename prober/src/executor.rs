@@ -2,38 +2,42 @@
 //! way, and one thing for each dependent.
 
 use std::future::poll_fn;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
+use futures::{FutureExt, TryFutureExt};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
 
 use crate::clock::Clock;
 use crate::config::{Config, ResourceRef};
-use crate::core::plan::Direction;
+use crate::core::lease::LeaseList;
+use crate::core::moment::RequestTimes;
 use crate::core::replicas::{DependentState, Observed};
 use crate::core::retry::Refusal;
 use crate::core::shoot::{Action, Input, Order};
-use crate::probe::{Listed, Probe};
+use crate::core::verdict::NodeRecord;
 use crate::seed::Seed;
 use crate::seed::dependent::{DependentView, Unavailable};
+use crate::seed::secret::ShootSecret;
 use crate::shoot_client::error::ProbeError;
+use crate::shoot_client::{Budget, Listing, ShootClient};
 use crate::write::{WriteError, Writer};
 
-type Probing = Pin<Box<dyn Future<Output = (Probe, Result<Listed, ProbeError>)> + Send>>;
+type Client = ShootClient<ShootSecret>;
 
 pub struct Executor {
     namespace: String,
     seed: Arc<Seed>,
     writer: Arc<Writer>,
     /// None while a probe is under way.
-    probe: Option<Probe>,
-    probing: Option<Probing>,
+    client: Option<Client>,
+    probing: Option<BoxFuture<'static, (Client, Result<Listed, ProbeError>)>>,
+    /// What is left for the probe that is under way.
+    budget: Budget,
     slots: Vec<Slot>,
-    /// Per dependent how its last request failed, for who reports it.
-    errors: Vec<Option<WriteError>>,
 }
 
 /// What has come of an action.
@@ -42,61 +46,72 @@ pub enum Answer {
     OfDependent(Input<'static>),
 }
 
+/// What a request of a probe has listed. Without a complete, most-recent answer there is an error, which is never evidence of anything.
+#[derive(Debug)]
+pub enum Listed {
+    Leases(RequestTimes, LeaseList),
+    Nodes(Vec<NodeRecord>),
+}
+
 #[derive(Debug)]
 enum Done {
-    Permitted,
+    Permitted(Option<OwnedSemaphorePermit>),
     Read(Result<DependentState, WriteError>),
     Written(Result<Arc<Observed>, WriteError>),
 }
 
+/// Of one dependent.
 #[derive(Default)]
-enum Slot {
-    #[default]
-    Idle,
-    /// The permit for a write that is still to be decided on.
-    Permitted(Option<OwnedSemaphorePermit>),
-    /// What is under way, with what the slot then holds.
-    Busy(Pin<Box<dyn Future<Output = (Done, Slot)> + Send>>),
+struct Slot {
+    /// What is under way.
+    work: Option<BoxFuture<'static, Done>>,
+    /// For a write that is still to be decided on.
+    permit: Option<OwnedSemaphorePermit>,
+    /// How the last request failed, for who reports it.
+    error: Option<WriteError>,
 }
 
 impl Executor {
     pub fn new(namespace: String, clock: Clock, seed: Arc<Seed>, writer: Arc<Writer>) -> Self {
-        let probe = Some(Probe::new(namespace.clone(), clock, Arc::clone(&seed)));
-        Self { namespace, seed, writer, probe, probing: None, slots: Vec::new(), errors: Vec::new() }
+        let client = ShootClient::new(clock, ShootSecret { seed: Arc::clone(&seed), namespace: namespace.clone() });
+        let budget = Budget::starting_now(Duration::ZERO);
+        Self { namespace, seed, writer, client: Some(client), probing: None, budget, slots: Vec::new() }
     }
 
     /// Begins what is asked for. To verify and to report is for others.
     pub fn carry_out(&mut self, action: Action, config: &Config) {
         match action {
             Action::ListLeases => {
-                let timeout = config.probe_timeout;
-                self.list(|mut probe| async move {
-                    let listed = probe.leases(timeout).await;
-                    (probe, listed)
-                });
+                let budget = Budget::starting_now(config.probe_timeout);
+                let listed = |Listing { times, items }| Listed::Leases(times, items);
+                self.budget = budget;
+                self.list(move |client| client.leases(budget).map_ok(listed).boxed());
             }
-            Action::ListNodes => self.list(|mut probe| async move {
-                let listed = probe.nodes().await;
-                (probe, listed)
-            }),
-            Action::AcquirePermit(at, direction) => self.acquire_permit(at, direction),
+            Action::ListNodes => {
+                let budget = self.budget;
+                self.list(move |client| client.nodes(budget).map_ok(|nodes| Listed::Nodes(nodes.items)).boxed());
+            }
+            Action::AcquirePermit(at, direction) => {
+                let writer = Arc::clone(&self.writer);
+                self.begin(at, async move { Done::Permitted(writer.permit(direction).await) });
+            }
             Action::Read(at, limit) => self.read(at, &config.dependents[at].resource, limit),
             Action::Write(order) => self.write(&config.dependents[order.dependent].resource, order),
-            Action::Cancel(at) => self.cancel(at),
+            Action::Cancel(at) => (self.slot(at).work, self.slot(at).permit) = (None, None),
             Action::Verify | Action::Report(_) => {}
         }
     }
 
-    fn list<F: Future<Output = (Probe, Result<Listed, ProbeError>)> + Send + 'static>(
-        &mut self,
-        request: impl FnOnce(Probe) -> F,
-    ) {
-        self.probing = self.probe.take().map(|probe| -> Probing { Box::pin(request(probe)) });
-    }
-
-    fn acquire_permit(&mut self, at: usize, direction: Direction) {
-        let writer = Arc::clone(&self.writer);
-        self.begin(at, async move { (Done::Permitted, Slot::Permitted(writer.permit(direction).await)) });
+    fn list<F>(&mut self, request: F)
+    where
+        F: FnOnce(&mut Client) -> BoxFuture<'_, Result<Listed, ProbeError>> + Send + 'static,
+    {
+        let Some(mut client) = self.client.take() else { return };
+        let probing = async move {
+            let listed = request(&mut client).await;
+            (client, listed)
+        };
+        self.probing = Some(probing.boxed());
     }
 
     fn read(&mut self, at: usize, resource: &ResourceRef, limit: Duration) {
@@ -104,28 +119,18 @@ impl Executor {
         self.begin(at, async move {
             let read = within(limit, async { writer.read(&*view?, &namespace).await }).await;
             let present = |observed| DependentState::Present(Arc::new(observed));
-            (Done::Read(read.map(|read| read.map_or(DependentState::Absent, present))), Slot::Idle)
+            Done::Read(read.map(|read| read.map_or(DependentState::Absent, present)))
         });
     }
 
     fn write(&mut self, resource: &ResourceRef, order: Order) {
         let (namespace, writer, view) = (self.namespace.clone(), Arc::clone(&self.writer), self.view(resource));
-        let at = order.dependent;
-        let permit = match self.slots.get_mut(at).map(std::mem::take) {
-            Some(Slot::Permitted(permit)) => permit,
-            _ => None,
-        };
+        let (at, permit) = (order.dependent, self.slot(order.dependent).permit.take());
         self.begin(at, async move {
             let written = within(order.limit, async { writer.write(&*view?, &namespace, &order).await }).await;
             drop(permit);
-            (Done::Written(written.map(Arc::new)), Slot::Idle)
+            Done::Written(written.map(Arc::new))
         });
-    }
-
-    fn cancel(&mut self, at: usize) {
-        if let Some(slot) = self.slots.get_mut(at) {
-            *slot = Slot::Idle;
-        }
     }
 
     /// Waits until something is done; for ever while nothing is under way.
@@ -133,39 +138,43 @@ impl Executor {
         let (at, done) = tokio::select! {
             biased;
             done = done(&mut self.slots) => done,
-            (probe, result) = poll(&mut self.probing) => {
-                self.probe = Some(probe);
-                return Answer::Listed(result);
+            (client, listed) = poll(&mut self.probing) => {
+                self.client = Some(client);
+                return Answer::Listed(listed);
             }
         };
-        let mut failed = |error| self.failed(at, &config.dependents[at].resource, error);
+        let failed = |error| self.failed(at, &config.dependents[at].resource, error);
         Answer::OfDependent(match done {
-            Done::Permitted => Input::Permitted(at),
-            Done::Read(result) => Input::Read(at, result.map_err(&mut failed)),
-            Done::Written(result) => Input::Written(at, result.map_err(&mut failed)),
+            Done::Permitted(permit) => {
+                self.slots[at].permit = permit;
+                Input::Permitted(at)
+            }
+            Done::Read(result) => Input::Read(at, result.map_err(failed)),
+            Done::Written(result) => Input::Written(at, result.map_err(failed)),
         })
     }
 
     fn failed(&mut self, at: usize, resource: &ResourceRef, error: WriteError) -> Refusal {
         let refusal = error.refusal();
         tracing::debug!(%resource, category = error.category(), error = %error, "request for a resource failed");
-        if self.errors.len() <= at {
-            self.errors.resize_with(at + 1, || None);
-        }
-        self.errors[at] = Some(error);
+        self.slot(at).error = Some(error);
         refusal
     }
 
     /// How the last request for a dependent failed, unless that was taken already.
     pub fn take_error(&mut self, at: usize) -> Option<WriteError> {
-        self.errors.get_mut(at).and_then(Option::take)
+        self.slot(at).error.take()
     }
 
-    fn begin(&mut self, at: usize, work: impl Future<Output = (Done, Slot)> + Send + 'static) {
+    fn begin(&mut self, at: usize, work: impl Future<Output = Done> + Send + 'static) {
+        (self.slot(at).work, self.slot(at).permit) = (Some(work.boxed()), None);
+    }
+
+    fn slot(&mut self, at: usize) -> &mut Slot {
         if self.slots.len() <= at {
             self.slots.resize_with(at + 1, Slot::default);
         }
-        self.slots[at] = Slot::Busy(Box::pin(work));
+        &mut self.slots[at]
     }
 
     fn view(&self, resource: &ResourceRef) -> Result<Arc<DependentView>, Unavailable> {
@@ -177,10 +186,10 @@ impl Executor {
 async fn done(slots: &mut [Slot]) -> (usize, Done) {
     poll_fn(|context| {
         for (at, slot) in slots.iter_mut().enumerate() {
-            if let Slot::Busy(work) = slot
-                && let Poll::Ready((done, then)) = work.as_mut().poll(context)
+            if let Some(work) = &mut slot.work
+                && let Poll::Ready(done) = work.as_mut().poll(context)
             {
-                *slot = then;
+                slot.work = None;
                 return Poll::Ready((at, done));
             }
         }
@@ -190,7 +199,7 @@ async fn done(slots: &mut [Slot]) -> (usize, Done) {
 }
 
 /// Completes with what is under way, never without it.
-pub async fn poll<T>(work: &mut Option<Pin<Box<dyn Future<Output = T> + Send>>>) -> T {
+pub async fn poll<T>(work: &mut Option<BoxFuture<'static, T>>) -> T {
     match work {
         Some(running) => {
             let result = running.await;

@@ -12,10 +12,11 @@ use tracing::Instrument;
 
 use crate::config::ResourceRef;
 use crate::core::lifecycle::{Lifecycle, ShootSettings, is_in_operation, lifecycle, settings};
-use crate::core::moment::Moment;
+use crate::core::shoot::Start;
 use crate::core::span;
 use crate::seed::ClusterState;
-use crate::shoot::{self, Identity, Shared};
+use crate::shared::Shared;
+use crate::shoot::{self, Identity};
 
 /// After so long without a panic the earlier ones of a shoot's task are forgotten.
 const CALM: Duration = Duration::from_secs(3600);
@@ -39,10 +40,7 @@ struct Running {
 
 #[derive(Clone, Copy)]
 struct Began {
-    /// When this process first saw that the shoot may be probed.
-    eligible: Moment,
-    /// Whether it was in operation then (D-51).
-    in_operation: bool,
+    start: Start,
     /// How often its task has panicked without a calm time in between.
     panics: u32,
 }
@@ -94,31 +92,30 @@ impl Manager {
         let lifecycle = lifecycle(shoot, seed.name.as_deref());
         self.shared.statuses.set_state(namespace, Some(lifecycle.as_str()));
         match (lifecycle, self.probes.get(namespace)) {
-            (Lifecycle::Stop(reason), _) => self.stop(namespace, reason.as_str()).await,
+            (Lifecycle::Stop(reason), _) => self.stop(namespace, reason.into_str()).await,
             (Lifecycle::Wait(_), Some(running)) => running.apply_settings(settings(shoot)),
-            (Lifecycle::Wait(reason), None) => tracing::debug!(namespace, reason = reason.as_str(), "shoot is not probed yet"),
+            (Lifecycle::Wait(reason), None) => tracing::debug!(namespace, reason = reason.into_str(), "shoot is not probed yet"),
             (Lifecycle::Probe(settings), Some(running)) => running.apply_settings(settings),
             (Lifecycle::Probe(settings), None) => {
                 let now = self.shared.clock.now();
                 let delay = span(self.shared.config.borrow().initial_delay);
                 let in_operation = is_in_operation(shoot, delay, self.shared.clock.wall(now));
-                self.start(namespace, uid.clone(), settings, Began { eligible: now, in_operation, panics: 0 });
+                self.start(namespace, uid.clone(), settings, Began { start: Start { eligible: now, in_operation }, panics: 0 });
             }
         }
     }
 
     fn start(&mut self, namespace: &str, uid: String, settings: ShootSettings, began: Began) {
-        let Began { eligible, in_operation, panics } = began;
         let span = tracing::info_span!("shoot", namespace);
         // Every replica probes, so this alone does not say who leads.
         let role = self.shared.role.standing().role;
         span.in_scope(|| tracing::info!(role, "shoot is probed from now on"));
         let (settings, receiver) = watch::channel(settings);
         let cancel = CancellationToken::new();
-        let identity = Identity { namespace: namespace.to_owned(), uid: uid.clone(), eligible, in_operation };
+        let identity = Identity { namespace: namespace.to_owned(), uid: uid.clone(), start: began.start };
         // In a box, or the task would have room for it twice: before and after the wait.
         let probe = Box::pin(shoot::run(identity, self.shared.clone(), receiver, cancel.clone()));
-        let waited = cancel.clone().run_until_cancelled_owned(tokio::time::sleep(after_panics(panics)));
+        let waited = cancel.clone().run_until_cancelled_owned(tokio::time::sleep(after_panics(began.panics)));
         let probe = async move {
             match waited.await {
                 Some(()) => probe.await,
@@ -139,7 +136,7 @@ impl Manager {
             let (id, held_down) = self.ended(ended);
             if !held_down.is_empty() {
                 // As the Go original: whoever ends the probe decides about what it held down (D-49).
-                self.shared.metrics.ended_while_held_down();
+                self.shared.metrics.probes_ended_while_held_down.inc();
                 let held_down: Vec<String> = held_down.iter().map(ToString::to_string).collect();
                 tracing::warn!(namespace, held_down = held_down.join(", "), "probe ended, what it holds down stays at 0");
             }
@@ -154,7 +151,7 @@ impl Manager {
         let (id, held_down) = ended.unwrap_or_else(|error| (error.id(), HeldDown::new()));
         let by_itself = self.probes.extract_if(|_, running| running.task == id).next();
         if let Some((namespace, running)) = by_itself {
-            self.shared.metrics.panicked();
+            self.shared.metrics.panics.inc();
             tracing::error!(namespace, "probe panicked and is restarted");
             let settings = running.settings.borrow().clone();
             let before = if running.started.elapsed() < CALM { running.began.panics } else { 0 };

@@ -25,14 +25,14 @@ pub struct Metrics {
     scale_operations: Family<(WriteLabels, Words<1>), Counter>,
     dry_run_writes: Family<WriteLabels, Counter>,
     decision_to_write: Family<Words<1>, Histogram>,
-    memory_fallbacks: Counter,
-    not_ready: Counter,
+    pub memory_fallbacks: Counter,
+    pub not_ready: Counter,
     abandoned_flows: Family<Words<1>, Counter>,
-    probes_ended_while_held_down: Counter,
+    pub probes_ended_while_held_down: Counter,
     without_lead: Family<Words<1>, Counter>,
     owner_checks: Family<Words<1>, Counter>,
     owner_prevented: Family<Words<1>, Counter>,
-    panics: Counter,
+    pub panics: Counter,
 }
 
 /// From 5 ms to 41 s, by factors of 2: a healthy probe takes a few milliseconds, probeTimeout is 30 s by default.
@@ -41,7 +41,7 @@ fn seconds() -> Histogram {
 }
 
 fn direction_label(direction: Direction) -> Words<1> {
-    [("direction", direction.as_str())]
+    [("direction", direction.into_str())]
 }
 
 pub fn resource_labels(resource: &ResourceRef) -> ResourceLabels {
@@ -107,7 +107,7 @@ impl Metrics {
     }
 
     pub fn probe_failed(&self, error: &ProbeError) {
-        self.probes.get_or_create(&[("stage", error.stage.as_str()), ("result", error.cause.category())]).inc();
+        self.probes.get_or_create(&[("stage", error.stage.into_str()), ("result", error.cause.category())]).inc();
         if matches!(error.cause, Cause::Throttled { .. }) {
             self.throttles.inc();
         }
@@ -128,22 +128,8 @@ impl Metrics {
         self.decision_to_write.get_or_create(&direction_label(direction)).observe(after.as_secs_f64());
     }
 
-    pub fn memory_fell_back(&self) {
-        self.memory_fallbacks.inc();
-    }
-
-    /// A restored resource was not ready in time (rule 69).
-    pub fn not_ready_in_time(&self) {
-        self.not_ready.inc();
-    }
-
     pub fn flow_abandoned(&self, direction: Direction) {
         self.abandoned_flows.get_or_create(&direction_label(direction)).inc();
-    }
-
-    /// A probe ended while resources were held down (D-49).
-    pub fn ended_while_held_down(&self) {
-        self.probes_ended_while_held_down.inc();
     }
 
     /// A resource was written although this replica does not lead (D-50).
@@ -159,8 +145,32 @@ impl Metrics {
     pub fn owner_prevented(&self, direction: Direction) {
         self.owner_prevented.get_or_create(&direction_label(direction)).inc();
     }
+}
 
-    pub fn panicked(&self) {
-        self.panics.inc();
+#[cfg(test)]
+mod tests {
+    use strum::VariantNames;
+
+    use super::*;
+    use crate::core::lease::LeaseState;
+    use crate::core::lifecycle::{StopReason, WaitReason};
+    use crate::core::options::Source;
+    use crate::core::owner::{Standing, Unresolved};
+    use crate::core::verdict::Exclusion;
+    use crate::shoot_client::error::Stage;
+
+    #[test]
+    fn the_words_that_operators_search_for_are_these() {
+        assert_eq!(Direction::VARIANTS, ["up", "down"]);
+        assert_eq!(Stage::VARIANTS, ["kubeconfig", "version", "leases", "nodes", "machines"]);
+        assert_eq!(StopReason::VARIANTS, ["deleting", "hibernated", "migrating", "workerless"]);
+        assert_eq!(WaitReason::VARIANTS, ["waking_up", "not_yet_reconciled"]);
+        assert_eq!(LeaseState::VARIANTS, ["valid", "expired", "undecided"]);
+        assert_eq!(Source::VARIANTS, ["default", "config", "garden", "namespace"]);
+        let exclusions = ["no_usable_machine", "not_managed", "unhealthy_condition", "in_place_update", "no_node", "no_lease"];
+        assert_eq!(Exclusion::VARIANTS, exclusions);
+        assert_eq!(Standing::VARIANTS, ["ours", "not_checked", "unproven", "doubted", "elsewhere", "unresolved"]);
+        let resolved = ["no_name", "no_record", "ambiguous", "server", "refused", "timeout", "truncated", "network", "decode"];
+        assert_eq!(Unresolved::VARIANTS, [resolved.as_slice(), &["unknown", "no_servers", "suspended"]].concat());
     }
 }

@@ -2,10 +2,9 @@
 //! [`crate::core::owner`] and [`crate::core::shoot`].
 //!
 //! ```text
-//! Clusters --> records: which check is due? --resolver--> answer --> standing --> the shoots' tasks, /ownership, what is shown
+//! Clusters --> owner records: which check is due? --resolver--> answer --> standing --> the shoots' tasks, /ownership, what is shown
 //! ```
 
-mod records;
 mod resolver;
 
 use std::collections::HashMap;
@@ -18,16 +17,16 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use self::records::Change;
-pub use self::records::{OwnerRecords, OwnerStatus};
 use self::resolver::Resolver;
 use crate::config::{Config, OwnerCheck};
 use crate::core::moment::Moment;
 use crate::core::owner::{Answer, OwnerRecord, Question, Standing};
 use crate::core::span;
 use crate::history::What;
+pub use crate::owner_records::OwnerStatus;
+use crate::owner_records::{Change, Turn};
 use crate::seed::Seed;
-use crate::shoot::{Shared, wait_until};
+use crate::shared::Shared;
 
 /// So many checks are under way at once: at least, and at most.
 const IN_FLIGHT: (usize, usize) = (32, 1024);
@@ -69,21 +68,16 @@ async fn follow(shared: &Shared, check: &OwnerCheck, configs: &mut watch::Receiv
     let (resolver, owners) = (Resolver::new(check), shared.owners());
     let mut under_way = FuturesUnordered::new();
     while configs.borrow().owner_check.as_ref() == Some(check) {
-        let in_flight = in_flight(owners.len(), check);
-        while under_way.len() < in_flight
-            && let Some(namespace) = owners.take_due(shared.clock.now())
-        {
-            under_way.push(checked(shared, check, &resolver, namespace));
-        }
-        let room = under_way.len() < in_flight;
-        let next = owners.next(shared.clock.now()).filter(|_| room).map(|next| shared.clock.instant(next));
+        let room = in_flight(owners.count(), check).saturating_sub(under_way.len());
+        let Turn { changes, due, next } = owners.turn(shared.clock.now(), room);
+        changes.iter().for_each(|change| report(shared, change));
+        under_way.extend(due.into_iter().map(|namespace| checked(shared, check, &resolver, namespace)));
         tokio::select! {
             Some(checked) = under_way.next(), if !under_way.is_empty() => answered(shared, checked),
             () = owners.added.notified() => {}
             () = changed(configs) => {}
-            () = wait_until(next) => {}
+            () = shared.clock.reach(next) => {}
         }
-        owners.take_changes(shared.clock.now()).into_iter().for_each(|change| report(shared, &change));
     }
     tracing::info!("owner records are not checked in this way any more");
 }
@@ -135,30 +129,32 @@ pub async fn check_once(seed: &Seed, check: &OwnerCheck, namespace: &str) -> Own
 /// Says how a standing has changed. That a shoot is ours from the beginning is no event.
 fn report(shared: &Shared, Change { namespace, before, after, owner }: &Change) {
     let (events, history) = (&shared.events, &shared.statuses.history);
-    let (why, category, standing) = (owner.sentence(), owner.category, after.as_str());
+    let (why, category, standing) = (owner.sentence(), owner.why.map(<&str>::from), after.into_str());
     let about = ObjectReference {
         api_version: Some("v1".to_owned()),
         kind: Some("Namespace".to_owned()),
         name: Some(namespace.clone()),
         ..ObjectReference::default()
     };
+    let warning = match after {
+        Standing::Elsewhere { .. } => Some("shoot belongs to another seed, nothing is written for it"),
+        Standing::Unresolved(_) => Some("owner record cannot be resolved, nothing is written for the shoot"),
+        Standing::Unproven(_) => Some("owner record cannot be resolved yet, nothing is restored meanwhile"),
+        Standing::Doubted => Some("owner record names another seed, nothing is written until it is checked again"),
+        Standing::Ours | Standing::NotChecked => None,
+    };
+    if let Some(warning) = warning {
+        tracing::warn!(namespace, standing, category, why, "{warning}");
+    }
     if before.is_lost() {
         history.ended(Some(namespace), What::Owner, None);
     }
     match after {
         Standing::Elsewhere { .. } => {
-            tracing::warn!(namespace, standing, why, "shoot belongs to another seed, nothing is written for it");
             history.began(Some(namespace), What::Owner, format!("belongs to another seed: {why}"));
             events.warning(&about, "OwnedElsewhere", format!("The shoot belongs to another seed: {why}"));
         }
         Standing::Unresolved(_) => {
-            tracing::warn!(
-                namespace,
-                standing,
-                category,
-                why,
-                "owner record cannot be resolved, nothing is written for the shoot"
-            );
             history.began(Some(namespace), What::Owner, why.clone());
             events.warning(&about, "OwnerUnresolved", format!("Nothing is written for the shoot: {why}"));
         }
@@ -167,24 +163,7 @@ fn report(shared: &Shared, Change { namespace, before, after, owner }: &Change) 
             events.normal(&about, "OwnedAgain", format!("The shoot belongs to this seed again: {why}"));
         }
         Standing::Ours => tracing::debug!(namespace, standing, why, "shoot is ours"),
-        Standing::Unproven(_) => {
-            tracing::warn!(
-                namespace,
-                standing,
-                category,
-                why,
-                "owner record cannot be resolved yet, nothing is restored meanwhile"
-            );
-        }
-        Standing::Doubted => {
-            tracing::warn!(
-                namespace,
-                standing,
-                why,
-                "owner record names another seed, nothing is written until it is checked again"
-            );
-        }
-        Standing::NotChecked => {}
+        Standing::Unproven(_) | Standing::Doubted | Standing::NotChecked => {}
     }
 }
 
@@ -210,5 +189,5 @@ pub fn ownership(shared: &Shared, namespace: &str) -> (StatusCode, String) {
     let why =
         shared.owners().status(namespace, now).map_or_else(|| "the first check is not over".to_owned(), |owner| owner.sentence());
     let status = if standing.is_lost() { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
-    (status, format!("{}: {why}\n", standing.as_str()))
+    (status, format!("{}: {why}\n", standing.into_str()))
 }

@@ -25,9 +25,9 @@ use crate::owner_check::{self, OwnerStatus};
 use crate::seed::dependent::{DependentView, Unavailable};
 use crate::seed::reach::Reach;
 use crate::seed::{ClusterState, Seed};
-use crate::shoot::Shared;
+use crate::shared::Shared;
 use crate::shoot_statuses::ShootStatuses;
-use crate::status::{ProbeStatus, ProberStatus};
+use crate::status::ProbeStatus;
 use crate::suspend_detector::SuspendDetector;
 use crate::write::Writer;
 
@@ -163,8 +163,7 @@ impl ReadOnlyProber {
         while !ended {
             ended = last.as_ref().is_some_and(&enough) || Instant::now() >= deadline;
             sleep(POLL_INTERVAL).await;
-            let status = ProberStatus::new(&statuses, clock, None, serde_json::Value::Null, false);
-            last = status.shoots.into_iter().find(|shoot| shoot.namespace == namespace).and_then(|shoot| shoot.probe);
+            last = ProbeStatus::of(namespace, &statuses, clock);
             let lifecycle = seed.clusters.get("", namespace).and_then(|cluster| cluster.lifecycle());
             if last.is_none() && !matches!(lifecycle, Some(Lifecycle::Probe(_))) {
                 break;

@@ -22,12 +22,11 @@ use crate::core::plan::Direction;
 use crate::core::replicas::scale_up;
 use crate::core::shoot::{Action, Input, Report, Shoot, Start, Surroundings};
 use crate::core::verdict::{HoldReason, Scope, Verdict};
-use crate::executor::{Answer, Executor};
-use crate::probe::Listed;
+use crate::executor::{Answer, Executor, Listed};
 use crate::read_only::ReadOnlyProber;
 use crate::seed::ClusterState;
 use crate::seed::wakers::Registration;
-use crate::shoot::{Shared, surroundings};
+use crate::shared::Shared;
 use crate::shoot_client::error::ProbeError;
 use crate::write::WriteError;
 
@@ -119,9 +118,9 @@ impl Restore {
         let settings = cluster.shoot.as_ref().and_then(|shoot| shoot.as_ref().ok()).map(settings).unwrap_or_default();
         let now = shared.clock.now();
         let options = shared.seed.options(&config, &namespace);
-        let around = Surroundings { paused: Some(true), ..surroundings(&shared, &config, &settings, options, &namespace, &uid) };
+        let around = Surroundings { paused: Some(true), ..shared.surroundings(&config, &settings, options, &namespace, &uid) };
         Self {
-            machine: Shoot::new(Start { eligible: now, in_operation: true, dry_run: false }, &around, now),
+            machine: Shoot::new(Start { eligible: now, in_operation: true }, &around, now),
             executor: Executor::new(namespace.clone(), shared.clock, Arc::clone(&shared.seed), Arc::clone(&shared.writer)),
             wakers: shared.seed.wakers.register(&namespace),
             awaits_word: false,
@@ -239,7 +238,7 @@ impl Restore {
     /// The prober's, but for what a person has decided: a pause binds the prober, and not whoever asks for a restore.
     fn around(&self) -> Surroundings {
         let options = self.shared.seed.options(&self.config, &self.namespace);
-        let around = surroundings(&self.shared, &self.config, &self.settings, options, &self.namespace, &self.uid);
+        let around = self.shared.surroundings(&self.config, &self.settings, options, &self.namespace, &self.uid);
         let restore_only_held_down = only_held_down(options);
         let options = Options { restore_only_held_down, scale_up_stabilization: Duration::ZERO, ..around.options };
         Surroundings { paused: Some(self.begun.is_none()), is_ours: around.is_ours || self.vouched, options, ..around }

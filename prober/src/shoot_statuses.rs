@@ -17,7 +17,7 @@ use crate::core::owner::Standing;
 use crate::core::plan::Direction;
 use crate::core::verdict::{Tally, Verdict};
 use crate::history::{History, What};
-use crate::owner_check::OwnerRecords;
+use crate::owner_records::OwnerRecords;
 
 /// The status of each shoot. Cheap to clone; all clones share it.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ struct Inner {
     probed: HashMap<String, ShootStatus>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ShootStatus {
     /// When the next probe is due; while one is under way, when that was.
     pub due: Moment,
@@ -99,18 +99,7 @@ impl ShootStatuses {
 
     /// Adds a shoot that is probed, with the moment of its first probe; the handle removes it.
     pub fn register(&self, namespace: String, first_probe: Moment) -> StatusHandle {
-        let status = ShootStatus {
-            due: first_probe,
-            complete: first_probe,
-            paused: false,
-            owner: None,
-            options: None,
-            held_down: BTreeMap::new(),
-            finding: None,
-            failure: None,
-            scaling: None,
-            intended: Vec::new(),
-        };
+        let status = ShootStatus { due: first_probe, complete: first_probe, ..ShootStatus::default() };
         self.lock().probed.insert(namespace.clone(), status);
         StatusHandle { statuses: self.clone(), namespace }
     }
@@ -130,16 +119,20 @@ impl ShootStatuses {
         inner.states.iter().map(|(namespace, state)| (namespace.clone(), *state, inner.probed.get(namespace).cloned())).collect()
     }
 
+    /// The status of one shoot; none while it is not probed.
+    pub fn probed(&self, namespace: &str) -> Option<ShootStatus> {
+        self.lock().probed.get(namespace).cloned()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl StatusHandle {
-    pub fn update(&self, change: impl FnOnce(&mut ShootStatus)) {
-        if let Some(status) = self.statuses.lock().probed.get_mut(&self.namespace) {
-            change(status);
-        }
+    /// The default where there is no status any more.
+    pub fn update<T: Default>(&self, change: impl FnOnce(&mut ShootStatus) -> T) -> T {
+        self.statuses.lock().probed.get_mut(&self.namespace).map(change).unwrap_or_default()
     }
 
     /// Notes what is over at once.

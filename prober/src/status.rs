@@ -5,21 +5,20 @@ mod page;
 
 use std::collections::BTreeMap;
 
-use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
+use chrono::{DateTime, SubsecRound, Utc};
 use common::status::Status;
 use maud::Markup;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::clock::Clock;
-use crate::core::judgement::{Finding, SeenLease};
-use crate::core::lease::LeaseState;
+use crate::config::Config;
+use crate::core::judgement::Finding;
 use crate::core::moment::Moment;
 use crate::core::options::{ResolvedOptions, ShownOption, Source};
-use crate::core::plan::Direction;
-use crate::core::zones::LostZone;
+use crate::core::verdict::Verdict;
 use crate::history::Entry;
-use crate::owner_check::OwnerStatus;
+use crate::owner_records::OwnerStatus;
 pub use crate::shoot_statuses::Failure;
 use crate::shoot_statuses::{Intended, ShootStatus, ShootStatuses};
 
@@ -36,6 +35,9 @@ pub struct ProberStatus {
     /// The config in force, defaults included, as a config file would say it.
     pub config: Value,
     pub config_refused: bool,
+    /// Whether a replica that does not lead protects the shoots whose own namespaces say nothing of it.
+    #[serde(skip)]
+    standby_protects: bool,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -85,40 +87,8 @@ pub struct HeldDown {
 pub struct Found {
     /// When the probe was sent; all that follows is as of then.
     pub seconds_ago: i64,
-    pub verdict: &'static str,
-    pub candidates: usize,
-    pub expired: usize,
-    /// Of these, those whose stamps could not be believed yet.
-    pub undecided: usize,
-    pub skewed: usize,
-    /// From which share of expired leases on there is an outage.
-    pub fraction: f64,
-    pub expired_after_seconds: f64,
-    pub given_up_after_seconds: f64,
-    pub excluded: BTreeMap<&'static str, usize>,
-    /// The oldest leases that counted, oldest first; only while one is expired or undecided, or something is held down.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub leases: Vec<LeaseAge>,
-    /// Zones, or worker pools where nodes name none, that are lost while the shoot is not; nothing is scaled for them.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub lost_zones: Vec<LostZone>,
-}
-
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct LeaseAge {
-    pub node: String,
-    /// For how long it had not been renewed then, on our clock. What was renewed since only the next probe will know.
-    pub age_seconds: f64,
-    /// `valid`, `expired` or `undecided`.
-    pub state: &'static str,
-    /// How far the node's clock is behind ours; negative: ahead.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub skew_seconds: f64,
-}
-
-fn is_zero(seconds: &f64) -> bool {
-    *seconds == 0.0
+    #[serde(flatten)]
+    pub finding: Finding,
 }
 
 /// Why a shoot needs attention, most urgent first.
@@ -142,14 +112,14 @@ impl ShootEntry {
         let Some(probe) = &self.probe else {
             return if matches!(self.state, "unreadable" | "no_shoot") { Concern::Unclear } else { Concern::None };
         };
-        let verdict = probe.found.as_ref().map(|found| found.verdict);
-        match probe {
-            _ if !probe.held_down.is_empty() => Concern::HeldDown,
-            _ if verdict == Some("scale_down") => Concern::Outage,
-            ProbeStatus { found: Some(found), .. } if !found.lost_zones.is_empty() => Concern::LostZone,
-            ProbeStatus { failure: Some(_), .. } => Concern::Failing,
-            ProbeStatus { paused: true, .. } => Concern::Paused,
-            _ if verdict.is_some_and(|verdict| verdict.starts_with("hold")) => Concern::Unclear,
+        let finding = probe.found.as_ref().map(|found| &found.finding);
+        match (finding.map(|finding| finding.verdict), probe) {
+            (_, probe) if !probe.held_down.is_empty() => Concern::HeldDown,
+            (Some(Verdict::ScaleDown), _) => Concern::Outage,
+            _ if finding.is_some_and(|finding| !finding.lost_zones.is_empty()) => Concern::LostZone,
+            (_, ProbeStatus { failure: Some(_), .. }) => Concern::Failing,
+            (_, ProbeStatus { paused: true, .. }) => Concern::Paused,
+            (Some(Verdict::Hold(_)), _) => Concern::Unclear,
             _ => Concern::None,
         }
     }
@@ -160,32 +130,30 @@ impl ProberStatus {
         statuses: &ShootStatuses,
         clock: Clock,
         unknown: Option<&'static str>,
-        config: Value,
+        config: &Config,
         config_refused: bool,
     ) -> Self {
-        let (now, wall) = (clock.now(), Utc::now());
+        let (now, wall, shoots) = (clock.now(), Utc::now(), statuses.shoots());
+        let mut options = shoots.iter().filter_map(|(.., status)| Some(status.as_ref()?.options?.standby_protects));
+        let outer = options.find(|standby| standby.from != Source::Namespace);
+        let standby_protects = outer.map_or(config.standby_protects, |standby| standby.value);
         let mut shoots_by_state = BTreeMap::new();
-        let mut shoots: Vec<ShootEntry> = statuses
-            .shoots()
-            .into_iter()
-            .map(|(namespace, state, status)| {
-                *shoots_by_state.entry(state).or_default() += 1;
-                let owner = statuses.owners.status(&namespace, now);
-                ShootEntry { namespace, state, owner, probe: status.map(|status| probe(status, now, wall)) }
-            })
-            .collect();
+        let entry = |(namespace, state, status): (String, _, Option<_>)| {
+            *shoots_by_state.entry(state).or_default() += 1;
+            let owner = statuses.owners.status(&namespace, now);
+            ShootEntry { namespace, state, owner, probe: status.map(|status| probe(status, now, wall)) }
+        };
+        let mut shoots: Vec<ShootEntry> = shoots.into_iter().map(entry).collect();
         shoots.sort_by(|a, b| (a.concern(), &a.namespace).cmp(&(b.concern(), &b.namespace)));
-        Self { unknown, shoots_by_state, shoots, history: statuses.history.entries(), config, config_refused }
+        let (history, config) = (statuses.history.entries(), config.to_json());
+        Self { unknown, shoots_by_state, shoots, history, config, config_refused, standby_protects }
     }
+}
 
-    /// Whether a replica that does not lead protects the shoots whose own namespaces say nothing of it.
-    fn standby_protects(&self) -> bool {
-        let settings = self.shoots.iter().filter_map(|shoot| shoot.probe.as_ref()).flat_map(|probe| &probe.settings);
-        let mut by_garden = settings.filter(|shown| shown.setting == "standbyProtects" && shown.from == Source::Garden);
-        match by_garden.next() {
-            Some(shown) => shown.value == "true",
-            None => self.config["standbyProtects"].as_bool().unwrap_or(true),
-        }
+impl ProbeStatus {
+    /// Of one shoot; none while it is not probed.
+    pub fn of(namespace: &str, statuses: &ShootStatuses, clock: Clock) -> Option<Self> {
+        statuses.probed(namespace).map(|status| probe(status, clock.now(), Utc::now()))
     }
 }
 
@@ -195,7 +163,7 @@ impl Status for ProberStatus {
     }
 
     fn without_lead(&self) -> &'static str {
-        match self.standby_protects() {
+        match self.standby_protects {
             false => "This one probes all shoots, too, and writes nothing, since standbyProtects is false.",
             true => {
                 "The leader acts first; this one probes all shoots, too, and protects those for which the leader does not act."
@@ -214,43 +182,14 @@ fn probe(status: ShootStatus, now: Moment, wall: DateTime<Utc>) -> ProbeStatus {
         paused: status.paused,
         settings: status.options.iter().flat_map(ResolvedOptions::overruled).collect(),
         held_down: held_down.collect(),
-        scaling: status.scaling.map(Direction::as_str),
+        scaling: status.scaling.map(Into::into),
         would_write: status.intended,
         next_look_in_seconds: (status.due - now).num_seconds(),
-        found: status.finding.map(|finding| found(&finding, now)),
+        found: status
+            .finding
+            .map(|finding| Found { seconds_ago: (now - finding.judged_at).num_seconds(), finding: Finding::clone(&finding) }),
         failure: status.failure,
     }
-}
-
-fn found(finding: &Finding, now: Moment) -> Found {
-    let age = |lease: &SeenLease| LeaseAge {
-        node: lease.node.clone(),
-        age_seconds: seconds(finding.judged_at - lease.renewed),
-        state: match lease.state {
-            LeaseState::Valid => "valid",
-            LeaseState::Expired => "expired",
-            LeaseState::Undecided => "undecided",
-        },
-        skew_seconds: seconds(lease.skew),
-    };
-    Found {
-        seconds_ago: (now - finding.judged_at).num_seconds(),
-        verdict: finding.verdict.as_str(),
-        candidates: finding.tally.candidates,
-        expired: finding.tally.expired,
-        undecided: finding.tally.undecided,
-        skewed: finding.skewed,
-        fraction: finding.fraction,
-        expired_after_seconds: seconds(finding.grace.threshold()),
-        given_up_after_seconds: seconds(finding.grace.period()),
-        excluded: finding.excluded.clone(),
-        leases: finding.leases.iter().map(age).collect(),
-        lost_zones: finding.lost_zones.clone(),
-    }
-}
-
-fn seconds(span: TimeDelta) -> f64 {
-    span.num_milliseconds() as f64 / 1000.0
 }
 
 #[cfg(test)]

@@ -65,10 +65,7 @@ impl WriteError {
         match reason {
             Reason::Missing => Self::Missing,
             Reason::Unknown => Self::Unavailable(Unavailable::Unknown),
-            Reason::NoSuchKind => {
-                let (kind, api_version) = (resource.kind.clone(), resource.api_version.clone());
-                Self::Unavailable(Unavailable::NoSuchKind { kind, api_version })
-            }
+            Reason::NoSuchKind => Self::Unavailable(Unavailable::NoSuchKind(resource.clone())),
             Reason::Refused => refused.unwrap_or(Self::Timeout),
         }
     }
@@ -86,7 +83,7 @@ impl WriteError {
         match self {
             Self::NotLeading => ("not_leading", Refusal::Other),
             Self::Suspended => ("stood_still", Refusal::Superseded),
-            Self::Unavailable(Unavailable::NoSuchKind { .. }) => ("no_such_kind", Refusal::Other),
+            Self::Unavailable(Unavailable::NoSuchKind(_)) => ("no_such_kind", Refusal::Other),
             Self::Unavailable(Unavailable::Unknown) => ("seed_unknown", Refusal::Other),
             Self::Missing => ("not_found", Refusal::Gone),
             Self::Conflict => ("conflict", Refusal::Conflict),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use common::document::{Key, Object, Value};
 use common::go_compat::duration::GoDuration;
 use serde::{Serialize, Serializer};
+use strum::EnumString;
 
 use super::read;
 use crate::core::owner::Template;
@@ -172,8 +173,9 @@ object! {
 }
 
 /// `onLoss`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[strum(serialize_all = "camelCase")]
 pub enum OnLoss {
     StandDown,
     Passivate,

@@ -84,16 +84,7 @@ pub(super) fn servers(object: &Object<'_>, key: Key) -> Option<Vec<SocketAddr>> 
 }
 
 pub(super) fn on_loss(object: &Object<'_>, key: Key) -> Option<OnLoss> {
-    let field = object.field(key.name);
-    let word = if field.is_absent() { key.default.to_owned() } else { field.text()? };
-    match word.as_str() {
-        "standDown" => Some(OnLoss::StandDown),
-        "passivate" => Some(OnLoss::Passivate),
-        _ => {
-            field.refuse("standDown or passivate");
-            None
-        }
-    }
+    or_default(object, key, |field| field.text()?.parse().map_err(|_| field.refuse("standDown or passivate")).ok())
 }
 
 /// The default when nothing stands there; `None`, with the error noted, when something wrong does.

@@ -11,7 +11,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chrono::TimeDelta;
+use serde::Serialize;
 
+use super::as_seconds;
 use super::lease::{Grace, LeaseClock, LeaseClocks, LeaseRecord, LeaseState};
 use super::moment::{Moment, RequestTimes};
 use super::plan::ordering_deadline;
@@ -32,48 +34,49 @@ pub struct Rules {
     pub pool_conditions: PoolConditions,
 }
 
-#[derive(Clone, Debug)]
+/// What a probe came to: stored and shown as it is.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Finding {
     pub verdict: Verdict,
     /// The moment that was judged: when the leases were asked for.
+    #[serde(skip)]
     pub judged_at: Moment,
-    pub grace: Grace,
-    /// From which share of expired leases on there is an outage.
-    pub fraction: f64,
+    #[serde(flatten)]
     pub tally: Tally,
-    /// Whether the nodes mattered, so that the candidates are known and not just an upper bound.
-    pub nodes_known: bool,
-    pub excluded: BTreeMap<&'static str, usize>,
     /// How many leases are judged by clocks that differ from ours.
     pub skewed: usize,
+    /// From which share of expired leases on there is an outage.
+    pub fraction: f64,
+    #[serde(flatten)]
+    pub grace: Grace,
+    pub excluded: BTreeMap<&'static str, usize>,
+    /// Whether the nodes mattered, so that the candidates are known and not just an upper bound.
+    #[serde(skip)]
+    pub nodes_known: bool,
     /// The oldest leases that counted, oldest first; none while nodes do not matter.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub leases: Vec<SeenLease>,
-    /// Zones that are lost while the shoot is not.
+    /// Zones, or worker pools where nodes name none, that are lost while the shoot is not; nothing is scaled for them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lost_zones: Vec<LostZone>,
     /// When the verdict could fall if nothing were renewed from now on.
+    #[serde(skip)]
     pub verdict_possible: Option<Moment>,
     /// Until when a scale-down may wait between its levels; see [`ordering_deadline`].
+    #[serde(skip)]
     pub ordering_deadline: Option<Moment>,
 }
 
-#[cfg(test)]
-impl Default for Finding {
-    fn default() -> Self {
-        Judge::default().judge(&Rules {
-            grace: super::tests::scene::GRACE,
-            fraction: 0.6,
-            pool_conditions: PoolConditions::default(),
-        })
-    }
-}
-
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct SeenLease {
     pub node: String,
-    /// When it was renewed last, on our clock.
-    pub renewed: Moment,
+    /// For how long it had not been renewed then, on our clock. What was renewed since only the next probe will know.
+    #[serde(rename = "ageSeconds", serialize_with = "as_seconds")]
+    pub age: TimeDelta,
     pub state: LeaseState,
-    /// How far the node's clock is behind ours.
+    /// How far the node's clock is behind ours; negative: ahead.
+    #[serde(rename = "skewSeconds", serialize_with = "as_seconds", skip_serializing_if = "TimeDelta::is_zero")]
     pub skew: TimeDelta,
 }
 
@@ -181,7 +184,8 @@ impl Judge {
     }
 
     fn excluded(&self, candidates: &Candidates<'_>) -> BTreeMap<&'static str, usize> {
-        let mut excluded: BTreeMap<_, _> = candidates.excluded.iter().map(|(reason, count)| (reason.as_str(), *count)).collect();
+        let mut excluded: BTreeMap<_, _> =
+            candidates.excluded.iter().map(|(reason, count)| (reason.into_str(), *count)).collect();
         if self.leases.without_renew_time() > 0 {
             excluded.insert("no_renew_time", self.leases.without_renew_time());
         }
@@ -204,7 +208,7 @@ impl Judge {
         leases.truncate(SHOWN_LEASES);
         let seen = |(renewed, node, clock): (Moment, &str, &LeaseClock)| SeenLease {
             node: node.to_owned(),
-            renewed,
+            age: self.judged_at() - renewed,
             state: clock.state(self.judged_at(), self.answering(), grace),
             skew: clock.skew(grace),
         };

@@ -12,8 +12,12 @@
 mod list;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+use strum::{IntoStaticStr, VariantNames};
 
 pub use self::list::{LeaseList, LeaseRecord, LeaseUid};
+use super::in_seconds;
 use super::moment::{Moment, RequestTimes};
 use super::sorted::position;
 
@@ -93,7 +97,19 @@ impl Grace {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// When a lease counts as expired, and when its node is given up.
+impl Serialize for Grace {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut shown = serializer.serialize_struct("Grace", 2)?;
+        shown.serialize_field("expiredAfterSeconds", &in_seconds(self.threshold()))?;
+        shown.serialize_field("givenUpAfterSeconds", &in_seconds(self.period()))?;
+        shown.end()
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantNames, Serialize)]
+#[strum(serialize_all = "snake_case", const_into_str)]
+#[serde(rename_all = "snake_case")]
 pub enum LeaseState {
     Valid,
     /// Not renewed for at least the threshold.
@@ -284,10 +300,6 @@ impl LeaseClocks {
         });
     }
 
-    pub fn get(&self, node: &str) -> Option<&LeaseClock> {
-        self.position(node, 0).map(|at| &self.entries[at].clock)
-    }
-
     pub(super) fn entry(&self, at: usize) -> (&str, &LeaseClock) {
         (&self.entries[at].name, &self.entries[at].clock)
     }
@@ -296,12 +308,8 @@ impl LeaseClocks {
         self.entries.iter().map(|entry| (&*entry.name, &entry.clock))
     }
 
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.entries.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
     }
 
     pub fn without_renew_time(&self) -> usize {

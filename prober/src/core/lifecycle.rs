@@ -1,6 +1,7 @@
 //! May a shoot be probed (rules 33 to 36)?
 
 use chrono::{DateTime, TimeDelta, Utc};
+use strum::{IntoStaticStr, VariantNames};
 
 use super::lease::Grace;
 use super::span;
@@ -31,7 +32,8 @@ impl ShootSettings {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum StopReason {
     Deleting,
     Hibernated,
@@ -40,7 +42,8 @@ pub enum StopReason {
     Workerless,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum WaitReason {
     /// Hibernation is off, but the control plane is not back yet.
     WakingUp,
@@ -52,28 +55,8 @@ impl Lifecycle {
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Probe(_) => "probed",
-            Self::Stop(reason) => reason.as_str(),
-            Self::Wait(reason) => reason.as_str(),
-        }
-    }
-}
-
-impl StopReason {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Deleting => "deleting",
-            Self::Hibernated => "hibernated",
-            Self::Migrating => "migrating",
-            Self::Workerless => "workerless",
-        }
-    }
-}
-
-impl WaitReason {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::WakingUp => "waking_up",
-            Self::NotYetReconciled => "not_yet_reconciled",
+            Self::Stop(reason) => reason.into_str(),
+            Self::Wait(reason) => reason.into_str(),
         }
     }
 }

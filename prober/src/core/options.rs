@@ -13,6 +13,7 @@ use std::time::Duration;
 use common::go_compat::duration::GoDuration;
 use common::go_compat::flag;
 use serde::Serialize;
+use strum::{IntoStaticStr, VariantNames};
 
 use crate::config::Config;
 
@@ -62,11 +63,13 @@ impl fmt::Display for Refused {
 impl Overrides {
     pub fn of(annotations: &BTreeMap<String, String>) -> Self {
         let mut refused = Vec::new();
-        let pause = read(annotations, PAUSE, flag::boolean, &mut refused);
-        let restore_only_held_down = read(annotations, RESTORE_ONLY_HELD_DOWN, flag::boolean, &mut refused);
-        let scale_up_stabilization = read(annotations, SCALE_UP_STABILIZATION, flag::duration, &mut refused);
-        let standby_protects = read(annotations, STANDBY_PROTECTS, flag::boolean, &mut refused);
-        Self { pause, restore_only_held_down, scale_up_stabilization, standby_protects, refused }
+        Self {
+            pause: read(annotations, PAUSE, flag::boolean, &mut refused),
+            restore_only_held_down: read(annotations, RESTORE_ONLY_HELD_DOWN, flag::boolean, &mut refused),
+            scale_up_stabilization: read(annotations, SCALE_UP_STABILIZATION, flag::duration, &mut refused),
+            standby_protects: read(annotations, STANDBY_PROTECTS, flag::boolean, &mut refused),
+            refused,
+        }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -89,8 +92,9 @@ fn read<T>(
 }
 
 /// From where a value is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantNames, Serialize)]
+#[strum(serialize_all = "snake_case", const_into_str)]
+#[serde(rename_all = "snake_case")]
 pub enum Source {
     /// Nobody has set it, and the config has no key for it.
     Default,
@@ -100,15 +104,6 @@ pub enum Source {
 }
 
 impl Source {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Default => "default",
-            Self::Config => "config",
-            Self::Garden => "garden",
-            Self::Namespace => "namespace",
-        }
-    }
-
     pub const fn is_annotation(self) -> bool {
         matches!(self, Self::Garden | Self::Namespace)
     }
@@ -124,6 +119,13 @@ impl<T> Sourced<T> {
     const fn of_config(value: T) -> Self {
         Self { value, from: Source::Config }
     }
+
+    /// Applies what a namespace sets, if it sets anything.
+    fn overrule(&mut self, value: Option<T>, from: Source) {
+        if let Some(value) = value {
+            *self = Self { value, from };
+        }
+    }
 }
 
 /// What holds for one shoot, and from where.
@@ -138,17 +140,20 @@ pub struct ResolvedOptions {
 impl ResolvedOptions {
     /// What `garden` and the shoot's own namespace set, if they set anything.
     pub fn resolve(config: &Config, garden: Option<&Overrides>, own: Option<&Overrides>) -> Self {
-        let namespaces = [(own, Source::Namespace), (garden, Source::Garden)];
-        let unpaused = Sourced { value: false, from: Source::Default };
-        let restore_only_held_down = Sourced::of_config(config.restore_only_held_down);
-        let scale_up_stabilization = Sourced::of_config(config.scale_up_stabilization);
-        let standby_protects = Sourced::of_config(config.standby_protects);
-        Self {
-            pause: innermost(namespaces, |set| set.pause, unpaused),
-            restore_only_held_down: innermost(namespaces, |set| set.restore_only_held_down, restore_only_held_down),
-            scale_up_stabilization: innermost(namespaces, |set| set.scale_up_stabilization, scale_up_stabilization),
-            standby_protects: innermost(namespaces, |set| set.standby_protects, standby_protects),
+        let mut resolved = Self {
+            pause: Sourced { value: false, from: Source::Default },
+            restore_only_held_down: Sourced::of_config(config.restore_only_held_down),
+            scale_up_stabilization: Sourced::of_config(config.scale_up_stabilization),
+            standby_protects: Sourced::of_config(config.standby_protects),
+        };
+        for (overrides, from) in [(garden, Source::Garden), (own, Source::Namespace)] {
+            let Some(set) = overrides else { continue };
+            resolved.pause.overrule(set.pause, from);
+            resolved.restore_only_held_down.overrule(set.restore_only_held_down, from);
+            resolved.scale_up_stabilization.overrule(set.scale_up_stabilization, from);
+            resolved.standby_protects.overrule(set.standby_protects, from);
         }
+        resolved
     }
 
     pub fn options(&self) -> Options {
@@ -178,19 +183,6 @@ impl ResolvedOptions {
     }
 }
 
-/// The value of the first namespace that sets it, else the one outside of both.
-fn innermost<T>(
-    namespaces: [(Option<&Overrides>, Source); 2],
-    value_of: fn(&Overrides) -> Option<T>,
-    outside: Sourced<T>,
-) -> Sourced<T> {
-    let set = |(overrides, from): (Option<&Overrides>, Source)| {
-        let value = value_of(overrides?)?;
-        Some(Sourced { value, from })
-    };
-    namespaces.into_iter().find_map(set).unwrap_or(outside)
-}
-
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ShownOption {
     pub setting: &'static str,
@@ -201,7 +193,7 @@ pub struct ShownOption {
 impl fmt::Display for ShownOption {
     /// `restoreOnlyHeldDown true (garden)`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} ({})", self.setting, self.value, self.from.as_str())
+        write!(f, "{} {} ({})", self.setting, self.value, self.from.into_str())
     }
 }
 

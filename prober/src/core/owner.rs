@@ -11,6 +11,8 @@
 mod template;
 
 use chrono::TimeDelta;
+use serde::Serialize;
+use strum::{IntoStaticStr, VariantNames};
 
 pub use self::template::{Facts, Template};
 use super::moment::Moment;
@@ -18,7 +20,8 @@ use super::span;
 use crate::config::OwnerCheck;
 
 /// What the owner record of a shoot comes to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Standing {
     Ours,
     /// The first check is not over.
@@ -37,82 +40,38 @@ pub enum Standing {
 }
 
 /// Why a check did not tell whose the shoot is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, VariantNames, Serialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Unresolved {
-    /// There is no such name.
+    #[error("there is no such name")]
     NoName,
-    /// The name has no TXT record.
+    #[error("the name has no TXT record")]
     NoRecord,
-    /// There are TXT records with different values.
+    #[error("there are TXT records with different values")]
     Ambiguous,
     /// SERVFAIL, or another error code.
+    #[error("the DNS server failed")]
     Server,
+    #[error("the DNS server refused the query")]
     Refused,
+    #[error("there was no answer in time")]
     Timeout,
-    /// The answer was cut off, over TCP as well.
+    #[error("the answer was cut off, over TCP as well")]
     Truncated,
+    #[error("the DNS server cannot be reached")]
     Network,
+    #[error("the answer cannot be understood")]
     Decode,
-    /// The Cluster does not say what the templates take.
+    #[error("the Cluster does not say what the name or the value takes")]
     Unknown,
-    /// There is no DNS server to ask.
+    #[error("there is no DNS server to ask")]
     NoServers,
-    /// This process was suspended after the last check.
+    #[error("this process was suspended, and has not checked since")]
     Suspended,
 }
 
-impl Unresolved {
-    pub const fn category(self) -> &'static str {
-        match self {
-            Self::NoName => "no_name",
-            Self::NoRecord => "no_record",
-            Self::Ambiguous => "ambiguous",
-            Self::Server => "server",
-            Self::Refused => "refused",
-            Self::Timeout => "timeout",
-            Self::Truncated => "truncated",
-            Self::Network => "network",
-            Self::Decode => "decode",
-            Self::Unknown => "unknown",
-            Self::NoServers => "no_servers",
-            Self::Suspended => "suspended",
-        }
-    }
-
-    /// Why, for people.
-    pub const fn sentence(self) -> &'static str {
-        match self {
-            Self::NoName => "there is no such name",
-            Self::NoRecord => "the name has no TXT record",
-            Self::Ambiguous => "there are TXT records with different values",
-            Self::Server => "the DNS server failed",
-            Self::Refused => "the DNS server refused the query",
-            Self::Timeout => "there was no answer in time",
-            Self::Truncated => "the answer was cut off, over TCP as well",
-            Self::Network => "the DNS server cannot be reached",
-            Self::Decode => "the answer cannot be understood",
-            Self::Unknown => "the Cluster does not say what the name or the value takes",
-            Self::NoServers => "there is no DNS server to ask",
-            Self::Suspended => "this process was suspended, and has not checked since",
-        }
-    }
-}
-
 impl Standing {
-    /// All words that [`Self::as_str`] says.
-    pub const WORDS: [&str; 6] = ["ours", "not_checked", "unproven", "doubted", "elsewhere", "unresolved"];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ours => "ours",
-            Self::NotChecked => "not_checked",
-            Self::Unproven(_) => "unproven",
-            Self::Doubted => "doubted",
-            Self::Elsewhere { .. } => "elsewhere",
-            Self::Unresolved(_) => "unresolved",
-        }
-    }
-
     /// Whether the shoot is left alone: neither probed nor written.
     pub const fn is_lost(self) -> bool {
         matches!(self, Self::Elsewhere { .. } | Self::Unresolved(_))
@@ -128,7 +87,7 @@ impl Standing {
 }
 
 /// What one check asks for, and the value that says that the shoot is ours.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Question {
     pub name: String,
     pub ours: String,
@@ -165,7 +124,7 @@ impl Answer {
         match self {
             Self::Ours => "ours",
             Self::Elsewhere(_) => "elsewhere",
-            Self::Unresolved(why) => why.category(),
+            Self::Unresolved(why) => why.into_str(),
         }
     }
 }

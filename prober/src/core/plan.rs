@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
+use strum::{IntoStaticStr, VariantNames};
 
 use super::lease::{Grace, LeaseClock, Share};
 use super::moment::Moment;
 use crate::config::{Dependent, ScaleInfo};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Direction {
     Up,
     Down,
@@ -19,13 +21,6 @@ impl Direction {
         match self {
             Self::Up => &dependent.scale_up,
             Self::Down => &dependent.scale_down,
-        }
-    }
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Up => "up",
-            Self::Down => "down",
         }
     }
 }

@@ -33,8 +33,9 @@ use super::schedule::Failure;
 use super::verdict::{BackedNodes, Scope, Verdict};
 use crate::config::ResourceRef;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 enum Probing {
+    #[default]
     Idle,
     Leases,
     Nodes,
@@ -43,7 +44,7 @@ enum Probing {
 /// How long to wait, from the start of this process, to learn whether a shoot is paused (decisions, "Settings without a config file").
 const PAUSE_READ: TimeDelta = TimeDelta::seconds(2);
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Default, Clone)]
 pub struct Shoot {
     start: Start,
     created: Moment,
@@ -127,38 +128,15 @@ impl Context<'_> {
 
 impl Shoot {
     pub fn new(start: Start, around: &Surroundings, now: Moment) -> Self {
-        let count = around.config.dependents.len();
+        let dependents = &around.config.dependents;
         let mut shoot = Self {
             start,
             created: now,
-            judge: Judge::default(),
-            resources: around.config.dependents.iter().map(|dependent| dependent.resource.clone()).collect(),
-            known: vec![Known::default(); count],
-            probing: Probing::Idle,
-            next_probe: now,
-            reprobes: ReprobeRequests::default(),
+            resources: dependents.iter().map(|dependent| dependent.resource.clone()).collect(),
+            known: vec![Known::default(); dependents.len()],
+            standby_writes: vec![None; dependents.len()],
             jitter: StartupJitter::new(around.chance),
-            failures: 0,
-            throttled_until: None,
-            finding: None,
-            complete: false,
-            up_since: None,
-            turns: 0,
-            last_direction: None,
-            down_since: None,
-            was_paused: false,
-            stood_down: false,
-            prevented: None,
-            leader_may_protect_since: None,
-            marker_seen: None,
-            verification: Verification::None,
-            standby_writes: vec![None; count],
-            scaling: None,
-            scalings: 0,
-            ended: None,
-            failed_scalings: 0,
-            intended: Vec::new(),
-            wake: None,
+            ..Self::default()
         };
         shoot.observe(around, now);
         shoot.next_probe = shoot.first_probe(around, now);
@@ -377,36 +355,6 @@ impl Shoot {
 
 fn scaled(span: TimeDelta, share: f64) -> TimeDelta {
     TimeDelta::microseconds((span.num_microseconds().unwrap_or(i64::MAX) as f64 * share) as i64)
-}
-
-/// What tells two machines apart, for the model: counters only as far as they are compared.
-#[cfg(test)]
-impl std::hash::Hash for Shoot {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        let Self {
-            start: _,
-            created: _,
-            judge: _,
-            resources: _,
-            jitter: _,
-            intended: _,
-            known,
-            probing,
-            next_probe,
-            reprobes,
-            ..
-        } = self;
-        let Self { failures, throttled_until, finding, complete, up_since, turns, last_direction, down_since, .. } = self;
-        let Self { was_paused, stood_down, prevented, leader_may_protect_since, .. } = self;
-        let Self { marker_seen, verification, standby_writes, scaling, scalings: _, ended, failed_scalings, wake, .. } = self;
-        let standby_writes: Vec<_> =
-            standby_writes.iter().map(|write| write.map(|StandbyWrite { turn, at }| (turn == *turns, at))).collect();
-        let finding = finding.as_ref().map(|finding| (finding.verdict, finding.judged_at, finding.ordering_deadline));
-        (known, probing, next_probe, reprobes, failures, throttled_until, finding, complete).hash(state);
-        (was_paused, stood_down, prevented, leader_may_protect_since).hash(state);
-        (up_since, last_direction, down_since, marker_seen, verification, standby_writes, scaling, ended, failed_scalings, wake)
-            .hash(state);
-    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Serialize, Serializer};
+use strum::{IntoStaticStr, VariantNames};
+
 use super::lease::{Grace, LeaseClock, LeaseClocks, LeaseState};
 use super::moment::Moment;
 use super::sorted::position;
@@ -82,7 +85,8 @@ pub struct NodeCondition<T = String> {
 /// Per worker pool, the condition types that make a node unhealthy when True; pools that are not in it use the default.
 pub type PoolConditions = BTreeMap<String, Vec<String>>;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Exclusion {
     /// No Machine says that it backs the node, or only ones that are Failed or Terminating.
     NoUsableMachine,
@@ -92,22 +96,6 @@ pub enum Exclusion {
     NoNode,
     /// There is a node, but no lease of that name, or one without renewTime.
     NoLease,
-}
-
-impl Exclusion {
-    pub const ALL: [Self; 6] =
-        [Self::NoUsableMachine, Self::NotManaged, Self::UnhealthyCondition, Self::InPlaceUpdate, Self::NoNode, Self::NoLease];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::NoUsableMachine => "no_usable_machine",
-            Self::NotManaged => "not_managed",
-            Self::UnhealthyCondition => "unhealthy_condition",
-            Self::InPlaceUpdate => "in_place_update",
-            Self::NoNode => "no_node",
-            Self::NoLease => "no_lease",
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -161,12 +149,18 @@ impl Verdict {
     }
 }
 
+impl Serialize for Verdict {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
 /// Whether so many expired leases of so many candidates mean an outage: float64 division and comparison, exactly Go's.
 pub fn fails(expired: usize, candidates: usize, fraction: f64) -> bool {
     expired as f64 / candidates as f64 >= fraction
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
     pub candidates: usize,
     pub expired: usize,
@@ -210,14 +204,6 @@ impl BackedNodes {
         position(&self.nodes, |backed| backed, node, expected)
     }
 
-    pub fn len(&self) -> usize {
-        self.nodes.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.nodes.is_empty()
-    }
-
     pub fn without_machines(&self) -> bool {
         self.machines == 0
     }
@@ -235,12 +221,6 @@ impl<'a> FromIterator<Option<&'a str>> for BackedNodes {
         nodes.sort_unstable();
         nodes.dedup();
         Self { nodes: nodes.into_iter().map(Box::from).collect(), machines: count }
-    }
-}
-
-impl<'a> FromIterator<&'a str> for BackedNodes {
-    fn from_iter<I: IntoIterator<Item = &'a str>>(nodes: I) -> Self {
-        nodes.into_iter().map(Some).collect()
     }
 }
 

@@ -8,6 +8,7 @@ use common::metrics::Registry;
 use super::*;
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::core::moment::Moment;
 use crate::metrics::Metrics;
 use crate::seed::Seed;
 use crate::seed::reach::Reach;
@@ -51,7 +52,7 @@ fn manager_with(config: &str) -> (Manager, Registry) {
 }
 
 fn began(eligible: Moment, panics: u32) -> Began {
-    Began { eligible, in_operation: false, panics }
+    Began { start: Start { eligible, in_operation: false }, panics }
 }
 
 fn task(manager: &Manager, namespace: &str) -> Id {

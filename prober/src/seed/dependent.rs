@@ -63,8 +63,8 @@ pub struct Kind {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unavailable {
-    #[error("no matches for kind {kind:?} in version {api_version:?}")]
-    NoSuchKind { kind: String, api_version: String },
+    #[error("no matches for kind {:?} in version {:?}", .0.kind, .0.api_version)]
+    NoSuchKind(ResourceRef),
     /// The seed's view of it is not filled, or has been broken for too long (D-27).
     #[error("its state on the seed is not known at present")]
     Unknown,
@@ -112,22 +112,21 @@ impl DependentView {
 
     /// Whether nothing can be said of it although its kind may exist.
     pub fn is_unknown(&self) -> bool {
-        !self.view.is_known() && !matches!(self.kind(), Err(Unavailable::NoSuchKind { .. }))
+        !self.view.is_known() && !matches!(self.kind(), Err(Unavailable::NoSuchKind(_)))
     }
 
     pub fn state(&self, namespace: &str) -> DependentState {
         match self.observed(namespace) {
             Ok(Some(observed)) => DependentState::Present(observed),
             Ok(None) => DependentState::Absent,
-            Err(Unavailable::NoSuchKind { .. }) => DependentState::NoSuchKind,
+            Err(Unavailable::NoSuchKind(_)) => DependentState::NoSuchKind,
             Err(Unavailable::Unknown) => DependentState::Unknown,
         }
     }
 
     pub fn kind(&self) -> Result<&Kind, Unavailable> {
-        let ResourceRef { kind, api_version, .. } = &self.resource;
         self.kind.get().ok_or_else(|| match self.no_such_kind.load(Ordering::Relaxed) {
-            true => Unavailable::NoSuchKind { kind: kind.clone(), api_version: api_version.clone() },
+            true => Unavailable::NoSuchKind(self.resource.clone()),
             false => Unavailable::Unknown,
         })
     }

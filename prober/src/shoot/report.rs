@@ -11,9 +11,9 @@ use crate::core::owner::Standing;
 use crate::core::plan::Direction;
 use crate::core::replicas::{Mark, Observed, Write};
 use crate::core::shoot::{Reason, Report};
-use crate::core::verdict::Tally;
+use crate::core::verdict::{Tally, Verdict};
 use crate::history::What;
-use crate::shoot_client::error::ProbeError;
+use crate::shoot_client::error::{Cause, ProbeError, Stage};
 use crate::shoot_statuses::{Failure, Intended};
 use crate::write::WriteError;
 
@@ -28,7 +28,6 @@ impl Driver {
         self.status.update(|status| {
             status.due = machine.due();
             status.owner = standing;
-            (status.paused, status.options) = (self.is_paused(), self.options);
             status.intended = intended.collect();
             status.scaling = machine.scaling();
             status.set_held_down(machine.held_down(), now);
@@ -41,17 +40,19 @@ impl Driver {
         Some(self.shared.owners().standing(&self.namespace, check, self.shared.clock.now()))
     }
 
-    fn is_paused(&self) -> bool {
-        self.options.is_some_and(|options| options.pause.value)
-    }
-
     /// Says what annotations have changed. While they are not known what they said last is shown.
-    pub(super) fn note_options(&mut self, options: Option<ResolvedOptions>) {
-        let Some(options) = options.filter(|options| self.options != Some(*options)) else { return };
-        let was_paused = self.is_paused();
-        let before = self.options.replace(options);
+    pub(super) fn note_options(&self, options: Option<ResolvedOptions>) {
+        let Some(options) = options else { return };
+        let before = self.status.update(|status| {
+            status.paused = options.pause.value;
+            status.options.replace(options)
+        });
+        if before == Some(options) {
+            return;
+        }
+        let was_paused = before.is_some_and(|before| before.pause.value);
         if options.pause.value != was_paused {
-            let from = options.pause.from.as_str();
+            let from = options.pause.from.into_str();
             tracing::info!(paused = !was_paused, from, "pause annotation on the shoot's namespace, or on garden");
         }
         let others = |options: &ResolvedOptions| {
@@ -68,23 +69,28 @@ impl Driver {
         let metrics = &self.shared.metrics;
         match report {
             Report::Found => self.report_finding(),
-            Report::MachinesUnknown => self.machines_unknown(),
+            // The probe was complete but for them.
+            Report::MachinesUnknown => {
+                self.report_failure(&ProbeError { stage: Stage::Machines, cause: Cause::SeedUnknown("Machines") });
+            }
             Report::Begun(direction) => {
-                tracing::info!(direction = direction.as_str(), "flow begins");
-                self.status.began(What::Scaling, format!("scaling {}", direction.as_str()));
+                tracing::info!(direction = direction.into_str(), "flow begins");
+                self.status.began(What::Scaling, format!("scaling {}", direction.into_str()));
             }
             Report::Abandoned(direction) => {
                 metrics.flow_abandoned(direction);
                 if self.machine.has_stood_down() {
                     metrics.owner_prevented(direction);
                 }
-                let verdict = self.last_verdict.map_or("unknown", |verdict| verdict.as_str());
-                let owner = self.owner_standing().map(Standing::as_str);
-                tracing::info!(direction = direction.as_str(), verdict, paused = self.is_paused(), owner, "flow abandoned");
+                let (verdict, paused) =
+                    self.status.update(|status| (status.finding.as_ref().map(|found| found.verdict), status.paused));
+                let verdict = verdict.map_or("unknown", Verdict::as_str);
+                let owner = self.owner_standing().map(<&str>::from);
+                tracing::info!(direction = direction.into_str(), verdict, paused, owner, "flow abandoned");
                 self.status.ended(What::Scaling, Some("given up".to_owned()));
             }
             Report::Ended(direction, written, failed) => {
-                tracing::info!(direction = direction.as_str(), written, failed, "flow ended");
+                tracing::info!(direction = direction.into_str(), written, failed, "flow ended");
                 let failed = if failed > 0 { format!(", {failed} could not be") } else { String::new() };
                 self.status.ended(What::Scaling, Some(format!("{written} written{failed}")));
             }
@@ -99,7 +105,7 @@ impl Driver {
             }
             Report::NotScaled(at, direction, reason) => self.report_not_scaled(at, direction, reason),
             Report::NotReady(at) => {
-                metrics.not_ready_in_time();
+                metrics.not_ready.inc();
                 tracing::warn!(resource = %self.config.dependents[at].resource, "resource is not ready yet, going on");
             }
             Report::KeepsChanging(at) => {
@@ -110,13 +116,13 @@ impl Driver {
             }
             Report::NotOwner(direction) => {
                 metrics.owner_prevented(direction);
-                let owner = self.owner_standing().map(Standing::as_str);
-                tracing::warn!(direction = direction.as_str(), owner, "the owner record does not allow what would be written");
+                let owner = self.owner_standing().map(<&str>::from);
+                tracing::warn!(direction = direction.into_str(), owner, "the owner record does not allow what would be written");
             }
             Report::WouldWrite(at, direction, replicas_before, replicas) => {
                 let resource = &self.config.dependents[at].resource;
                 metrics.dry_run_write(direction, resource);
-                let direction = direction.as_str();
+                let direction = direction.into_str();
                 tracing::info!(%resource, direction, replicas_before, replicas, "dry run: resource would be written");
                 let would = format!("would write {resource} from {replicas_before} to {replicas} replicas, were this no dry run");
                 self.status.happened(What::Scaling, would);
@@ -124,25 +130,24 @@ impl Driver {
         }
     }
 
-    fn report_finding(&mut self) {
+    fn report_finding(&self) {
         let Some(finding) = self.machine.finding().map(Arc::clone) else { return };
         let now = self.shared.clock.now();
         self.shared.metrics.probe_complete(finding.nodes_known, (now - self.began).to_std().unwrap_or_default());
-        self.status.update(|status| {
-            (status.complete, status.failure) = (now, None);
-            status.finding = Some(Arc::clone(&finding));
+        let (before, failure) = self.status.update(|status| {
+            status.complete = now;
+            (status.finding.replace(Arc::clone(&finding)), status.failure.take())
         });
-        if self.last_category.take().is_some() {
+        if failure.is_some() {
             tracing::info!("probes are complete again");
             self.status.ended(What::Failure, None);
         }
-        let before = self.last_verdict.replace(finding.verdict);
-        let changed = before != Some(finding.verdict);
+        let changed = before.as_ref().is_none_or(|before| before.verdict != finding.verdict);
         // That a shoot is well from the beginning is no event.
         if changed && (before.is_some() || !finding.verdict.is_up()) {
             self.status.happened(What::Verdict, sentence(&finding));
         }
-        self.remember_zones(&finding);
+        self.report_zones(before.as_deref(), &finding);
         macro_rules! say {
             ($level:ident) => {
                 tracing::$level!(
@@ -160,11 +165,12 @@ impl Driver {
         if changed { say!(info) } else { say!(debug) }
     }
 
-    pub(super) fn report_failure(&mut self, error: &ProbeError) {
-        let (stage, category, failed_probes) = (error.stage.as_str(), error.cause.category(), self.machine.failures());
+    pub(super) fn report_failure(&self, error: &ProbeError) {
+        let (stage, category, failed_probes) = (error.stage.into_str(), error.cause.category(), self.machine.failures());
+        self.shared.metrics.probe_failed(error);
         let failure = Failure { stage, category, message: error.cause.to_string(), failed_probes };
-        self.status.update(|status| status.failure = Some(failure));
-        if self.last_category.replace(category) == Some(category) {
+        let before = self.status.update(|status| status.failure.replace(failure));
+        if before.is_some_and(|before| before.category == category) {
             tracing::debug!(stage, category, error = %error.cause, failed_probes, "probe not complete");
         } else {
             tracing::warn!(stage, category, error = %error.cause, "probe not complete, nothing is concluded from it");
@@ -173,10 +179,10 @@ impl Driver {
         }
     }
 
-    fn remember_zones(&mut self, finding: &Finding) {
-        let zones: Vec<&str> = finding.lost_zones.iter().map(|lost| lost.zone.as_str()).collect();
-        let zones = zones.join(", ");
-        if self.lost_zones == zones {
+    fn report_zones(&self, before: Option<&Finding>, finding: &Finding) {
+        let names = |finding: &Finding| finding.lost_zones.iter().map(|lost| lost.zone.as_str()).collect::<Vec<_>>().join(", ");
+        let (before, zones) = (before.map(names).unwrap_or_default(), names(finding));
+        if before == zones {
             return;
         }
         self.status.ended(What::Zone, None);
@@ -184,17 +190,16 @@ impl Driver {
             tracing::warn!(zones, "zones are lost, nothing is scaled for them");
             self.status.began(What::Zone, format!("lost: {zones}"));
         }
-        self.lost_zones = zones;
     }
 
     fn report_write(&self, resource: &ResourceRef, direction: Direction, base: &Observed, write: &Write, took_s: Option<f64>) {
         if write.fell_back {
-            self.shared.metrics.memory_fell_back();
+            self.shared.metrics.memory_fallbacks.inc();
             tracing::warn!(%resource, memory = base.marks.replicas, "remembered replicas could not be used, scaled to 1");
         }
         tracing::info!(
             %resource,
-            direction = direction.as_str(),
+            direction = direction.into_str(),
             replicas_before = base.replicas,
             replicas = write.replicas.unwrap_or(base.replicas),
             marker_removed = write.marker == Some(Mark::Remove),
@@ -208,7 +213,7 @@ impl Driver {
     fn report_without_lead(&self, resource: &ResourceRef, direction: Direction) {
         let leader = self.shared.role.standing().leader.unwrap_or_else(|| "nobody".to_owned());
         self.shared.metrics.protected_without_lead(direction);
-        tracing::warn!(%resource, direction = direction.as_str(), leader, "the leader did not act, this replica did in its place");
+        tracing::warn!(%resource, direction = direction.into_str(), leader, "the leader did not act, this replica did in its place");
         let done = if direction == Direction::Down { "taken to 0" } else { "brought back" };
         let message = format!("The leader ({leader}) did not act: {done} by a replica that does not lead");
         self.status.happened(What::Scaling, format!("{resource}: {message}"));
@@ -220,9 +225,9 @@ impl Driver {
         let error = WriteError::not_scaled(reason, resource, self.executor.take_error(at));
         self.shared.metrics.scaled(direction, resource, error.category());
         let uid = self.machine.known().get(at).and_then(|known| known.observed()).map_or("", |observed| &observed.uid);
-        let message = format!("Cannot be scaled {}: {error}", direction.as_str());
+        let message = format!("Cannot be scaled {}: {error}", direction.into_str());
         self.publish_warning(resource, uid, "ScalingFailed", message);
-        tracing::error!(%resource, direction = direction.as_str(), category = error.category(), error = %error, "resource cannot be scaled");
+        tracing::error!(%resource, direction = direction.into_str(), category = error.category(), error = %error, "resource cannot be scaled");
     }
 }
 

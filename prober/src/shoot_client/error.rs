@@ -3,12 +3,15 @@
 use std::error::Error;
 use std::time::Duration;
 
+use strum::{IntoStaticStr, VariantNames};
+
 use super::kubeconfig::KubeconfigError;
 use super::wire::DecodeError;
 use crate::core::shoot::ProbeFailure;
 use crate::core::span;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Stage {
     Kubeconfig,
     Version,
@@ -18,20 +21,8 @@ pub enum Stage {
     Machines,
 }
 
-impl Stage {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Kubeconfig => "kubeconfig",
-            Self::Version => "version",
-            Self::Leases => "leases",
-            Self::Nodes => "nodes",
-            Self::Machines => "machines",
-        }
-    }
-}
-
 #[derive(Debug, thiserror::Error)]
-#[error("{stage}: {cause}", stage = .stage.as_str())]
+#[error("{stage}: {cause}", stage = .stage.into_str())]
 pub struct ProbeError {
     pub stage: Stage,
     #[source]
@@ -50,7 +41,8 @@ impl ProbeError {
 }
 
 /// The cause of a failed probe. None of them says anything about the shoot's nodes.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Cause {
     #[error("the Secret with the kubeconfig does not exist")]
     NoSecret,
@@ -96,25 +88,8 @@ pub enum Cause {
 impl Cause {
     pub const fn category(&self) -> &'static str {
         match self {
-            Self::NoSecret => "no_secret",
-            Self::SeedUnknown(_) => "seed_unknown",
-            Self::Kubeconfig(_) => "kubeconfig",
-            Self::Timeout => "timeout",
-            Self::Dns(_) => "dns",
-            Self::Connect(_) => "connect",
-            Self::Tls(_) => "tls",
-            Self::Broken(_) => "broken",
-            Self::Unauthorized => "unauthorized",
-            Self::Forbidden => "forbidden",
-            Self::NotFound => "not_found",
-            Self::Gone => "gone",
-            Self::Throttled { .. } => "throttled",
-            Self::Server(_) => "server",
-            Self::Status(_) => "status",
-            Self::TooLarge(_) | Self::TooManyPages(_) | Self::Decode(DecodeError::TooManyItems | DecodeError::TooMuch) => {
-                "too_large"
-            }
-            Self::Decode(_) => "decode",
+            Self::TooManyPages(_) | Self::Decode(DecodeError::TooManyItems | DecodeError::TooMuch) => "too_large",
+            cause => cause.into_str(),
         }
     }
 

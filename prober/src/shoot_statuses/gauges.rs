@@ -10,6 +10,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 use super::{ShootStatus, ShootStatuses};
 use crate::config::ResourceRef;
+use crate::core::in_seconds;
 use crate::core::moment::Moment;
 use crate::core::owner::Standing;
 use crate::core::verdict::Verdict;
@@ -100,7 +101,7 @@ fn sums<'a>(label: &'static str, counts: impl IntoIterator<Item = (&'a str, usiz
 }
 
 fn seconds(span: TimeDelta) -> f64 {
-    span.num_milliseconds().max(0) as f64 / 1000.0
+    in_seconds(span).max(0.0)
 }
 
 fn gauges(

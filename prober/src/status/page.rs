@@ -5,34 +5,34 @@ use maud::{Markup, html};
 
 use super::age_bar::age_bar;
 use super::{Concern, Failure, Found, ProbeStatus, ProberStatus, ShootEntry};
+use crate::core::in_seconds;
+use crate::core::judgement::Finding;
+use crate::core::lease::LeaseState;
+use crate::core::verdict::Tally;
 use crate::core::zones::LostZone;
 use crate::history::Entry;
-use crate::owner_check::OwnerStatus;
+use crate::owner_records::OwnerStatus;
 use crate::shoot_statuses::Intended;
 
 const FOLD: usize = 30;
+
+/// What is counted at the top, and how it is marked.
+const CONCERNS: [(Concern, &str, &str); 7] = [
+    (Concern::HeldDown, "held down", "bad"),
+    (Concern::Outage, "in an outage", "bad"),
+    (Concern::LostZone, "with a lost zone", "warn"),
+    (Concern::Failing, "probes failing", "warn"),
+    (Concern::NotOurs, "not ours, or not known to be", "warn"),
+    (Concern::Paused, "paused", "warn"),
+    (Concern::Unclear, "unclear", "warn"),
+];
 
 pub(super) fn body(status: &ProberStatus) -> Markup {
     let (troubled, quiet): (Vec<_>, Vec<_>) = status.shoots.iter().partition(|shoot| shoot.concern() != Concern::None);
     html! {
         @if let Some(what) = status.unknown { p.note { "The seed's " (what) " are not known at present: nothing is concluded without them." } }
         @if status.config_refused { p.note { "The config file as it is now is refused (the log says why); the one below is in force." } }
-        ul.tiles {
-            li { b { (status.shoots.len()) } "shoots" }
-            @for (state, count) in &status.shoots_by_state { li { b { (count) } (words(state)) } }
-            @for (concern, label, class) in [
-                (Concern::HeldDown, "held down", "bad"),
-                (Concern::Outage, "in an outage", "bad"),
-                (Concern::LostZone, "with a lost zone", "warn"),
-                (Concern::Failing, "probes failing", "warn"),
-                (Concern::NotOurs, "not ours, or not known to be", "warn"),
-                (Concern::Paused, "paused", "warn"),
-                (Concern::Unclear, "unclear", "warn"),
-            ] {
-                @let count = troubled.iter().filter(|shoot| shoot.concern() == concern).count();
-                @if count > 0 { li.(class) { b { (count) } (label) } }
-            }
-        }
+        (tiles(status))
         @if !troubled.is_empty() {
             h2 { "What needs attention" }
             @for shoot in troubled { (card(shoot)) }
@@ -41,17 +41,37 @@ pub(super) fn body(status: &ProberStatus) -> Markup {
         }
         @if !quiet.is_empty() {
             h2 { "All other shoots" }
-            @if quiet.len() > FOLD {
-                details { summary { (quiet.len()) " shoots" } (shoots(&quiet)) }
-            } @else { (shoots(&quiet)) }
+            (folded(quiet.len() > FOLD, &format!("{} shoots", quiet.len()), shoots(&quiet)))
         }
         h2 { "What happened last" }
         @if status.history.is_empty() { p.soft { "Nothing since this process began." } }
         @let (shown, older) = status.history.split_at(status.history.len().min(FOLD));
         (history("The newest first, as this process has seen it", shown))
-        @if !older.is_empty() { details { summary { (older.len()) " before that" } (history("Before that", older)) } }
+        @if !older.is_empty() { (folded(true, &format!("{} before that", older.len()), history("Before that", older))) }
         h2 { "Config in force" }
-        details { summary { "defaults included" } pre { (format!("{:#}", status.config)) } }
+        (folded(true, "defaults included", html! { pre { (format!("{:#}", status.config)) } }))
+    }
+}
+
+fn tiles(status: &ProberStatus) -> Markup {
+    let tile = |count: usize, what: &str| html! { b { (count) } (what) };
+    let count = |concern| status.shoots.iter().filter(|shoot| shoot.concern() == concern).count();
+    let concerns = CONCERNS.map(|(concern, label, class)| (count(concern), label, class));
+    html! {
+        ul.tiles {
+            li { (tile(status.shoots.len(), "shoots")) }
+            @for (state, count) in &status.shoots_by_state { li { (tile(*count, &words(state))) } }
+            @for (count, label, class) in concerns.into_iter().filter(|(count, ..)| *count > 0) { li.(class) { (tile(count, label)) } }
+        }
+    }
+}
+
+/// Behind a summary, where it is long.
+fn folded(is_long: bool, summary: &str, content: Markup) -> Markup {
+    if is_long {
+        html! { details { summary { (summary) } (content) } }
+    } else {
+        content
     }
 }
 
@@ -84,7 +104,7 @@ fn details(probe: &ProbeStatus) -> Markup {
     html! {
         @if probe.paused { p.warn { "Paused by its operators: it is probed, and nothing is written." } }
         @if !probe.settings.is_empty() {
-            p.soft { "Set by annotations:" @for shown in &probe.settings { " " code { (shown.setting) " " (shown.value) } " (" (shown.from.as_str()) ")" } }
+            p.soft { "Set by annotations:" @for shown in &probe.settings { " " code { (shown.setting) " " (shown.value) } " (" (shown.from.into_str()) ")" } }
         }
         @for held in &probe.held_down {
             p.bad { "Held down: " code { (held.kind) "/" (held.name) } " since " (timestamp(held.since)) " or longer" }
@@ -105,40 +125,41 @@ fn details(probe: &ProbeStatus) -> Markup {
 }
 
 fn numbers(found: &Found) -> Markup {
-    let Found { candidates, expired, undecided, fraction, .. } = *found;
-    let (expired_after, given_up_after) = (found.expired_after_seconds, found.given_up_after_seconds);
-    let rows = found.leases.iter().map(|lease| {
-        let skew = if lease.skew_seconds == 0.0 { String::new() } else { format!("{:+.0}s", -lease.skew_seconds) };
+    let Found { seconds_ago, finding } = found;
+    let Finding { tally: Tally { candidates, expired, undecided }, skewed, fraction, grace, .. } = *finding;
+    let [expired_after, given_up_after] = [grace.threshold(), grace.period()].map(in_seconds);
+    let rows = finding.leases.iter().map(|lease| {
+        let (age, state, skew) = (in_seconds(lease.age), lease.state.into_str(), in_seconds(lease.skew));
         let class = match lease.state {
-            "valid" => "good",
-            "undecided" => "warn",
-            _ => "bad",
+            LeaseState::Valid => "good",
+            LeaseState::Undecided => "warn",
+            LeaseState::Expired => "bad",
         };
-        let bar = age_bar(lease.age_seconds, expired_after, given_up_after, class);
-        let age = html! { (format!("{:.1}s", lease.age_seconds)) };
-        let mut cells = vec![html! { code { (lease.node) } }, age, bar, html! { span.(class) { (lease.state) } }];
-        cells.extend((found.skewed > 0).then(|| html! { (skew) }));
+        let bar = age_bar(age, expired_after, given_up_after, class);
+        let mut cells =
+            vec![html! { code { (lease.node) } }, html! { (format!("{age:.1}s")) }, bar, html! { span.(class) { (state) } }];
+        cells.extend((skewed > 0).then(|| html! { @if skew != 0.0 { (format!("{:+.0}s", -skew)) } }));
         cells
     });
     let marks = format!("Marks at {expired_after}s and {given_up_after}s");
     let columns = ["Node", "Age", marks.as_str(), "State", "Clock"];
     html! {
         p {
-            strong { (words(found.verdict)) } ": " (expired) " of " (candidates) " leases expired"
+            strong { (words(finding.verdict.as_str())) } ": " (expired) " of " (candidates) " leases expired"
             @if undecided > 0 { ", " (undecided) " undecided" }
-            @if found.skewed > 0 { ", " (found.skewed) " by clocks that differ" }
+            @if skewed > 0 { ", " (skewed) " by clocks that differ" }
             @if candidates > 1 { " (an outage from " (format!("{:.0}%", fraction * 100.0)) " on)" }
-            ", looked at " (ago(found.seconds_ago))
+            ", looked at " (ago(*seconds_ago))
         }
-        @if !found.excluded.is_empty() {
-            p.soft { "Not counted: " @for (reason, count) in &found.excluded { span { (count) " " (words(reason)) " " } } }
+        @if !finding.excluded.is_empty() {
+            p.soft { "Not counted: " @for (reason, count) in &finding.excluded { span { (count) " " (words(reason)) " " } } }
         }
-        @for LostZone { zone, candidates, expired } in &found.lost_zones {
+        @for LostZone { zone, candidates, expired } in &finding.lost_zones {
             p.warn { "Zone " code { (zone) } " is lost: " (expired) " of its " (candidates) " leases expired. Nothing is scaled for that." }
         }
         (table(
             &format!("Oldest leases as of that look; expired after {expired_after}s, given up by kube-controller-manager after {given_up_after}s"),
-            &columns[..if found.skewed > 0 { 5 } else { 4 }],
+            &columns[..if skewed > 0 { 5 } else { 4 }],
             rows,
         ))
     }
@@ -148,10 +169,16 @@ fn shoots(shoots: &[&ShootEntry]) -> Markup {
     let rows = shoots.iter().map(|shoot| {
         let probe = shoot.probe.as_ref();
         let leases = probe.and_then(|probe| probe.found.as_ref()).map(|found| {
-            html! { (found.candidates - found.expired - found.undecided) " of " (found.candidates) " valid, " (ago(found.seconds_ago)) }
+            let Tally { candidates, expired, undecided } = found.finding.tally;
+            html! { (candidates - expired - undecided) " of " (candidates) " valid, " (ago(found.seconds_ago)) }
         });
         let next = probe.map(|probe| html! { (due(probe.next_look_in_seconds)) });
-        vec![html! { code { (shoot.namespace) } }, html! { (words(shoot.state)) }, leases.unwrap_or_default(), next.unwrap_or_default()]
+        vec![
+            html! { code { (shoot.namespace) } },
+            html! { (words(shoot.state)) },
+            leases.unwrap_or_default(),
+            next.unwrap_or_default(),
+        ]
     });
     table("Shoots", &["Namespace", "State", "Leases", "Next look"], rows)
 }

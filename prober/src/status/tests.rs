@@ -3,9 +3,14 @@ use common::status::Status as _;
 use super::*;
 use std::sync::Arc;
 
-use crate::config::{Config, ResourceRef};
+use chrono::TimeDelta;
+
+use crate::config::ResourceRef;
+use crate::core::judgement::SeenLease;
+use crate::core::lease::LeaseState;
 use crate::core::options::{Overrides, STANDBY_PROTECTS};
-use crate::core::verdict::{HoldReason, Scope, Tally, Verdict};
+use crate::core::verdict::{HoldReason, Scope, Tally};
+use crate::core::zones::LostZone;
 use crate::history::What;
 
 fn finding(verdict: Verdict) -> Option<Arc<Finding>> {
@@ -30,7 +35,7 @@ fn statuses(clock: Clock) -> (ShootStatuses, Vec<crate::shoot_statuses::StatusHa
         ("d-failing", |status| status.failure = failure()),
         ("e-outage", |status| {
             let lease =
-                |node: &str, state| SeenLease { node: node.to_owned(), renewed: Moment::START, state, skew: TimeDelta::zero() };
+                |node: &str, state| SeenLease { node: node.to_owned(), age: TimeDelta::zero(), state, skew: TimeDelta::zero() };
             status.finding = Some(Arc::new(Finding {
                 verdict: Verdict::ScaleDown,
                 tally: Tally { candidates: 5, expired: 4, undecided: 1 },
@@ -54,8 +59,13 @@ fn statuses(clock: Clock) -> (ShootStatuses, Vec<crate::shoot_statuses::StatusHa
     (statuses, handles)
 }
 
+fn config(more: &str) -> Config {
+    let dependent = "{ref: {kind: Deployment, name: d, apiVersion: apps/v1}, scaleUp: {}, scaleDown: {}}";
+    Config::parse(&format!("kubeConfigSecretName: s\ndependentResourceInfos: [{dependent}]\n{more}")).unwrap().config
+}
+
 fn status(statuses: &ShootStatuses, clock: Clock) -> ProberStatus {
-    ProberStatus::new(statuses, clock, None, Value::Null, false)
+    ProberStatus::new(statuses, clock, None, &config(""), false)
 }
 
 #[tokio::test(start_paused = true)]
@@ -93,14 +103,16 @@ async fn ages_states_and_verdict_are_of_the_same_moment() {
     let statuses = ShootStatuses::new(clock, false);
     statuses.set_state("shoot--a--b", Some("probed"));
     let handle = statuses.register("shoot--a--b".to_owned(), clock.now());
-    let renewed = clock.now() - TimeDelta::seconds(20);
-    let lease = SeenLease { node: "node-1".to_owned(), renewed, state: LeaseState::Valid, skew: TimeDelta::zero() };
+    let age = TimeDelta::seconds(20);
+    let lease = SeenLease { node: "node-1".to_owned(), age, state: LeaseState::Valid, skew: TimeDelta::zero() };
     let finding = Finding { judged_at: clock.now(), leases: vec![lease], ..Finding::default() };
     handle.update(|status| status.finding = Some(Arc::new(finding)));
     tokio::time::advance(std::time::Duration::from_secs(23)).await;
     let status = status(&statuses, clock);
-    let found = status.shoots[0].probe.as_ref().and_then(|probe| probe.found.as_ref()).expect("a probe");
-    assert_eq!((found.seconds_ago, found.leases[0].age_seconds, found.leases[0].state), (23, 20.0, "valid"));
+    let found = &serde_json::to_value(&status).expect("JSON")["shoots"][0]["probe"]["found"];
+    assert_eq!(found["secondsAgo"], 23);
+    assert_eq!(found["leases"], serde_json::json!([{ "node": "node-1", "ageSeconds": 20.0, "state": "valid" }]));
+    assert_eq!((&found["expiredAfterSeconds"], &found["givenUpAfterSeconds"]), (&30.0.into(), &40.0.into()));
     handle.update(|status| status.paused = true);
     let page = self::status(&statuses, clock).body().into_string();
     for expected in ["looked at 23s ago", "<td data-label=\"Age\">20.0s</td>", "20.0s; expired after 30s, given up after 40s"] {
@@ -146,8 +158,8 @@ async fn what_happened_is_shown_with_its_shoot_and_what_goes_on_in_one_that_ends
 async fn a_replica_that_does_not_lead_says_whether_it_protects() {
     let (statuses, clock) = (ShootStatuses::new(Clock::start(), false), Clock::start());
     let says = |protects: bool| {
-        let config = serde_json::json!({ "standbyProtects": protects });
-        ProberStatus::new(&statuses, clock, None, config, false).without_lead()
+        let config = config(&format!("standbyProtects: {protects}"));
+        ProberStatus::new(&statuses, clock, None, &config, false).without_lead()
     };
     assert!(says(true).contains("protects those for which the leader does not act"));
     assert!(says(false).contains("writes nothing"));
@@ -157,10 +169,8 @@ async fn a_replica_that_does_not_lead_says_whether_it_protects() {
 async fn what_annotations_set_is_shown_and_decides_what_a_replica_says_that_does_not_lead() {
     let clock = Clock::start();
     let (statuses, handles) = statuses(clock);
-    let dependent = "{ref: {kind: Deployment, name: d, apiVersion: apps/v1}, scaleUp: {}, scaleDown: {}}";
-    let config = Config::parse(&format!("kubeConfigSecretName: s\ndependentResourceInfos: [{dependent}]")).unwrap().config;
     let garden = Overrides::of(&BTreeMap::from([(STANDBY_PROTECTS.to_owned(), "false".to_owned())]));
-    let options = ResolvedOptions::resolve(&config, Some(&garden), None);
+    let options = ResolvedOptions::resolve(&config(""), Some(&garden), None);
     handles.iter().for_each(|handle| handle.update(|status| status.options = Some(options)));
     let status = status(&statuses, clock);
     assert!(status.without_lead().contains("writes nothing"));
@@ -175,7 +185,7 @@ async fn many_healthy_shoots_are_folded_away_and_a_seed_that_is_not_known_is_sai
     for number in 0..100 {
         statuses.set_state(&format!("shoot--a--{number}"), Some("probed"));
     }
-    let page = ProberStatus::new(&statuses, clock, Some("Machines"), Value::Null, true).body().into_string();
+    let page = ProberStatus::new(&statuses, clock, Some("Machines"), &config(""), true).body().into_string();
     assert!(page.contains("100 shoots</summary>"), "{page}");
     assert!(page.contains("The seed's Machines are not known") && page.contains("is refused"), "{page}");
 }

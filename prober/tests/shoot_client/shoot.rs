@@ -156,7 +156,7 @@ impl Shoot {
 
 /// An error's stage and category.
 pub fn words(error: &ProbeError) -> (&'static str, &'static str) {
-    (error.stage.as_str(), error.cause.category())
+    (error.stage.into_str(), error.cause.category())
 }
 
 /// Holds a probe to its budget, and its error to what must not be in it.

@@ -70,9 +70,3 @@ impl LeaseList {
         })
     }
 }
-
-impl<'a> Extend<LeaseRecord<'a>> for LeaseList {
-    fn extend<T: IntoIterator<Item = LeaseRecord<'a>>>(&mut self, leases: T) {
-        leases.into_iter().for_each(|lease| self.push(lease));
-    }
-}

@@ -17,6 +17,12 @@ fn shown(probes: &[(f64, f64)]) -> LeaseClock {
     clock
 }
 
+impl LeaseClocks {
+    fn get(&self, node: &str) -> Option<&LeaseClock> {
+        self.iter().find(|(name, _)| *name == node).map(|(_, clock)| clock)
+    }
+}
+
 #[test]
 fn the_threshold_is_three_quarters_of_the_grace() {
     for (grace, threshold) in [(40.0, 30.0), (50.0, 37.5), (10.0, 7.5), (0.004, 0.003)] {

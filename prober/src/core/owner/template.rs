@@ -2,25 +2,11 @@
 
 use std::fmt;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 /// A text in which `{{namespace}}`, `{{domain}}`, `{{seed}}` and `{{seedUID}}` may stand. It is never blank.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Template(Vec<Piece>);
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Piece {
-    Text(String),
-    Filled(Placeholder),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Placeholder {
-    Namespace,
-    Domain,
-    Seed,
-    SeedUid,
-}
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Template(String);
 
 /// What a Cluster says of its shoot, as far as templates ask for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,26 +29,15 @@ impl Facts {
             seed_uid: Some("01234567-89ab-cdef-0123-456789abcdef".to_owned()),
         }
     }
-}
 
-impl Placeholder {
-    const ALL: [Self; 4] = [Self::Namespace, Self::Domain, Self::Seed, Self::SeedUid];
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Namespace => "namespace",
-            Self::Domain => "domain",
-            Self::Seed => "seed",
-            Self::SeedUid => "seedUID",
-        }
-    }
-
-    fn of(self, facts: &Facts) -> Option<&str> {
-        match self {
-            Self::Namespace => Some(&facts.namespace),
-            Self::Domain => facts.domain.as_deref(),
-            Self::Seed => facts.seed.as_deref(),
-            Self::SeedUid => facts.seed_uid.as_deref(),
+    /// What a placeholder stands for, none if the Cluster does not say it; of any other name what is expected instead.
+    fn of(&self, placeholder: &str) -> Result<Option<&str>, &'static str> {
+        match placeholder {
+            "namespace" => Ok(Some(&self.namespace)),
+            "domain" => Ok(self.domain.as_deref()),
+            "seed" => Ok(self.seed.as_deref()),
+            "seedUID" => Ok(self.seed_uid.as_deref()),
+            _ => Err("{{namespace}}, {{domain}}, {{seed}} or {{seedUID}} where it has a placeholder"),
         }
     }
 }
@@ -70,20 +45,12 @@ impl Placeholder {
 impl Template {
     /// A text with known placeholders; otherwise what is expected instead.
     pub fn parse(text: &str) -> Result<Self, String> {
-        const KNOWN: &str = "{{namespace}}, {{domain}}, {{seed}} or {{seedUID}} where it has a placeholder";
         if text.trim().is_empty() {
             return Err("a text that is not blank".to_owned());
         }
-        let (mut pieces, mut rest) = (Vec::new(), text);
-        while let Some((before, after)) = rest.split_once("{{") {
-            let (name, after) = after.split_once("}}").ok_or("a \"}}\" after each \"{{\"")?;
-            let placeholder = Placeholder::ALL.into_iter().find(|known| known.as_str() == name).ok_or(KNOWN)?;
-            pieces.extend((!before.is_empty()).then(|| Piece::Text(before.to_owned())));
-            pieces.push(Piece::Filled(placeholder));
-            rest = after;
-        }
-        pieces.extend((!rest.is_empty()).then(|| Piece::Text(rest.to_owned())));
-        Ok(Self(pieces))
+        let template = Self(text.to_owned());
+        template.filled(&Facts::sample())?;
+        Ok(template)
     }
 
     /// The same for a text that is a DNS name once it is filled.
@@ -97,11 +64,19 @@ impl Template {
 
     /// The text for one shoot; none if its Cluster does not say what it takes.
     pub fn fill(&self, facts: &Facts) -> Option<String> {
-        let pieces = self.0.iter().map(|piece| match piece {
-            Piece::Text(text) => Some(text.as_str()),
-            Piece::Filled(placeholder) => placeholder.of(facts),
-        });
-        pieces.collect()
+        self.filled(facts).ok().flatten()
+    }
+
+    /// The same; of a text that is no template what is expected instead.
+    fn filled(&self, facts: &Facts) -> Result<Option<String>, &'static str> {
+        let (mut filled, mut rest) = (Some(String::new()), self.0.as_str());
+        while let Some((before, after)) = rest.split_once("{{") {
+            let (placeholder, after) = after.split_once("}}").ok_or("a \"}}\" after each \"{{\"")?;
+            let fact = facts.of(placeholder)?;
+            filled = filled.zip(fact).map(|(filled, fact)| filled + before + fact);
+            rest = after;
+        }
+        Ok(filled.map(|filled| filled + rest))
     }
 }
 
@@ -117,15 +92,6 @@ pub(super) fn is_dns_name(name: &str) -> bool {
 
 impl fmt::Display for Template {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|piece| match piece {
-            Piece::Text(text) => f.write_str(text),
-            Piece::Filled(placeholder) => write!(f, "{{{{{}}}}}", placeholder.as_str()),
-        })
-    }
-}
-
-impl Serialize for Template {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        f.write_str(&self.0)
     }
 }

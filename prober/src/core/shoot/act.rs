@@ -77,7 +77,7 @@ impl Shoot {
         if judged_at < self.acts_from(direction, cx) || !stable {
             return;
         }
-        if self.start.dry_run {
+        if cx.around.dry_run {
             return self.report_dry_run(direction, scope, cx);
         }
         let due: Vec<usize> = (0..self.known.len()).filter(|&at| self.is_due(at, direction, scope, cx)).collect();
@@ -115,7 +115,7 @@ impl Shoot {
             Direction::Up => scale_up(observed, scope, cx.around.options.restore_only_held_down),
         }?;
         let write =
-            if cx.around.leads || self.start.dry_run { write } else { self.standby_write(at, direction, observed, write, cx)? };
+            if cx.around.leads || cx.around.dry_run { write } else { self.standby_write(at, direction, observed, write, cx)? };
         Some((Arc::clone(observed), write))
     }
 

@@ -16,13 +16,12 @@ use crate::core::replicas::{DependentState, Observed, Write};
 use crate::core::retry::Refusal;
 use crate::core::verdict::{BackedNodes, NodeRecord};
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Start {
     /// When this process first saw that it may be probed.
     pub eligible: Moment,
     /// Whether the last operation on it is over for longer than initialDelay, so that it is in operation (D-51).
     pub in_operation: bool,
-    pub dry_run: bool,
 }
 
 /// All that a decision depends on besides the probes and the answers. Whoever drives the machine reads it again for each input.
@@ -33,6 +32,8 @@ pub struct Surroundings {
     /// What can be set without a config file.
     pub options: Options,
     pub leads: bool,
+    /// Whether nothing is written: what would be is reported.
+    pub dry_run: bool,
     /// Since when the Clusters are seen without interruption: they were read again then. None while they are not.
     pub seed_since: Option<Moment>,
     /// When they were read last, this replica's gain of the lead included; none while that is to come.

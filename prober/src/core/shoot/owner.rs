@@ -17,9 +17,9 @@ impl Shoot {
             return;
         }
         self.drop_scaling(cx);
-        let Start { eligible, in_operation, dry_run } = self.start;
+        let Start { eligible, in_operation } = self.start;
         let in_operation = in_operation || cx.now >= eligible + span(cx.around.config.initial_delay);
-        let fresh = Self::new(Start { eligible: cx.now, in_operation, dry_run }, cx.around, cx.now);
+        let fresh = Self::new(Start { eligible: cx.now, in_operation }, cx.around, cx.now);
         let before = std::mem::replace(self, fresh);
         // A probe that is under way will be answered, and what was seen of the dependents stays seen.
         (self.probing, self.known, self.scalings, self.was_paused) =

@@ -51,7 +51,7 @@ impl ReprobeRequests {
 
 /// Lets shoots that began together, or were reloaded together, get out of step: each takes its next probes a little early, by a share of
 /// its own, so that in the end they are spread over a whole gap between probes. Later probes are as far apart as the lease clock wants.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct StartupJitter {
     share: f64,
     probes: u32,

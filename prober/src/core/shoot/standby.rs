@@ -27,8 +27,9 @@ const AGAIN_AFTER: TimeDelta = TimeDelta::seconds(10);
 const VERIFIED_AGAIN_AFTER: TimeDelta = TimeDelta::seconds(1);
 
 /// Whether the seed's API server itself has shown, in this outage, that the shoot is to be protected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) enum Verification {
+    #[default]
     None,
     Requested,
     Confirmed,

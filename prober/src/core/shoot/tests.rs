@@ -11,6 +11,7 @@ mod recovery;
 mod silence;
 mod standby;
 mod start;
+mod state;
 mod suspended;
 mod taking_turns;
 mod vouched;
@@ -80,7 +81,7 @@ fn seconds(moment: Moment) -> f64 {
 
 fn machines(nodes: usize) -> Arc<BackedNodes> {
     let names: Vec<_> = (0..nodes).map(node).collect();
-    Arc::new(names.iter().map(String::as_str).collect())
+    Arc::new(names.iter().map(|name| Some(name.as_str())).collect())
 }
 
 fn node(number: usize) -> String {
@@ -111,7 +112,7 @@ impl Rig {
     }
 
     fn with(around: Surroundings) -> Self {
-        Self::starting(Start { eligible: Moment::START, in_operation: true, dry_run: false }, around)
+        Self::starting(Start { eligible: Moment::START, in_operation: true }, around)
     }
 
     fn starting(start: Start, around: Surroundings) -> Self {

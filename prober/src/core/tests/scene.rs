@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::{Config, Dependent, OnLoss, OwnerCheck, ResourceRef, ScaleInfo};
+use crate::core::judgement::{Finding, Judge, Rules};
 use crate::core::lease::{Grace, LeaseClocks, LeaseRecord, LeaseState, LeaseUid};
 use crate::core::lifecycle::ShootSettings;
 use crate::core::moment::{Moment, RequestTimes};
@@ -13,12 +14,20 @@ use crate::core::options::ResolvedOptions;
 use crate::core::owner::Template;
 use crate::core::replicas::{DependentState, Observed};
 use crate::core::shoot::Surroundings;
+use crate::core::verdict::PoolConditions;
 
 /// Kubernetes' default before 1.32, with which a lease expires after 30 s.
 pub const GRACE: Grace = Grace::new(TimeDelta::seconds(40));
 
 /// When [`book`]'s leases are in their states.
 pub const JUDGED: f64 = 100.0;
+
+/// What is found where nothing was seen.
+impl Default for Finding {
+    fn default() -> Self {
+        Judge::default().judge(&Rules { grace: GRACE, fraction: 0.6, pool_conditions: PoolConditions::default() })
+    }
+}
 
 /// A span of so many seconds, to the microsecond, as Kubernetes' own stamps.
 pub fn span(seconds: f64) -> TimeDelta {
@@ -97,6 +106,7 @@ pub fn around(dependents: impl IntoIterator<Item = Dependent>) -> Surroundings {
         config: Arc::new(config),
         settings: ShootSettings::default(),
         leads: true,
+        dry_run: false,
         seed_since: Some(Moment::START),
         clusters_read: Some(Moment::START),
         is_ours: true,

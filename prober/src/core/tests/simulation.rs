@@ -139,7 +139,7 @@ impl World {
         let mut rng = StdRng::seed_from_u64(seed);
         let away = self.away(&mut rng);
         let mut nodes: Vec<Node> = (0..self.nodes).map(|number| self.node(number, &away, &mut rng)).collect();
-        let machines: Arc<BackedNodes> = Arc::new(nodes.iter().map(|node| node.name.as_str()).collect());
+        let machines: Arc<BackedNodes> = Arc::new(nodes.iter().map(|node| Some(node.name.as_str())).collect());
         let record = |(number, node): (usize, &Node)| NodeRecord {
             name: node.name.clone(),
             not_managed_by_mcm: number < self.excluded,
@@ -153,7 +153,7 @@ impl World {
         let mut around = around([dependent("machine-controller-manager", 0, 0)]);
         Arc::make_mut(&mut around.config).initial_delay = std::time::Duration::from_secs_f64(self.initial_delay);
         around.chance = rng.random();
-        let start = Start { eligible: Moment::START, in_operation: false, dry_run: false };
+        let start = Start { eligible: Moment::START, in_operation: false };
         let mut shoot = Shoot::new(start, &around, Moment::START);
         let mut t = 0.0;
         let mut idle = 0;
@@ -444,10 +444,10 @@ impl World {
     fn phase(&self, seed: u64) -> f64 {
         let mut rng = StdRng::seed_from_u64(seed);
         let mut node = [self.node(0, &[], &mut rng), self.node(1, &[], &mut rng)];
-        let machines: Arc<BackedNodes> = Arc::new(node.iter().map(|node| node.name.as_str()).collect());
+        let machines: Arc<BackedNodes> = Arc::new(node.iter().map(|node| Some(node.name.as_str())).collect());
         let mut around: Surroundings = around([dependent("machine-controller-manager", 0, 0)]);
         around.chance = rng.random();
-        let start = Start { eligible: Moment::START, in_operation: true, dry_run: false };
+        let start = Start { eligible: Moment::START, in_operation: true };
         let mut shoot = Shoot::new(start, &around, Moment::START);
         let mut t = Moment::START;
         while t < at(self.until) {

@@ -1,5 +1,3 @@
-use std::collections::HashSet;
-
 use proptest::prelude::*;
 
 use super::super::lease::LeaseState::{Expired, Undecided, Valid};
@@ -28,13 +26,13 @@ fn updating(name: &str, reason: &str) -> NodeRecord {
 }
 
 fn backed<const N: usize>(nodes: [&str; N]) -> BackedNodes {
-    nodes.into_iter().collect()
+    nodes.into_iter().map(Some).collect()
 }
 
 /// What is concluded from these leases, nodes and pools when all of `machines` can be used.
 fn judge(leases: &[(&str, LeaseState)], machines: &[&str], nodes: &[NodeRecord], pools: &PoolConditions) -> (Tally, Verdict) {
     let book = book(leases.iter().copied());
-    let machines = machines.iter().copied().collect();
+    let machines = machines.iter().copied().map(Some).collect();
     let tally = Candidates::by_nodes(&book, &machines, nodes, pools).tally(at(JUDGED), LONG_AGO, GRACE);
     (tally, tally.verdict(FRACTION))
 }
@@ -167,8 +165,6 @@ fn every_node_that_does_not_count_is_counted_by_its_reason() {
     let reasons = [Exclusion::NoUsableMachine, Exclusion::NotManaged, Exclusion::UnhealthyCondition, Exclusion::InPlaceUpdate];
     assert_eq!(candidates.excluded, reasons.into_iter().map(|reason| (reason, 1)).collect());
     assert!(candidates.leases.is_empty());
-    let words: HashSet<&str> = Exclusion::ALL.iter().map(|reason| reason.as_str()).collect();
-    assert_eq!(words.len(), Exclusion::ALL.len(), "each reason has a word of its own");
 }
 
 #[test]
@@ -186,7 +182,7 @@ proptest! {
         machines in prop::collection::vec("[ab]{1,3}", 0..8),
     ) {
         let book = book(leases.iter().map(|name| (name.as_str(), Valid)));
-        let machines: BackedNodes = machines.iter().map(String::as_str).collect();
+        let machines: BackedNodes = machines.iter().map(|name| Some(name.as_str())).collect();
         let allowed = Candidates::by_machines(&book, &machines);
         let (backed, others): (Vec<_>, Vec<_>) = leases.iter().map(String::as_str).partition(|name| machines.position(name, 0).is_some());
         prop_assert_eq!(allowed.leases.iter().map(|(name, _)| *name).collect::<Vec<_>>(), backed);
@@ -201,7 +197,7 @@ fn two_thousand_nodes_are_each_counted_once() {
     let state = |number: usize| if number < 1200 { Expired } else { Valid };
     let leases = book(names.iter().enumerate().map(|(number, name)| (name.as_str(), state(number))));
     let nodes: Vec<NodeRecord> = names.iter().map(|name| node(name)).collect();
-    let machines = names.iter().map(String::as_str).collect();
+    let machines = names.iter().map(|name| Some(name.as_str())).collect();
     let pools = PoolConditions::new();
     let tally = Candidates::by_nodes(&leases, &machines, &nodes, &pools).tally(at(JUDGED), LONG_AGO, GRACE);
     assert_eq!((tally.candidates, tally.expired, tally.verdict(FRACTION)), (2000, 1200, Verdict::ScaleDown));
@@ -301,7 +297,7 @@ proptest! {
     ) {
         let names: Vec<String> = (0..8).map(|number| format!("n{number}")).collect();
         let book = book(leases.iter().map(|(&number, &state)| (names[number].as_str(), state)));
-        let machines: BackedNodes = machines.iter().map(|&number| names[number].as_str()).collect();
+        let machines: BackedNodes = machines.iter().map(|&number| Some(names[number].as_str())).collect();
         let nodes: Vec<NodeRecord> = nodes
             .iter()
             .map(|(&number, &(not_managed_by_mcm, sick, updated))| {

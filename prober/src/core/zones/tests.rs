@@ -28,7 +28,7 @@ fn found(nodes: [(&str, f64); 6], record: impl Fn(usize, &str) -> NodeRecord) ->
         let leases = names.iter().zip(&nodes).map(|(name, (_, last))| lease(name, last.min(renewed)));
         judge.observe(times(now), leases, GRACE);
     }
-    judge.set_machines(Arc::new(names.iter().map(String::as_str).collect()));
+    judge.set_machines(Arc::new(names.iter().map(|name| Some(name.as_str())).collect()));
     judge.set_nodes(nodes.iter().enumerate().map(|(at, (zone, _))| record(at, zone)).collect());
     let finding = judge.judge(&rules);
     (finding.verdict, finding.lost_zones)

@@ -41,12 +41,10 @@ pub fn leases(expected: &'static str, body: &[u8], leases: &mut LeaseList) -> Re
     check_count(leases.len(), items.len())?;
     let first = items.first().map_or("", |lease| &lease.metadata.name);
     leases.reserve(items.len(), room_for_names(items.len(), first, body));
-    leases.extend(items.iter().map(|Lease { metadata, spec }| LeaseRecord {
-        name: &metadata.name,
-        uid: (&*metadata.uid).into(),
-        renew_time: spec.renew_time,
-        duration_seconds: spec.lease_duration_seconds,
-    }));
+    for Lease { metadata: LeaseMeta { name, uid }, spec } in &items {
+        let LeaseSpec { lease_duration_seconds: duration_seconds, renew_time } = *spec;
+        leases.push(LeaseRecord { name, uid: (&**uid).into(), renew_time, duration_seconds });
+    }
     Ok(metadata)
 }
 

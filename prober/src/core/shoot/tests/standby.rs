@@ -35,7 +35,7 @@ fn a_standby_leaves_the_first_writes_to_the_leader_also_when_a_pause_ends() {
 
 #[test]
 fn a_standby_leaves_the_first_writes_to_the_leader_also_when_the_initial_delay_ends() {
-    let start = Start { eligible: at(100.0), in_operation: false, dry_run: false };
+    let start = Start { eligible: at(100.0), in_operation: false };
     let mut around = Surroundings { leads: false, ..two() };
     Arc::make_mut(&mut around.config).initial_delay = Duration::from_secs(40);
     let mut rig = Rig::starting(start, around).in_outage();

@@ -3,7 +3,7 @@
 use super::*;
 
 fn start(in_operation: bool, around: Surroundings) -> Rig {
-    Rig::starting(Start { eligible: Moment::START, in_operation, dry_run: false }, around)
+    Rig::starting(Start { eligible: Moment::START, in_operation }, around)
 }
 
 fn all_held_down() -> Surroundings {

@@ -138,7 +138,7 @@ impl World {
     /// A replica starts beside a shoot in operation.
     pub fn start_replica(&mut self, by: usize) -> Result<(), String> {
         let view = self.object.shown.clone();
-        let start = Start { eligible: self.now, in_operation: true, dry_run: false };
+        let start = Start { eligible: self.now, in_operation: true };
         let mut first = AROUND.clone();
         first.dependents = vec![DependentState::Present(Arc::new(view.clone()))];
         first.spread = seconds(0);

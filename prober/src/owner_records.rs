@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
+use strum::VariantNames;
 use tokio::sync::Notify;
 
 use crate::config::OwnerCheck;
@@ -15,7 +16,7 @@ use crate::core::owner::{Answer, OwnerRecord, Question, Standing, Unresolved};
 pub struct OwnerRecords {
     inner: Arc<Mutex<Inner>>,
     /// There is a record that was not there before.
-    pub(super) added: Arc<Notify>,
+    pub added: Arc<Notify>,
 }
 
 #[derive(Debug, Default)]
@@ -35,9 +36,20 @@ struct Entry {
     reported: Standing,
 }
 
+/// What is to be done now, and when to look again.
+#[derive(Debug, Default)]
+pub struct Turn {
+    /// What has changed since the turn before.
+    pub changes: Vec<Change>,
+    /// The shoots to be checked, the most overdue first; their checks are under way from now on.
+    pub due: Vec<String>,
+    /// When something happens by itself: a check falls due, or a standing changes with no answer.
+    pub next: Option<Moment>,
+}
+
 /// A change of a shoot's standing.
 #[derive(Debug)]
-pub(super) struct Change {
+pub struct Change {
     pub namespace: String,
     pub before: Standing,
     pub after: Standing,
@@ -50,44 +62,35 @@ pub(super) struct Change {
 pub struct OwnerStatus {
     /// `ours`, `not_checked`, `unproven`, `doubted`, `elsewhere` or `unresolved`.
     pub standing: &'static str,
-    /// What was asked for, and what it says of a shoot that is ours; none before the first check, or if the Cluster does not say.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ours: Option<String>,
+    /// What was asked for; none before the first check, or if the Cluster does not say.
+    #[serde(flatten)]
+    pub question: Option<Question>,
     /// What it says of another owner.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elsewhere: Option<String>,
     /// Why it could not be resolved.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub category: Option<&'static str>,
-    #[serde(skip)]
-    pub why: Option<&'static str>,
+    #[serde(rename = "category", skip_serializing_if = "Option::is_none")]
+    pub why: Option<Unresolved>,
 }
 
 impl OwnerStatus {
     pub fn new(standing: Standing, question: Option<&Question>, elsewhere: Option<&str>) -> Self {
-        let why = standing.unresolved();
         Self {
-            standing: standing.as_str(),
-            name: question.map(|question| question.name.clone()),
-            ours: question.map(|question| question.ours.clone()),
+            standing: standing.into_str(),
+            question: question.cloned(),
             elsewhere: elsewhere.filter(|_| matches!(standing, Standing::Doubted | Standing::Elsewhere { .. })).map(shortened),
-            category: why.map(|why| why.category()),
-            why: why.map(|why| why.sentence()),
+            why: standing.unresolved(),
         }
     }
 
     /// As in `owner.a.b says "there", not "here"`.
     pub fn sentence(&self) -> String {
-        let name = self.name.as_deref().unwrap_or("its name");
-        let ours = self.ours.as_deref().unwrap_or_default();
-        match (self.standing, self.why) {
-            ("ours", _) => format!("{name} says {ours:?}"),
-            ("doubted" | "elsewhere", _) => {
-                format!("{name} says {:?}, not {ours:?}", self.elsewhere.as_deref().unwrap_or_default())
-            }
+        let question = self.question.as_ref();
+        let (name, ours) = question.map_or(("its name", ""), |question| (question.name.as_str(), question.ours.as_str()));
+        match (&self.elsewhere, self.why) {
+            (Some(elsewhere), _) => format!("{name} says {elsewhere:?}, not {ours:?}"),
             (_, Some(why)) => format!("{name} cannot be resolved: {why}"),
+            _ if self.standing == "ours" => format!("{name} says {ours:?}"),
             _ => "the first check is not over".to_owned(),
         }
     }
@@ -102,7 +105,7 @@ fn shortened(text: &str) -> String {
 impl OwnerRecords {
     /// Checks by this from now on, for these shoots; nothing where it is none. What was found goes on to hold where the same is asked for in
     /// another way. Else it counts for nothing: the shoots are returned that had stood down.
-    pub(super) fn begin(&self, check: Option<&OwnerCheck>, namespaces: impl Iterator<Item = String>, now: Moment) -> Vec<String> {
+    pub fn begin(&self, check: Option<&OwnerCheck>, namespaces: impl Iterator<Item = String>, now: Moment) -> Vec<String> {
         let mut inner = self.lock();
         let goes_on = inner.check.as_deref().zip(check).is_some_and(|(before, check)| asks_alike(before, check));
         inner.check = check.cloned().map(Arc::new);
@@ -153,7 +156,7 @@ impl OwnerRecords {
     }
 
     /// What was asked for last.
-    pub(super) fn question(&self, namespace: &str) -> Option<Question> {
+    pub fn question(&self, namespace: &str) -> Option<Question> {
         self.lock().records.get(namespace)?.question.clone()
     }
 
@@ -169,52 +172,47 @@ impl OwnerRecords {
         self.lock().records.get(namespace).map(|entry| entry.record.next())
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.lock().records.len()
     }
 
     /// How many shoots are in which standing.
     pub fn counts(&self, now: Moment) -> BTreeMap<&'static str, usize> {
         let inner = self.lock();
-        let mut counts: BTreeMap<_, _> = Standing::WORDS.map(|word| (word, 0)).into();
+        let mut counts: BTreeMap<_, _> = Standing::VARIANTS.iter().map(|word| (*word, 0)).collect();
         if let Some(check) = &inner.check {
             for entry in inner.records.values() {
-                *counts.entry(entry.record.standing(check, now).as_str()).or_default() += 1;
+                *counts.entry(entry.record.standing(check, now).into_str()).or_default() += 1;
             }
         }
         counts
     }
 
-    /// A shoot whose check is due, the most overdue first; it is under way from now on.
-    pub(super) fn take_due(&self, now: Moment) -> Option<String> {
+    /// One pass over all records. Of the checks that are due at most `room` begin.
+    pub fn turn(&self, now: Moment, room: usize) -> Turn {
         let mut inner = self.lock();
-        let idle = inner.records.iter_mut().filter(|(_, entry)| !entry.is_under_way && entry.record.next() <= now);
-        let (namespace, entry) = idle.min_by_key(|(_, entry)| entry.record.next())?;
-        entry.is_under_way = true;
-        entry.record.ask(now);
-        Some(namespace.clone())
+        let Inner { check: Some(check), records } = &mut *inner else { return Turn::default() };
+        let (mut turn, mut due) = (Turn::default(), Vec::new());
+        for (namespace, entry) in records {
+            turn.changes.extend(entry.take_change(namespace, check, now));
+            match entry.is_under_way || entry.record.next() > now {
+                true => turn.look_again(entry.next(check, now)),
+                false => due.push((namespace, entry)),
+            }
+        }
+        due.sort_by_key(|(_, entry)| entry.record.next());
+        for (place, (namespace, entry)) in due.into_iter().enumerate() {
+            if place < room {
+                entry.is_under_way = true;
+                entry.record.ask(now);
+                turn.due.push(namespace.clone());
+            }
+            turn.look_again(entry.next(check, now));
+        }
+        turn
     }
 
-    /// When something happens by itself: a check is due, or a standing changes with no answer.
-    pub(super) fn next(&self, now: Moment) -> Option<Moment> {
-        let inner = self.lock();
-        let check = inner.check.as_ref()?;
-        let entry = |entry: &Entry| {
-            let due = (!entry.is_under_way).then(|| entry.record.next());
-            due.into_iter().chain(entry.record.turns_at(check, now)).min()
-        };
-        inner.records.values().filter_map(entry).min()
-    }
-
-    pub(super) fn answered(
-        &self,
-        namespace: &str,
-        question: Option<Question>,
-        answer: Answer,
-        sent: Moment,
-        now: Moment,
-        chance: f64,
-    ) {
+    pub fn answered(&self, namespace: &str, question: Option<Question>, answer: Answer, sent: Moment, now: Moment, chance: f64) {
         let mut inner = self.lock();
         let Inner { check: Some(check), records } = &mut *inner else { return };
         // An answer to a check that was sent for a shoot of this name before is not of this one.
@@ -227,21 +225,6 @@ impl OwnerRecords {
         }
     }
 
-    /// What has changed since it was asked last.
-    pub(super) fn take_changes(&self, now: Moment) -> Vec<Change> {
-        let mut inner = self.lock();
-        let Inner { check: Some(check), records } = &mut *inner else { return Vec::new() };
-        let change = |(namespace, entry): (&String, &mut Entry)| {
-            let after = entry.record.standing(check, now);
-            let before = std::mem::replace(&mut entry.reported, after);
-            (before.as_str() != after.as_str()).then(|| {
-                let owner = entry.status(after);
-                Change { namespace: namespace.clone(), before, after, owner }
-            })
-        };
-        records.iter_mut().filter_map(change).collect()
-    }
-
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -252,9 +235,29 @@ fn asks_alike(one: &OwnerCheck, other: &OwnerCheck) -> bool {
     (&one.name, &one.value) == (&other.name, &other.value)
 }
 
+impl Turn {
+    fn look_again(&mut self, at: Option<Moment>) {
+        self.next = self.next.into_iter().chain(at).min();
+    }
+}
+
 impl Entry {
     fn new(now: Moment) -> Self {
         Self { record: OwnerRecord::new(now), question: None, is_under_way: false, reported: Standing::NotChecked }
+    }
+
+    /// How its standing has changed since this was asked last.
+    fn take_change(&mut self, namespace: &str, check: &OwnerCheck, now: Moment) -> Option<Change> {
+        let after = self.record.standing(check, now);
+        let before = std::mem::replace(&mut self.reported, after);
+        let changed = before.into_str() != after.into_str();
+        changed.then(|| Change { namespace: namespace.to_owned(), before, after, owner: self.status(after) })
+    }
+
+    /// When something happens to it by itself. A check that is due and has to wait for room waits for an answer.
+    fn next(&self, check: &OwnerCheck, now: Moment) -> Option<Moment> {
+        let due = Some(self.record.next()).filter(|&at| !self.is_under_way && at > now);
+        due.into_iter().chain(self.record.turns_at(check, now)).min()
     }
 
     fn status(&self, standing: Standing) -> OwnerStatus {

@@ -22,20 +22,26 @@ fn answer(records: &OwnerRecords, namespace: &str, answer: Answer, second: f64) 
 }
 
 fn changes(records: &OwnerRecords, second: f64) -> Vec<(String, &'static str)> {
-    let changes = records.take_changes(at(second)).into_iter();
-    changes.map(|change| (change.namespace, change.after.as_str())).collect()
+    let changes = records.turn(at(second), 0).changes.into_iter();
+    changes.map(|change| (change.namespace, change.after.into_str())).collect()
+}
+
+/// The one check that begins where there is room for one.
+fn due(records: &OwnerRecords, second: f64) -> Option<String> {
+    records.turn(at(second), 1).due.pop()
 }
 
 #[test]
 fn the_most_overdue_check_is_next_and_none_is_under_way_twice() {
     let records = records(&check(""), &["a"]);
     records.follow("b", true, at(1.0));
-    assert_eq!(records.take_due(at(1.0)).as_deref(), Some("a"));
-    assert_eq!(records.take_due(at(1.0)).as_deref(), Some("b"));
-    assert_eq!(records.take_due(at(1.0)), None);
+    assert_eq!(records.turn(at(1.0), 0).next, Some(at(300.0)), "what waits for room is not looked at again and again");
+    assert_eq!(due(&records, 1.0).as_deref(), Some("a"));
+    assert_eq!(due(&records, 1.0).as_deref(), Some("b"));
+    assert_eq!(due(&records, 1.0), None);
     answer(&records, "a", Answer::Ours, 1.5);
-    assert_eq!((records.take_due(at(31.4)), records.due("a")), (None, Some(at(31.5))));
-    assert_eq!(records.take_due(at(31.5)).as_deref(), Some("a"));
+    assert_eq!((due(&records, 31.4), records.due("a")), (None, Some(at(31.5))));
+    assert_eq!(due(&records, 31.5).as_deref(), Some("a"));
     records.follow("b", false, at(32.0));
     answer(&records, "b", Answer::Ours, 32.0);
     assert_eq!((records.due("b"), records.status("b", at(32.0))), (None, None));
@@ -49,7 +55,7 @@ fn a_change_of_standing_is_told_once_and_also_when_time_alone_brings_it() {
     assert_eq!(changes(&records, 1.0), [("a".to_owned(), "ours")]);
     assert_eq!(changes(&records, 1.0), []);
     answer(&records, "a", Answer::Unresolved(Unresolved::Server), 10.0);
-    assert_eq!((changes(&records, 69.9), records.next(at(69.0))), (vec![], Some(at(11.0))));
+    assert_eq!((changes(&records, 69.9), records.turn(at(69.0), 0).next), (vec![], Some(at(70.0))));
     assert_eq!(changes(&records, 70.0), [("a".to_owned(), "unresolved")]);
     answer(&records, "a", Answer::Elsewhere("there".to_owned()), 71.0);
     answer(&records, "a", Answer::Elsewhere("there".to_owned()), 72.0);
@@ -66,13 +72,13 @@ fn a_section_that_asks_for_something_else_begins_again_and_any_other_goes_on() {
     assert_eq!(changes(&records, 2.0), [("a".to_owned(), "elsewhere")]);
     assert_eq!(records.begin(Some(&sooner), std::iter::empty(), at(3.0)), Vec::<String>::new());
     assert!(records.standing("a", &sooner, at(3.0)).is_lost());
-    assert_eq!(records.take_due(at(3.0)).as_deref(), Some("a"), "it is checked at once");
+    assert_eq!(due(&records, 3.0).as_deref(), Some("a"), "it is checked at once");
     assert_eq!(records.standing("a", &other, at(3.0)), Standing::NotChecked, "what another section found counts for nothing");
     assert_eq!(records.begin(Some(&other), ["a".to_owned()].into_iter(), at(3.0)), ["a"], "it had stood down");
     assert_eq!(records.standing("a", &other, at(3.0)), Standing::NotChecked);
     records.begin(None, std::iter::empty(), at(3.0));
     records.follow("b", true, at(3.0));
-    assert_eq!((records.take_due(at(3.0)), records.next(at(3.0))), (None, None));
+    assert_eq!((due(&records, 3.0), records.turn(at(3.0), 1).next), (None, None));
     assert!(records.counts(at(3.0)).values().all(|count| *count == 0));
 }
 

@@ -1,0 +1,81 @@
+//! What the tasks of all shoots share, and what of it their machines decide by.
+
+use std::sync::Arc;
+
+use chrono::TimeDelta;
+use common::events::Events;
+use common::leader_election::{Fence, Role};
+use tokio::sync::watch;
+
+use crate::clock::Clock;
+use crate::config::{Config, Dependent};
+use crate::core::lifecycle::ShootSettings;
+use crate::core::options::ResolvedOptions;
+use crate::core::replicas::DependentState;
+use crate::core::shoot::Surroundings;
+use crate::metrics::Metrics;
+use crate::owner_records::OwnerRecords;
+use crate::seed::Seed;
+use crate::shoot_statuses::ShootStatuses;
+use crate::suspend_detector::SuspendDetector;
+use crate::write::Writer;
+
+/// Over so much time a shoot probes are spread that all shoots would take at once (D-51).
+const SPREAD: TimeDelta = TimeDelta::milliseconds(10);
+
+#[derive(Clone)]
+pub struct Shared {
+    pub clock: Clock,
+    pub config: watch::Receiver<Arc<Config>>,
+    pub seed: Arc<Seed>,
+    pub writer: Arc<Writer>,
+    pub suspend_detector: SuspendDetector,
+    pub metrics: Metrics,
+    pub statuses: ShootStatuses,
+    pub events: Events,
+    /// Whether nothing is written: what would be is said and counted.
+    pub dry_run: bool,
+    /// Open while this replica leads.
+    pub lead: Fence,
+    pub role: Role,
+}
+
+impl Shared {
+    pub fn owners(&self) -> &OwnerRecords {
+        &self.statuses.owners
+    }
+
+    /// What the machine of one shoot decides by, besides probes and answers. `options` are none while they are not known.
+    pub fn surroundings(
+        &self,
+        config: &Arc<Config>,
+        settings: &ShootSettings,
+        options: Option<ResolvedOptions>,
+        namespace: &str,
+        uid: &str,
+    ) -> Surroundings {
+        let Self { clock, seed, suspend_detector, lead, .. } = self;
+        let state = |dependent: &Dependent| match seed.dependent(&dependent.resource) {
+            Some(view) => view.state(namespace),
+            None => DependentState::Unknown,
+        };
+        let resumed = suspend_detector.resumed();
+        let owner = |check| self.owners().standing_since(resumed, namespace, check, clock.now());
+        Surroundings {
+            config: Arc::clone(config),
+            settings: settings.clone(),
+            options: options.unwrap_or_else(|| ResolvedOptions::resolve(config, None, None)).options(),
+            leads: lead.is_open(),
+            dry_run: self.dry_run,
+            seed_since: seed.clusters.live_since().map(|since| clock.moment(since)),
+            clusters_read: seed.clusters.read_at().map(|at| clock.moment(at)),
+            is_ours: seed.clusters.get("", namespace).is_some_and(|cluster| cluster.wants_probe(uid)),
+            owner: config.owner_check.as_ref().map(owner),
+            paused: options.map(|options| options.pause.value),
+            resumed,
+            dependents: config.dependents.iter().map(state).collect(),
+            spread: SPREAD * i32::try_from(seed.wakers.count()).unwrap_or(i32::MAX),
+            chance: rand::random(),
+        }
+    }
+}
