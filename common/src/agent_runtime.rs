@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::events::{COMPONENT, Events, Recorder};
+use crate::events::{Events, Recorder};
 use crate::flags::{Agent, AgentArgs};
 use crate::health::{self, Check, Lookup};
 use crate::leader_election::{Elector, Fence, Role, campaign, identity, reference};
@@ -39,17 +39,12 @@ pub struct AgentRuntime {
     pub role: Role,
     /// Whether nothing is to be written: the work only says what it would write.
     pub dry_run: bool,
-    candidate: Candidate,
+    /// None when it does not need the lead.
+    elector: Option<Elector>,
+    /// None when it writes nothing, not even Events.
+    recorder: Option<Recorder>,
     metrics: Option<TcpListener>,
     health: Option<TcpListener>,
-}
-
-enum Candidate {
-    Elector(Box<Elector>),
-    /// It always leads.
-    Alone(Box<Recorder>),
-    /// It does not need to: it writes nothing, not even Events.
-    DryRun,
 }
 
 /// What `/healthz`, `/readyz` and `/statusz` show.
@@ -83,22 +78,26 @@ impl AgentRuntime {
         }
         let election = args.leader_election.clone();
         let self_reference = reference(&election.namespace, lease);
-        let (fence, candidate, events, role) = if args.dry_run {
+        let (events, recorder) = if args.dry_run {
+            (Events::none(), None)
+        } else {
+            let (events, recorder) = Recorder::new(client.clone(), self_reference.clone());
+            (events, Some(recorder))
+        };
+        events.register(&mut registry);
+        let (fence, elector, role) = if args.dry_run {
             tracing::info!("dry run: nothing is written, no part is taken in leader election");
-            (Fence::always_open(), Candidate::DryRun, Events::none(), Role::DryRun)
+            (Fence::always_open(), None, Role::DryRun)
         } else if election.enabled {
             let (keeper, fence) = Fence::closed();
             registry.register_collector(Box::new(LeaderStatus { name: lease, fence: fence.clone() }));
             let identity = identity();
-            let elector = Elector::new(client.clone(), election, lease, identity.clone(), keeper);
+            let elector = Elector::new(client.clone(), election, lease, identity.clone(), keeper, events.clone());
             let role = Role::Candidate { identity, holder: elector.holder(), fence: fence.clone() };
-            let events = elector.events();
-            (fence, Candidate::Elector(Box::new(elector)), events, role)
+            (fence, Some(elector), role)
         } else {
-            let (events, recorder) = Recorder::new(client.clone(), COMPONENT, self_reference.clone());
-            (Fence::always_open(), Candidate::Alone(Box::new(recorder)), events, Role::Alone)
+            (Fence::always_open(), None, Role::Alone)
         };
-        registry.register_collector(Box::new(events.clone()));
         Ok(Self {
             agent,
             client,
@@ -108,7 +107,8 @@ impl AgentRuntime {
             registry,
             role,
             dry_run: args.dry_run,
-            candidate,
+            elector,
+            recorder,
             metrics,
             health,
         })
@@ -141,21 +141,23 @@ impl AgentRuntime {
                 .merge(health::lookups(endpoints.lookups))
                 .merge(status::router(about, endpoints.status)),
         );
-        let result = match self.candidate {
-            Candidate::Elector(elector) => campaign(*elector, work).await.map_err(anyhow::Error::from),
-            Candidate::Alone(recorder) => {
-                recorder.beside(work).await;
-                Ok(())
+        let work = async {
+            match self.elector {
+                Some(elector) => campaign(elector, work).await,
+                None => {
+                    work.await;
+                    Ok(())
+                }
             }
-            Candidate::DryRun => {
-                work.await;
-                Ok(())
-            }
+        };
+        let result = match self.recorder {
+            Some(recorder) => recorder.beside(work).await,
+            None => work.await,
         };
         ended.cancel();
         // A client that keeps its connection busy must not keep the process.
         servers.abort_all();
         while servers.join_next().await.is_some() {}
-        result
+        Ok(result?)
     }
 }
