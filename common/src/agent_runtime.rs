@@ -18,7 +18,7 @@ use crate::events::{Events, Recorder};
 use crate::flags::{Agent, AgentArgs};
 use crate::health::{self, Check, Lookup};
 use crate::leader_election::{Elector, Fence, Role, campaign, identity, reference};
-use crate::metrics::{self, LeaderStatus, Registry, RequestCounter};
+use crate::metrics::{self, Registry, RequestCounter};
 use crate::status::{self, About, Status};
 use crate::{http, seed_client};
 
@@ -90,7 +90,7 @@ impl AgentRuntime {
             (Fence::always_open(), None, Role::DryRun)
         } else if election.enabled {
             let (keeper, fence) = Fence::closed();
-            registry.register_collector(Box::new(LeaderStatus { name: lease, fence: fence.clone() }));
+            register_leads(&mut registry, lease, fence.clone());
             let identity = identity();
             let elector = Elector::new(client.clone(), election, lease, identity.clone(), keeper, events.clone());
             let role = Role::Candidate { identity, holder: elector.holder(), fence: fence.clone() };
@@ -160,4 +160,11 @@ impl AgentRuntime {
         while servers.join_next().await.is_some() {}
         Ok(result?)
     }
+}
+
+/// Whether this replica leads, under client-go's name and label.
+fn register_leads(registry: &mut Registry, lease: &'static str, fence: Fence) {
+    let of_lease = registry.sub_registry_with_label(("name".into(), lease.into()));
+    let help = "Whether this process leads (1) or waits (0).";
+    metrics::register_computed(of_lease, "leader_election_master_status", help, move || Some(fence.is_open().into()));
 }

@@ -10,7 +10,7 @@ use common::config_file::ConfigFile;
 use common::flags::{Agent, AgentArgs};
 use common::health::{Check, Lookup};
 use common::leader_election::{Fence, Standing};
-use common::metrics::SeedKnown;
+use common::metrics::register_seed_known;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -52,7 +52,7 @@ pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result
     let (config_sender, configs) = watch::channel(Arc::new(config));
     let seed = Arc::new(Seed::new(frame.client.clone(), &configs.borrow(), Reach::Seed));
     let known = Arc::clone(&seed);
-    frame.registry.register_collector(Box::new(SeedKnown::new(move || known.is_known())));
+    register_seed_known(&mut frame.registry, move || known.is_known());
     frame.registry.register_collector(Box::new(RefusedSettings(Arc::clone(&seed))));
     let write_fence = if frame.dry_run { Fence::always_closed() } else { frame.fence.clone() };
     let suspend_detector = SuspendDetector::new(clock);
