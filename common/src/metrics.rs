@@ -22,7 +22,6 @@ use tokio::runtime::Handle;
 
 pub(crate) use self::computed::register_computed;
 pub use self::computed::register_seed_known;
-pub(crate) use self::requests::HostCounter;
 pub use self::requests::RequestCounter;
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
