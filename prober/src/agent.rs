@@ -127,7 +127,7 @@ async fn work(shared: Shared, mut file: ConfigFile<Config>, configs: watch::Send
     };
     let lead = async {
         seed.clusters.live().await;
-        tracing::info!(clusters = seed.clusters.len(), "prober runs");
+        tracing::info!(clusters = seed.clusters.all().len(), "prober runs");
         lead.opened().await;
         // Whoever gains the lead restores in a shoot only after its Cluster has been read again. The tasks are woken now and by that.
         seed.clusters.reread();
