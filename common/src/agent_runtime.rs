@@ -16,10 +16,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::events::{Events, Recorder};
 use crate::flags::{Agent, AgentArgs};
-use crate::health::{self, Check, Lookup};
+use crate::health::{self, Check};
 use crate::leader_election::{Elector, Fence, Role, campaign, identity, reference};
 use crate::metrics::{self, Registry, RequestCounter};
-use crate::status::{self, About, Status};
+use crate::status::{self, Status};
 use crate::{http, seed_client};
 
 /// Where controller-runtime serves metrics when the address is empty.
@@ -54,7 +54,7 @@ pub struct Endpoints<S> {
     /// What must hold for `/readyz`.
     pub ready: Vec<Check>,
     /// What else is answered beside them.
-    pub lookups: Vec<Lookup>,
+    pub lookups: Router,
     pub status: S,
 }
 
@@ -133,13 +133,14 @@ impl AgentRuntime {
             }
         };
         serve("metrics", self.metrics, metrics::router(self.registry));
-        let about = About::new(self.agent.name(), self.role);
         serve(
             "health",
             self.health,
-            health::router(endpoints.live, endpoints.ready)
-                .merge(health::lookups(endpoints.lookups))
-                .merge(status::router(about, endpoints.status)),
+            health::router(endpoints.live, endpoints.ready).merge(endpoints.lookups).merge(status::router(
+                self.agent.name(),
+                self.role,
+                endpoints.status,
+            )),
         );
         let work = async {
             match self.elector {

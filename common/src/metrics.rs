@@ -43,13 +43,7 @@ pub fn registry() -> Registry {
 
 pub fn router(registry: Registry) -> Router {
     let registry = Arc::new(registry);
-    Router::new().route(
-        "/metrics",
-        get(move |headers: HeaderMap| {
-            let answer = answer(&registry, &headers);
-            async move { answer }
-        }),
-    )
+    Router::new().route("/metrics", get(async move |headers: HeaderMap| answer(&registry, &headers)))
 }
 
 fn answer(registry: &Registry, headers: &HeaderMap) -> impl IntoResponse + use<> {

@@ -8,7 +8,7 @@ use chrono::TimeDelta;
 use common::agent_runtime::{AgentRuntime, Endpoints};
 use common::config_file::ConfigFile;
 use common::flags::{Agent, AgentArgs};
-use common::health::{Check, Lookup};
+use common::health::{self, Check};
 use common::leader_election::{Fence, Standing};
 use common::metrics::register_seed_known;
 use tokio::sync::{mpsc, watch};
@@ -106,8 +106,8 @@ fn shown(shared: Shared, refused: impl Fn() -> bool + Send + Sync) -> Endpoints<
         let config = shared.config.borrow().to_json();
         ProberStatus::new(&shared.statuses, shared.clock, shared.seed.unknown(), config, refused())
     };
-    let owners = Lookup::new("/ownership/{name}", move |namespace| owner_check::ownership(&owned, namespace));
-    Endpoints { live: vec![probes], ready: vec![views], lookups: vec![owners], status }
+    let lookups = health::lookup("/ownership/{name}", move |namespace| owner_check::ownership(&owned, namespace));
+    Endpoints { live: vec![probes], ready: vec![views], lookups, status }
 }
 
 /// Follows the seed and probes, leading or not, until `shutdown`.

@@ -34,7 +34,7 @@ pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result
         move || activity.status(configs.borrow().to_json(), refused())
     };
     let (live, ready) = (vec![instruments.pulse.live()], vec![instruments.pulse.ready()]);
-    let endpoints = Endpoints { live, ready, lookups: Vec::new(), status };
+    let endpoints = Endpoints { live, ready, lookups: Default::default(), status };
     let controller =
         controller::run(runtime.client.clone(), configs, runtime.fence.clone(), runtime.dry_run, instruments, shutdown.clone());
     let work = async {
