@@ -26,21 +26,19 @@ pub(crate) fn print(bytes: &[u8]) -> anyhow::Result<()> {
     }
 }
 
-/// An error with its causes, in one line; a cause that the text has already, as some errors put it there themselves, is not repeated.
+/// An error with its causes, for people.
 pub(crate) fn with_causes(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
-    for cause in std::iter::successors(error.source(), |&cause| cause.source()).map(ToString::to_string) {
-        if !text.contains(&cause) {
-            text.push_str(": ");
-            text.push_str(&cause);
-        }
-    }
-    plain(&text)
+    plain(&common::logging::with_causes(error))
 }
 
 /// Text from elsewhere, without what could steer a terminal.
 pub(crate) fn plain(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() && letter != '\n' { '\u{fffd}' } else { letter }).collect()
+}
+
+/// A fact under its name, in a line.
+pub(crate) fn line(name: &str, value: &str) -> String {
+    format!("{:<11}{value}\n", format!("{name}:"))
 }
 
 /// Columns under capital headings, two blanks apart, as kubectl's. Colours do not count as width.
