@@ -76,6 +76,7 @@ pub(crate) fn warn(text: &str) -> String {
 }
 
 /// What is being waited for, on stderr: on a terminal one line, which is gone when it is over.
+#[derive(Default)]
 pub(crate) struct Progress {
     shown: String,
     /// What was said last where no terminal is.
@@ -83,13 +84,9 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    pub(crate) const fn new() -> Self {
-        Self { shown: String::new(), told: String::new() }
-    }
-
     /// Says it from the beginning.
     pub(crate) fn saying(text: &str) -> Self {
-        let mut progress = Self::new();
+        let mut progress = Self::default();
         progress.say(text.to_owned());
         progress
     }

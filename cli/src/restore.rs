@@ -145,7 +145,7 @@ impl Job {
         if let Some(owner) = self.seed.prober.owner(&shoot.namespace).await.filter(|owner| owner.standing != "ours") {
             return Some(format!("it is not known to be ours: {}; --force restores it all the same", owner.sentence()));
         }
-        let progress = if self.args.all { Progress::new() } else { Progress::saying("looking at the shoot ...") };
+        let progress = if self.args.all { Progress::default() } else { Progress::saying("looking at the shoot ...") };
         let found = restore.look(self.patience).await;
         drop(progress);
         match found {

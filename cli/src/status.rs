@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use futures::future::join_all;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client};
 use prober::core::options::{ResolvedOptions, ShownOption, Source};
@@ -87,10 +88,7 @@ pub(crate) async fn run(access: commands::Access) -> anyhow::Result<()> {
     let namespaces: Vec<_> = shoots.iter().map(|row| row.namespace.clone()).collect();
     let mut owners = seed.prober.owners(&namespaces).await;
     shoots.iter_mut().for_each(|row| row.owner = owners.remove(&row.namespace));
-    let mut leaders = Vec::new();
-    for lease in LEASES {
-        leaders.push(leader(&seed.client, &access.garden_namespace, lease).await);
-    }
+    let leaders = join_all(LEASES.map(|lease| leader(&seed.client, &access.garden_namespace, lease))).await;
     let seed_settings = seed.prober.seed_options().iter().flat_map(ResolvedOptions::overruled).collect();
     let refused = refused(&seed.prober, |_| true);
     let leader = leaders.first().and_then(|leader: &Leader| leader.holder.as_deref());

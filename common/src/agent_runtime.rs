@@ -78,12 +78,9 @@ impl AgentRuntime {
         }
         let election = args.leader_election.clone();
         let self_reference = reference(&election.namespace, lease);
-        let (events, recorder) = if args.dry_run {
-            (Events::none(), None)
-        } else {
-            let (events, recorder) = Recorder::new(client.clone(), self_reference.clone());
-            (events, Some(recorder))
-        };
+        let written = (!args.dry_run).then(|| Recorder::new(client.clone(), self_reference.clone()));
+        let (events, recorder) = written.unzip();
+        let events = events.unwrap_or_else(Events::none);
         events.register(&mut registry);
         let (fence, elector, role) = if args.dry_run {
             tracing::info!("dry run: nothing is written, no part is taken in leader election");

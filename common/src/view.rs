@@ -43,7 +43,7 @@ pub type Namespaced<V> = HashMap<String, Arc<V>>;
 /// Whoever was handed a namespace keeps it as it was: it is copied before it changes.
 type Objects<V> = HashMap<String, Arc<Namespaced<V>>>;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct State {
     health: Health,
     /// When all was listed last.
@@ -53,8 +53,9 @@ struct State {
     answered: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum Health {
+    #[default]
     Empty,
     /// The watch works, since then without interruption.
     Live(Instant),
@@ -70,8 +71,7 @@ impl State {
 impl<V> View<V> {
     /// `what` names it in logs.
     pub fn new(what: &'static str) -> Arc<Self> {
-        let state = State { health: Health::Empty, read: None, rereads: 0, answered: 0 };
-        Arc::new(Self { what, objects: RwLock::default(), state: watch::Sender::new(state) })
+        Arc::new(Self { what, objects: RwLock::default(), state: watch::Sender::default() })
     }
 
     pub fn get(&self, namespace: &str, name: &str) -> Option<Arc<V>> {
