@@ -90,8 +90,7 @@ impl Namespace {
 
     /// Opens the first window of each ready Service.
     pub fn lead(&mut self, opening: Opening, serial: &mut u64) {
-        let ready: Vec<usize> = self.readiness.ready().collect();
-        for service in ready {
+        for service in self.readiness.ready().into_keys() {
             self.open(service, opening, serial);
         }
     }
