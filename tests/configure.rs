@@ -22,9 +22,12 @@ fn keys(keys: &[Key]) -> String {
 
 fn flags() -> String {
     let mut table = String::from("| Flag | Takes | Default | Meaning |\n|---|---|---|---|\n");
-    for flag in common::flags::described() {
+    for flag in common::flags::FLAGS {
         let takes = if flag.takes.is_empty() { "true or false; alone: true" } else { flag.takes };
-        let default = if flag.default.is_empty() { String::new() } else { format!("`{}`", flag.default) };
+        let default = match flag.default() {
+            none if none.is_empty() => none,
+            default => format!("`{default}`"),
+        };
         let alias = flag.alias.map(|alias| format!(", `--{alias}`")).unwrap_or_default();
         let _ = writeln!(table, "| `--{}`{alias} | {takes} | {default} | {} |", flag.name, flag.help);
     }

@@ -17,7 +17,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Show every shoot of the seed: what its Cluster says, what is held down, who leads
-    Status(Status),
+    Status(Access),
     /// Explain one shoot: why it is probed or not, why each controller is as it is, what its leases say
     Explain(Explain),
     /// Probe one shoot, say the verdict and what would be written, and write nothing
@@ -38,7 +38,7 @@ pub(crate) enum Command {
     },
 }
 
-/// How to reach the seed, and what the prober is configured to do there.
+/// How to reach the seed, what the prober is configured to do there, and how to say what is found.
 #[derive(Debug, Args)]
 pub(crate) struct Access {
     /// How to reach the seed; without it $KUBECONFIG, the pod's service account, ~/.kube/config
@@ -50,6 +50,9 @@ pub(crate) struct Access {
     /// The namespace of the watchdog's Deployments and Leases
     #[arg(long, value_name = "NAME", default_value = "garden")]
     pub(crate) garden_namespace: String,
+    /// The format of the answer
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub(crate) output: Format,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -61,23 +64,11 @@ pub(crate) enum Format {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Status {
-    #[command(flatten)]
-    pub(crate) access: Access,
-    /// The format of the answer
-    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
-    pub(crate) output: Format,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct Explain {
     /// The shoot's namespace on the seed, as shoot--project--name
     pub(crate) namespace: String,
     #[command(flatten)]
     pub(crate) access: Access,
-    /// The format of the answer
-    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
-    pub(crate) output: Format,
     /// Look once, though one look may decide nothing: in an outage the stamps must be watched for some ten seconds
     #[arg(long)]
     pub(crate) once: bool,
@@ -89,9 +80,6 @@ pub(crate) struct Probe {
     pub(crate) namespace: String,
     #[command(flatten)]
     pub(crate) access: Access,
-    /// The format of the answer
-    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
-    pub(crate) output: Format,
     /// How long to look at most; leases whose stamps cannot be believed must be watched for a quarter of the grace
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration)]
     pub(crate) timeout: Duration,
@@ -113,9 +101,6 @@ pub(crate) struct Restore {
     pub(crate) force: bool,
     #[command(flatten)]
     pub(crate) access: Access,
-    /// The format of the answer
-    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
-    pub(crate) output: Format,
     /// How long to look at most; leases whose stamps cannot be believed must be watched for a quarter of the grace
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration)]
     pub(crate) timeout: Duration,

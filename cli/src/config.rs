@@ -1,7 +1,5 @@
 //! Which config the prober of the seed works by.
 
-use std::path::Path;
-
 use anyhow::Context;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -19,7 +17,7 @@ const GARDENERS: &str = include_str!("../../config/prober.yaml");
 /// The config, and where it is from.
 pub(crate) async fn find(client: &Client, access: &Access) -> anyhow::Result<(Config, String)> {
     if let Some(path) = &access.config_file {
-        return Ok((load(path)?, path.display().to_string()));
+        return Ok((Config::load(path)?.config, path.display().to_string()));
     }
     match mounted(client, &access.garden_namespace).await {
         Ok(Some((text, from))) => {
@@ -33,10 +31,6 @@ pub(crate) async fn find(client: &Client, access: &Access) -> anyhow::Result<(Co
             with_causes(error.as_ref())
         )),
     }
-}
-
-fn load(path: &Path) -> anyhow::Result<Config> {
-    Ok(Config::load(path)?.config)
 }
 
 fn gardeners(reason: &str) -> anyhow::Result<(Config, String)> {

@@ -1,6 +1,5 @@
 //! `explain`: one shoot, as it is and why.
 
-use std::fmt::Write;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -106,7 +105,7 @@ pub(crate) async fn run(args: commands::Explain) -> anyhow::Result<()> {
     let config_from = seed.config_from;
     let namespace = args.namespace;
     let answer = Answer { namespace, state, because, paused, owner, machines, settings, refused, dependents, probe, config_from };
-    output::write(&answer, args.output, || text(&answer))
+    output::write(&answer, args.access.output, || text(&answer))
 }
 
 /// The annotations of some namespaces that cannot be read, as they are said to people.
@@ -137,9 +136,7 @@ async fn marked_since(client: &kube::Client, namespace: &str, resource: &Resourc
 
 fn text(answer: &Answer) -> String {
     let mut text = String::new();
-    let mut line = |name: &str, value: &str| {
-        let _ = writeln!(text, "{:<11}{value}", format!("{name}:"));
-    };
+    let mut line = |name: &str, value: &str| text.push_str(&output::line(name, value));
     line("Namespace", &answer.namespace);
     line("State", &format!("{}: {}", answer.state, answer.because));
     match answer.paused {

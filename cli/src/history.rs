@@ -42,14 +42,9 @@ pub(crate) async fn read(client: &Client, namespace: &str, leader: Option<&str>)
     let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
     let pods = pods.list(&ListParams::default().labels(&labels.join(","))).await?;
     // One that was evicted, or has ended, answers nothing.
-    let ended = |pod: &&Pod| {
-        pod.status
-            .as_ref()
-            .and_then(|status| status.phase.as_deref())
-            .is_some_and(|phase| ["Failed", "Succeeded"].contains(&phase))
-    };
-    let mut pods: Vec<(String, u16)> =
-        pods.iter().filter(|pod| !ended(pod)).map(|pod| (pod.name_any(), health_port(pod))).collect();
+    let phase = |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.clone()).unwrap_or_default();
+    let pods = pods.iter().filter(|pod| !["Failed", "Succeeded"].contains(&phase(pod).as_str()));
+    let mut pods: Vec<(String, u16)> = pods.map(|pod| (pod.name_any(), health_port(pod))).collect();
     // A replica's name in the election begins with that of its pod.
     let leads = |pod: &str| leader.and_then(|leader| leader.strip_prefix(pod)).is_some_and(|rest| rest.starts_with('_'));
     pods.sort_by_key(|(pod, _)| !leads(pod));

@@ -26,21 +26,19 @@ pub(crate) fn print(bytes: &[u8]) -> anyhow::Result<()> {
     }
 }
 
-/// An error with its causes, in one line; a cause that the text has already, as some errors put it there themselves, is not repeated.
+/// An error with its causes, for people.
 pub(crate) fn with_causes(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
-    for cause in std::iter::successors(error.source(), |&cause| cause.source()).map(ToString::to_string) {
-        if !text.contains(&cause) {
-            text.push_str(": ");
-            text.push_str(&cause);
-        }
-    }
-    plain(&text)
+    plain(&common::logging::with_causes(error))
 }
 
 /// Text from elsewhere, without what could steer a terminal.
 pub(crate) fn plain(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() && letter != '\n' { '\u{fffd}' } else { letter }).collect()
+}
+
+/// A fact under its name, in a line.
+pub(crate) fn line(name: &str, value: &str) -> String {
+    format!("{:<11}{value}\n", format!("{name}:"))
 }
 
 /// Columns under capital headings, two blanks apart, as kubectl's. Colours do not count as width.
@@ -78,6 +76,7 @@ pub(crate) fn warn(text: &str) -> String {
 }
 
 /// What is being waited for, on stderr: on a terminal one line, which is gone when it is over.
+#[derive(Default)]
 pub(crate) struct Progress {
     shown: String,
     /// What was said last where no terminal is.
@@ -85,13 +84,9 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    pub(crate) const fn new() -> Self {
-        Self { shown: String::new(), told: String::new() }
-    }
-
     /// Says it from the beginning.
     pub(crate) fn saying(text: &str) -> Self {
-        let mut progress = Self::new();
+        let mut progress = Self::default();
         progress.say(text.to_owned());
         progress
     }

@@ -13,7 +13,7 @@ use prober::shoot_statuses::Intended;
 use prober::status::{Failure, Found, ProbeStatus};
 use serde::Serialize;
 
-use crate::output::{Progress, bad, good, plain, table, warn};
+use crate::output::{Progress, bad, good, line, plain, table, warn};
 use crate::{commands, output, seed, why};
 
 /// A shoot that cannot be asked so often in a row is said to be out of reach.
@@ -38,7 +38,7 @@ pub(crate) async fn run(args: commands::Probe) -> anyhow::Result<()> {
     let Some(probe) = probe else { anyhow::bail!("{namespace} is not probed ({state}): {because}") };
     let clear = is_clear(&probe);
     let answer = Answer { namespace, probe };
-    output::write(&answer, args.output, || report(&answer.probe))?;
+    output::write(&answer, args.access.output, || report(&answer.probe))?;
     anyhow::ensure!(clear, "no verdict within {:?}", args.timeout);
     Ok(())
 }
@@ -97,7 +97,7 @@ fn numbers(Found { finding: found, .. }: &Found) -> String {
         "scale_up" | "scale_up_held_down" => good(&sentence),
         _ => warn(&sentence),
     };
-    let mut text = format!("Verdict:   {sentence}\n");
+    let mut text = line("Verdict", &sentence);
     let mut leases =
         format!("{expired} of {candidates} expired (after {} s without renewal)", in_seconds(found.grace.threshold()));
     if undecided > 0 {
@@ -106,15 +106,15 @@ fn numbers(Found { finding: found, .. }: &Found) -> String {
     if candidates > 1 {
         let _ = write!(leases, "; an outage from {:.0} % on", found.fraction * 100.0);
     }
-    let _ = writeln!(text, "Leases:    {leases}");
+    text.push_str(&line("Leases", &leases));
     if !found.excluded.is_empty() {
         let excluded: Vec<_> =
             found.excluded.iter().map(|(reason, count)| format!("{count} {}", reason.replace('_', " "))).collect();
-        let _ = writeln!(text, "Excluded:  {}", excluded.join(", "));
+        text.push_str(&line("Excluded", &excluded.join(", ")));
     }
     for LostZone { zone, candidates, expired } in &found.lost_zones {
         let lost = format!("{} is lost: {expired} of its {candidates} leases expired; nothing is scaled for that", plain(zone));
-        let _ = writeln!(text, "Zone:      {}", warn(&lost));
+        text.push_str(&line("Zone", &warn(&lost)));
     }
     if !found.leases.is_empty() {
         let rows: Vec<_> = found

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
@@ -17,8 +18,6 @@ use prober::restore::{Patience, Restore, Restorer, only_held_down};
 use prober::seed::ClusterState;
 use prober::seed::reach::Reach;
 use serde_json::json;
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use self::answer::{Answer, Shoot};
@@ -37,29 +36,27 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What all shoots of one call have in common.
 struct Job {
+    args: commands::Restore,
     seed: Seed,
     restorer: Restorer,
-    all: bool,
-    yes: bool,
-    force: bool,
     patience: Patience,
-    format: Format,
 }
 
 pub(crate) async fn run(args: commands::Restore) -> anyhow::Result<()> {
-    let commands::Restore { namespace, all, yes, force, access, output: format, timeout } = args;
-    let seed = seed::read(&access, namespace.clone().map_or(Reach::Seed, Reach::Shoot)).await?;
-    let namespaces = match &namespace {
+    let seed = seed::read(&args.access, args.namespace.clone().map_or(Reach::Seed, Reach::Shoot)).await?;
+    let namespaces = match &args.namespace {
         Some(namespace) => seed.cluster(namespace).map(|_| vec![namespace.clone()])?,
         None => seed.prober.held_down().into_iter().collect(),
     };
-    let unread = if all { seed.prober.unread() } else { Vec::new() };
+    let unread = if args.all { seed.prober.unread() } else { Vec::new() };
     for resource in &unread {
         anstream::eprintln!("warning: {resource} could not be read in any shoot: may it be listed and watched?");
     }
     let config_from = seed.config_from.clone();
-    let patience = Patience { limit: timeout, failures: FAILURES };
-    let job = Arc::new(Job { restorer: Restorer::new(&seed.prober), seed, all, yes, force, patience, format });
+    let patience = Patience { limit: args.timeout, failures: FAILURES };
+    let (format, not) = (args.access.output, if args.yes { "not restored" } else { "not to be restored" });
+    let named = args.namespace.clone();
+    let job = Arc::new(Job { args, restorer: Restorer::new(&seed.prober), seed, patience });
     job.say(&format!("Config: {config_from}\n"));
     if namespaces.is_empty() {
         job.say("Nothing is held down.\n");
@@ -73,8 +70,7 @@ pub(crate) async fn run(args: commands::Restore) -> anyhow::Result<()> {
     if format != Format::Table {
         output::write(&Answer { shoots, config_from }, format, String::new)?;
     }
-    let not = if yes { "not restored" } else { "not to be restored" };
-    match (namespace, problem) {
+    match (named, problem) {
         (Some(namespace), Some(problem)) => anyhow::bail!("{namespace} is {not}: {problem}"),
         _ => anyhow::ensure!(broken == 0, "{broken} of {count} shoots are {not}"),
     }
@@ -84,34 +80,23 @@ pub(crate) async fn run(args: commands::Restore) -> anyhow::Result<()> {
 
 /// Restores shoots side by side; those that came to an end, by their names, and how many did not. None stops another.
 async fn shoots(job: &Arc<Job>, namespaces: Vec<String>) -> (Vec<Shoot>, usize) {
-    let turns = Arc::new(Semaphore::new(AT_ONCE));
-    let mut tasks = JoinSet::new();
-    for namespace in namespaces {
-        let (job, turns) = (Arc::clone(job), Arc::clone(&turns));
-        tasks.spawn(async move {
-            let _turn = turns.acquire().await;
-            job.shoot(namespace).await
-        });
-    }
-    let (mut shoots, mut panicked) = (Vec::new(), 0);
-    while let Some(ended) = tasks.join_next().await {
-        match ended {
-            Ok(shoot) => shoots.push(shoot),
-            Err(_) => panicked += 1,
-        }
-    }
-    shoots.sort_by(|a: &Shoot, b| a.namespace.cmp(&b.namespace));
+    let tasks = stream::iter(namespaces).map(|namespace| tokio::spawn(Arc::clone(job).shoot(namespace)));
+    let ended: Vec<_> = tasks.buffer_unordered(AT_ONCE).collect().await;
+    let count = ended.len();
+    let mut shoots: Vec<Shoot> = ended.into_iter().flatten().collect();
+    shoots.sort_by(|a, b| a.namespace.cmp(&b.namespace));
+    let panicked = count - shoots.len();
     (shoots, panicked)
 }
 
 impl Job {
-    async fn shoot(&self, namespace: String) -> Shoot {
+    async fn shoot(self: Arc<Self>, namespace: String) -> Shoot {
         let mut shoot = Shoot::new(namespace);
         match self.seed.prober.cluster(&shoot.namespace) {
             Some(cluster) => self.restore(&mut shoot, &cluster).await,
             None => shoot.problem = Some("there is no Cluster of this name, so that it is not known to be a shoot".to_owned()),
         }
-        if let (true, Some(problem)) = (self.all, &shoot.problem) {
+        if let (true, Some(problem)) = (self.args.all, &shoot.problem) {
             anstream::eprintln!("error: {}: {problem}", shoot.namespace);
         }
         shoot
@@ -122,14 +107,14 @@ impl Job {
         shoot.state = state;
         shoot.paused = self.seed.prober.paused(&shoot.namespace);
         shoot.steps = self.plan(&shoot.namespace, Scope::All);
-        let mut restore = self.restorer.shoot(&shoot.namespace, cluster, self.force);
+        let mut restore = self.restorer.shoot(&shoot.namespace, cluster, self.args.force);
         if shoot.is_pending() {
             let refused = self.look(shoot, &mut restore, &because).await;
             shoot.steps = self.plan(&shoot.namespace, restore.scope());
             shoot.problem = refused.filter(|_| shoot.is_pending());
         }
-        self.say(&shoot.text(&because, self.yes, self.force));
-        if self.yes
+        self.say(&shoot.text(&because, self.args.yes, self.args.force));
+        if self.args.yes
             && shoot.problem.is_none()
             && shoot.is_pending()
             && let Err(error) = self.carry_out(shoot, &mut restore).await
@@ -151,16 +136,16 @@ impl Job {
     /// Why the shoot is not to be restored, if so. Not knowing is no reason to bring anything back.
     async fn look(&self, shoot: &mut Shoot, restore: &mut Restore, because: &str) -> Option<String> {
         let probed = shoot.state == "probed";
-        if !probed && (self.all || !self.force) {
+        if !probed && (self.args.all || !self.args.force) {
             return Some(format!("{because}; it comes back only when it is named, with --force"));
         }
-        if self.force {
+        if self.args.force {
             return None;
         }
         if let Some(owner) = self.seed.prober.owner(&shoot.namespace).await.filter(|owner| owner.standing != "ours") {
             return Some(format!("it is not known to be ours: {}; --force restores it all the same", owner.sentence()));
         }
-        let progress = if self.all { Progress::new() } else { Progress::saying("looking at the shoot ...") };
+        let progress = if self.args.all { Progress::default() } else { Progress::saying("looking at the shoot ...") };
         let found = restore.look(self.patience).await;
         drop(progress);
         match found {
@@ -174,7 +159,7 @@ impl Job {
     }
 
     async fn carry_out(&self, shoot: &mut Shoot, restore: &mut Restore) -> anyhow::Result<()> {
-        if self.force {
+        if self.args.force {
             self.pause(shoot).await?;
         }
         restore.begin();
@@ -216,7 +201,7 @@ impl Job {
 
     /// Says it at once where people read it.
     fn say(&self, text: &str) {
-        if self.format == Format::Table {
+        if self.args.access.output == Format::Table {
             // Whoever does not listen any more keeps no shoot from being restored.
             let _ = print(text.as_bytes());
         }

@@ -14,7 +14,7 @@ use crate::output::print;
 fn program() -> Command {
     let mut program = Cli::command();
     for agent in flags::Agent::ALL {
-        let arguments = flags::described().map(|flag| {
+        let arguments = flags::FLAGS.iter().map(|flag| {
             let argument = Arg::new(flag.name).long(flag.name).help(flag.help);
             match flag.takes {
                 "" => argument.action(ArgAction::SetTrue),

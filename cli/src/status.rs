@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use futures::future::join_all;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client};
 use prober::core::options::{ResolvedOptions, ShownOption, Source};
@@ -80,27 +81,24 @@ struct Row {
     unknown: Vec<String>,
 }
 
-pub(crate) async fn run(args: commands::Status) -> anyhow::Result<()> {
-    let seed = seed::read(&args.access, Reach::Seed).await?;
+pub(crate) async fn run(access: commands::Access) -> anyhow::Result<()> {
+    let seed = seed::read(&access, Reach::Seed).await?;
     let shoots = seed.prober.clusters().into_iter().map(|(namespace, cluster)| Row::of(namespace, &cluster, &seed.prober));
     let mut shoots: Vec<Row> = shoots.collect();
     let namespaces: Vec<_> = shoots.iter().map(|row| row.namespace.clone()).collect();
     let mut owners = seed.prober.owners(&namespaces).await;
     shoots.iter_mut().for_each(|row| row.owner = owners.remove(&row.namespace));
-    let mut leaders = Vec::new();
-    for lease in LEASES {
-        leaders.push(leader(&seed.client, &args.access.garden_namespace, lease).await);
-    }
+    let leaders = join_all(LEASES.map(|lease| leader(&seed.client, &access.garden_namespace, lease))).await;
     let seed_settings = seed.prober.seed_options().iter().flat_map(ResolvedOptions::overruled).collect();
     let refused = refused(&seed.prober, |_| true);
     let leader = leaders.first().and_then(|leader: &Leader| leader.holder.as_deref());
-    let (history, history_problem) = match history::read(&seed.client, &args.access.garden_namespace, leader).await {
+    let (history, history_problem) = match history::read(&seed.client, &access.garden_namespace, leader).await {
         Ok(history) => (history, None),
         Err(error) => (None, Some(with_causes(error.as_ref()))),
     };
     let answer = Answer { leaders, shoots, history, history_problem, config_from: seed.config_from, seed_settings, refused };
     seed.prober.end().await;
-    output::write(&answer, args.output, || text(&answer))
+    output::write(&answer, access.output, || text(&answer))
 }
 
 impl Row {
@@ -204,26 +202,18 @@ fn row(row: &Row) -> Vec<String> {
             _ => {}
         }
     }
-    if !row.at_zero.is_empty() {
-        notes.push(format!("at 0, not by the watchdog: {}", row.at_zero.join(", ")));
-    }
-    if !row.ignored.is_empty() {
-        notes.push(format!("ignore-scaling: {}", row.ignored.join(", ")));
-    }
-    if !row.unknown.is_empty() {
-        notes.push(format!("could not be read: {}", row.unknown.join(", ")));
-    }
+    let lists =
+        [("at 0, not by the watchdog", &row.at_zero), ("ignore-scaling", &row.ignored), ("could not be read", &row.unknown)];
+    let lists = lists.into_iter().filter(|(_, names)| !names.is_empty());
+    notes.extend(lists.map(|(what, names)| format!("{what}: {}", names.join(", "))));
     let held_down = match (row.held_down.is_empty(), row.unknown.is_empty()) {
         (false, _) => bad(&row.held_down.join(", ")),
         (true, true) => "-".to_owned(),
         (true, false) => "?".to_owned(),
     };
     let machines = row.machines.map_or_else(|| "?".to_owned(), |count| count.to_string());
-    vec![row.namespace.clone(), row.state.to_owned(), machines, held_down, warn_all(&notes)]
-}
-
-fn warn_all(notes: &[String]) -> String {
-    if notes.is_empty() { String::new() } else { warn(&notes.join("; ")) }
+    let notes = if notes.is_empty() { String::new() } else { warn(&notes.join("; ")) };
+    vec![row.namespace.clone(), row.state.to_owned(), machines, held_down, notes]
 }
 
 #[cfg(test)]

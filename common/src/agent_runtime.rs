@@ -14,12 +14,12 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::events::{COMPONENT, Events, Recorder};
+use crate::events::{Events, Recorder};
 use crate::flags::{Agent, AgentArgs};
-use crate::health::{self, Check, Lookup};
+use crate::health::{self, Check};
 use crate::leader_election::{Elector, Fence, Role, campaign, identity, reference};
-use crate::metrics::{self, LeaderStatus, Registry, RequestCounter};
-use crate::status::{self, About, Status};
+use crate::metrics::{self, Registry, RequestCounter};
+use crate::status::{self, Status};
 use crate::{http, seed_client};
 
 /// Where controller-runtime serves metrics when the address is empty.
@@ -39,17 +39,12 @@ pub struct AgentRuntime {
     pub role: Role,
     /// Whether nothing is to be written: the work only says what it would write.
     pub dry_run: bool,
-    candidate: Candidate,
+    /// None when it does not need the lead.
+    elector: Option<Elector>,
+    /// None when it writes nothing, not even Events.
+    recorder: Option<Recorder>,
     metrics: Option<TcpListener>,
     health: Option<TcpListener>,
-}
-
-enum Candidate {
-    Elector(Box<Elector>),
-    /// It always leads.
-    Alone(Box<Recorder>),
-    /// It does not need to: it writes nothing, not even Events.
-    DryRun,
 }
 
 /// What `/healthz`, `/readyz` and `/statusz` show.
@@ -59,7 +54,7 @@ pub struct Endpoints<S> {
     /// What must hold for `/readyz`.
     pub ready: Vec<Check>,
     /// What else is answered beside them.
-    pub lookups: Vec<Lookup>,
+    pub lookups: Router,
     pub status: S,
 }
 
@@ -83,22 +78,23 @@ impl AgentRuntime {
         }
         let election = args.leader_election.clone();
         let self_reference = reference(&election.namespace, lease);
-        let (fence, candidate, events, role) = if args.dry_run {
+        let written = (!args.dry_run).then(|| Recorder::new(client.clone(), self_reference.clone()));
+        let (events, recorder) = written.unzip();
+        let events = events.unwrap_or_else(Events::none);
+        events.register(&mut registry);
+        let (fence, elector, role) = if args.dry_run {
             tracing::info!("dry run: nothing is written, no part is taken in leader election");
-            (Fence::always_open(), Candidate::DryRun, Events::none(), Role::DryRun)
+            (Fence::always_open(), None, Role::DryRun)
         } else if election.enabled {
             let (keeper, fence) = Fence::closed();
-            registry.register_collector(Box::new(LeaderStatus { name: lease, fence: fence.clone() }));
+            register_leads(&mut registry, lease, fence.clone());
             let identity = identity();
-            let elector = Elector::new(client.clone(), election, lease, identity.clone(), keeper);
+            let elector = Elector::new(client.clone(), election, lease, identity.clone(), keeper, events.clone());
             let role = Role::Candidate { identity, holder: elector.holder(), fence: fence.clone() };
-            let events = elector.events();
-            (fence, Candidate::Elector(Box::new(elector)), events, role)
+            (fence, Some(elector), role)
         } else {
-            let (events, recorder) = Recorder::new(client.clone(), COMPONENT, self_reference.clone());
-            (Fence::always_open(), Candidate::Alone(Box::new(recorder)), events, Role::Alone)
+            (Fence::always_open(), None, Role::Alone)
         };
-        registry.register_collector(Box::new(events.clone()));
         Ok(Self {
             agent,
             client,
@@ -108,7 +104,8 @@ impl AgentRuntime {
             registry,
             role,
             dry_run: args.dry_run,
-            candidate,
+            elector,
+            recorder,
             metrics,
             health,
         })
@@ -133,29 +130,39 @@ impl AgentRuntime {
             }
         };
         serve("metrics", self.metrics, metrics::router(self.registry));
-        let about = About::new(self.agent.name(), self.role);
         serve(
             "health",
             self.health,
-            health::router(endpoints.live, endpoints.ready)
-                .merge(health::lookups(endpoints.lookups))
-                .merge(status::router(about, endpoints.status)),
+            health::router(endpoints.live, endpoints.ready).merge(endpoints.lookups).merge(status::router(
+                self.agent.name(),
+                self.role,
+                endpoints.status,
+            )),
         );
-        let result = match self.candidate {
-            Candidate::Elector(elector) => campaign(*elector, work).await.map_err(anyhow::Error::from),
-            Candidate::Alone(recorder) => {
-                recorder.beside(work).await;
-                Ok(())
+        let work = async {
+            match self.elector {
+                Some(elector) => campaign(elector, work).await,
+                None => {
+                    work.await;
+                    Ok(())
+                }
             }
-            Candidate::DryRun => {
-                work.await;
-                Ok(())
-            }
+        };
+        let result = match self.recorder {
+            Some(recorder) => recorder.beside(work).await,
+            None => work.await,
         };
         ended.cancel();
         // A client that keeps its connection busy must not keep the process.
         servers.abort_all();
         while servers.join_next().await.is_some() {}
-        result
+        Ok(result?)
     }
+}
+
+/// Whether this replica leads, under client-go's name and label.
+fn register_leads(registry: &mut Registry, lease: &'static str, fence: Fence) {
+    let of_lease = registry.sub_registry_with_label(("name".into(), lease.into()));
+    let help = "Whether this process leads (1) or waits (0).";
+    metrics::register_computed(of_lease, "leader_election_master_status", help, move || Some(fence.is_open().into()));
 }

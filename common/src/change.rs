@@ -34,17 +34,6 @@ pub enum Change<V> {
     Lost(String),
 }
 
-/// Turns an object into what is kept of it; none keeps nothing.
-pub trait Prune<K, V>: Send {
-    fn prune(&mut self, object: K) -> impl Future<Output = Option<V>> + Send;
-}
-
-impl<K: Send, V: Send, F: FnMut(K) -> Option<V> + Send> Prune<K, V> for F {
-    fn prune(&mut self, object: K) -> impl Future<Output = Option<V>> + Send {
-        std::future::ready(self(object))
-    }
-}
-
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Unreadable {
     pub(crate) key: Key,
@@ -52,6 +41,7 @@ pub(crate) struct Unreadable {
 }
 
 pub(crate) struct Changes<V, P> {
+    /// Turns an object into what is kept of it; none keeps nothing.
     prune: P,
     /// Of a list that is not complete yet.
     objects: HashMap<Key, V>,
@@ -64,9 +54,9 @@ impl<V, P> Changes<V, P> {
     }
 
     /// What changed with this event, if anything did already.
-    pub(crate) async fn of<K: Resource>(&mut self, event: Event<DeserializeGuard<K>>) -> Result<Option<Change<V>>, Unreadable>
+    pub(crate) fn of<K: Resource>(&mut self, event: Event<DeserializeGuard<K>>) -> Result<Option<Change<V>>, Unreadable>
     where
-        P: Prune<K, V>,
+        P: FnMut(K) -> Option<V>,
     {
         Ok(match event {
             Event::Init => {
@@ -75,20 +65,19 @@ impl<V, P> Changes<V, P> {
                 None
             }
             Event::InitApply(object) => {
-                match self.pruned(object).await {
-                    Ok((key, value)) => self.objects.extend(value.map(|value| (key, value))),
-                    Err(unreadable) => {
-                        self.unreadable.insert(unreadable.key.clone());
-                        return Err(unreadable);
-                    }
+                let pruned = self.pruned(object);
+                if let Err(Unreadable { key, .. }) = &pruned {
+                    self.unreadable.insert(key.clone());
                 }
+                let (key, value) = pruned?;
+                self.objects.extend(value.map(|value| (key, value)));
                 None
             }
             Event::InitDone => {
                 let objects = std::mem::take(&mut self.objects);
                 Some(Change::Listed { objects, unreadable: std::mem::take(&mut self.unreadable) })
             }
-            Event::Apply(object) => Some(match self.pruned(object).await? {
+            Event::Apply(object) => Some(match self.pruned(object)? {
                 (key, Some(value)) => Change::Applied(key, value),
                 (key, None) => Change::Gone(key),
             }),
@@ -96,13 +85,13 @@ impl<V, P> Changes<V, P> {
         })
     }
 
-    async fn pruned<K: Resource>(&mut self, object: DeserializeGuard<K>) -> Result<(Key, Option<V>), Unreadable>
+    fn pruned<K: Resource>(&mut self, object: DeserializeGuard<K>) -> Result<(Key, Option<V>), Unreadable>
     where
-        P: Prune<K, V>,
+        P: FnMut(K) -> Option<V>,
     {
         let key = key_of(&object);
         match object.0 {
-            Ok(object) => Ok((key, self.prune.prune(object).await)),
+            Ok(object) => Ok((key, (self.prune)(object))),
             Err(error) => Err(Unreadable { key, error: error.to_string() }),
         }
     }

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ObjectReference;
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -27,14 +26,9 @@ pub struct ConfigFile<T> {
     load: Load<T>,
     /// What was read last, good or bad; none when it could not be read.
     read: Option<Contents>,
-    reloads: Family<Labels, Counter>,
+    reloads: Family<[(&'static str, &'static str); 1], Counter>,
     refused: Gauge,
     reporter: Option<(Events, ObjectReference)>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Labels {
-    result: &'static str,
 }
 
 impl<T> ConfigFile<T> {
@@ -57,7 +51,7 @@ impl<T> ConfigFile<T> {
         let help = "Whether the config file as it is now is refused (1), so that an older one is in force";
         registry.register("dwd_config_refused", help, self.refused.clone());
         for result in ["taken", "refused"] {
-            drop(self.reloads.get_or_create(&Labels { result }));
+            drop(self.reloads.get_or_create(&[("result", result)]));
         }
         self.reporter = Some((events, self_reference));
     }
@@ -85,7 +79,7 @@ impl<T> ConfigFile<T> {
     }
 
     fn accept(&self, Loaded { config, warnings }: Loaded<T>) -> T {
-        self.reloads.get_or_create(&Labels { result: "taken" }).inc();
+        self.reloads.get_or_create(&[("result", "taken")]).inc();
         self.refused.set(0);
         tracing::info!(file = %self.path.display(), "config file changed and is applied");
         self.warn(warnings);
@@ -93,7 +87,7 @@ impl<T> ConfigFile<T> {
     }
 
     fn refuse(&self, error: &ConfigError) {
-        self.reloads.get_or_create(&Labels { result: "refused" }).inc();
+        self.reloads.get_or_create(&[("result", "refused")]).inc();
         self.refused.set(1);
         tracing::error!(error = %error, "config file changed and is refused, the one before stays in force");
         if let Some((events, self_reference)) = &self.reporter {

@@ -27,7 +27,8 @@ pub use crate::go_compat::yaml::Place;
 /// The largest config file read, in bytes: Kubernetes' limit for all data of a ConfigMap.
 pub const MAX_BYTES: u64 = 1024 * 1024;
 
-/// What was found wrong, or worth a word, while a document was read.
+/// What was found wrong, or worth a word, while a document was read. Reading goes on after an error, so that all of them are reported
+/// together.
 #[derive(Debug, Default)]
 pub struct Problems {
     errors: RefCell<Vec<FieldError>>,
@@ -35,11 +36,6 @@ pub struct Problems {
 }
 
 impl Problems {
-    /// Notes an error; reading goes on, so that all of them are reported together.
-    pub fn error(&self, error: FieldError) {
-        self.errors.borrow_mut().push(error);
-    }
-
     /// Notes something that loads but will surprise.
     pub fn warn(&self, warning: String) {
         self.warnings.borrow_mut().push(warning);

@@ -9,14 +9,10 @@
 
 mod recorder;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use chrono::{DateTime, Utc};
 use k8s_openapi::api::core::v1::ObjectReference;
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
-use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::registry::Registry;
 use tokio::sync::mpsc;
 
 pub use self::recorder::Recorder;
@@ -24,43 +20,18 @@ pub use self::recorder::Recorder;
 /// Events that may wait to be written: far more than a healthy API server ever lets pile up.
 const QUEUE: usize = 256;
 
-pub const COMPONENT: &str = "dependency-watchdog";
-
-/// Takes Events. Cheap to clone. Shows at `/metrics` how many were lost.
+/// Takes Events. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Events {
     queue: Option<mpsc::Sender<Note>>,
-    lost: Arc<AtomicU64>,
-}
-
-impl Collector for Events {
-    fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), std::fmt::Error> {
-        let help = "Events that were not written, because too many waited or the API server did not take them.";
-        let metric = ConstCounter::new(self.lost());
-        metric.encode(encoder.encode_descriptor("dwd_events_lost", help, None, metric.metric_type())?)
-    }
-}
-
-/// How serious it is: the `type` of an Event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Severity {
-    Normal,
-    Warning,
-}
-
-impl Severity {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Normal => "Normal",
-            Self::Warning => "Warning",
-        }
-    }
+    lost: Counter,
 }
 
 #[derive(Clone, Debug)]
 struct Note {
     about: ObjectReference,
-    severity: Severity,
+    /// How serious it is: the `type` of an Event.
+    severity: &'static str,
     reason: &'static str,
     message: String,
     at: DateTime<Utc>,
@@ -68,39 +39,41 @@ struct Note {
 
 impl Events {
     pub fn none() -> Self {
-        Self { queue: None, lost: Arc::default() }
+        Self { queue: None, lost: Counter::default() }
+    }
+
+    /// Shows at `/metrics` how many are lost.
+    pub fn register(&self, registry: &mut Registry) {
+        let help = "Events that were not written, because too many waited or the API server did not take them";
+        registry.register("dwd_events_lost", help, self.lost.clone());
     }
 
     fn queue() -> (Self, mpsc::Receiver<Note>) {
         let (queue, notes) = mpsc::channel(QUEUE);
-        (Self { queue: Some(queue), lost: Arc::default() }, notes)
+        (Self { queue: Some(queue), lost: Counter::default() }, notes)
     }
 
     /// Reports something that went as it should.
     pub fn normal(&self, about: &ObjectReference, reason: &'static str, message: String) {
-        self.send(about, Severity::Normal, reason, message);
+        self.send(about, "Normal", reason, message);
     }
 
     /// Reports something that somebody should look at.
     pub fn warning(&self, about: &ObjectReference, reason: &'static str, message: String) {
-        self.send(about, Severity::Warning, reason, message);
+        self.send(about, "Warning", reason, message);
     }
 
-    fn send(&self, about: &ObjectReference, severity: Severity, reason: &'static str, message: String) {
+    fn send(&self, about: &ObjectReference, severity: &'static str, reason: &'static str, message: String) {
         let Some(queue) = &self.queue else { return };
         let note = Note { about: about.clone(), severity, reason, message, at: Utc::now() };
         if queue.try_send(note).is_err() {
-            self.lose();
+            self.lost.inc();
         }
     }
 
     /// How many Events were lost so far: because too many waited, or because the API server did not take them.
     pub fn lost(&self) -> u64 {
-        self.lost.load(Ordering::Relaxed)
-    }
-
-    fn lose(&self) {
-        self.lost.fetch_add(1, Ordering::Relaxed);
+        self.lost.get()
     }
 }
 

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 pub use help::CLI_COMMANDS;
 pub use parse::parse;
+pub use table::{FLAGS, Flag};
 
 use crate::go_compat::duration::GoDuration;
 use crate::logging::ZapOptions;
@@ -35,7 +36,10 @@ impl Agent {
     pub const ALL: [Self; 2] = [Self::Prober, Self::Weeder];
 
     pub const fn purpose(self) -> &'static str {
-        help::purpose(self)
+        match self {
+            Self::Prober => "keeps machines from being replaced while their nodes cannot reach the API server",
+            Self::Weeder => "restarts crash-looping pods once the service they need is back",
+        }
     }
 
     pub const fn name(self) -> &'static str {
@@ -44,26 +48,6 @@ impl Agent {
             Self::Weeder => "weeder",
         }
     }
-}
-
-/// One flag, for who describes the command line elsewhere.
-#[derive(Clone, Debug)]
-pub struct Described {
-    /// Without its dashes.
-    pub name: &'static str,
-    /// What the help calls the value; empty for a switch.
-    pub takes: &'static str,
-    pub help: &'static str,
-    pub alias: Option<&'static str>,
-    pub default: String,
-}
-
-/// All flags of an agent; both have the same.
-pub fn described() -> impl Iterator<Item = Described> {
-    table::FLAGS.iter().map(|flag| {
-        let &table::Flag { name, alias, takes, help, .. } = flag;
-        Described { name, takes, help, alias, default: flag.default() }
-    })
 }
 
 #[expect(clippy::large_enum_variant, reason = "a process has one")]
@@ -102,26 +86,8 @@ impl UsageError {
 
 /// Flags that could be read but make no sense; the process ends with exit code 1. Each message names the flags.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ArgsError {
-    #[error("--config-file is missing: the path of the config file")]
-    NoConfigFile,
-    #[error("--kube-api-qps={0}: expected a number of at least 0 (0 = default, 5)")]
-    Qps(String),
-    #[error("--kube-api-burst={0}: expected at least 0 (0 = default, 10)")]
-    Burst(i64),
-    #[error("--{flag}={value}: expected a duration above 0")]
-    NotPositive {
-        /// Without its dashes.
-        flag: &'static str,
-        value: GoDuration,
-    },
-    /// A leader would lose the Lease before it gives up.
-    #[error("--leader-elect-renew-deadline={renew} is longer than --leader-elect-lease-duration={lease}")]
-    RenewAfterLease { renew: GoDuration, lease: GoDuration },
-    /// A leader could not retry.
-    #[error("--leader-elect-retry-period={retry} is not shorter than --leader-elect-renew-deadline={renew}")]
-    RetryAfterRenew { retry: GoDuration, renew: GoDuration },
-}
+#[error("{0}")]
+pub struct ArgsError(String);
 
 /// The flags of an agent; both have the same (rules 6 to 8).
 #[derive(Clone, Debug, PartialEq)]
@@ -205,20 +171,21 @@ impl AgentArgs {
     /// # Errors
     /// The first flag that makes no sense.
     pub fn validate(mut self) -> Result<Self, ArgsError> {
+        let (qps, burst) = (&mut self.kube_api_qps, &mut self.kube_api_burst);
         if self.config_file.as_os_str().is_empty() {
-            return Err(ArgsError::NoConfigFile);
+            return Err(ArgsError("--config-file is missing: the path of the config file".to_owned()));
         }
-        if !(self.kube_api_qps.is_finite() && self.kube_api_qps >= 0.0) {
-            return Err(ArgsError::Qps(self.kube_api_qps.to_string()));
+        if !(qps.is_finite() && *qps >= 0.0) {
+            return Err(ArgsError(format!("--kube-api-qps={qps}: expected a number of at least 0 (0 = default, 5)")));
         }
-        if self.kube_api_burst < 0 {
-            return Err(ArgsError::Burst(self.kube_api_burst));
+        if *burst < 0 {
+            return Err(ArgsError(format!("--kube-api-burst={burst}: expected at least 0 (0 = default, 10)")));
         }
-        if self.kube_api_qps == 0.0 {
-            self.kube_api_qps = DEFAULT_QPS;
+        if *qps == 0.0 {
+            *qps = DEFAULT_QPS;
         }
-        if self.kube_api_burst == 0 {
-            self.kube_api_burst = DEFAULT_BURST;
+        if *burst == 0 {
+            *burst = DEFAULT_BURST;
         }
         if self.leader_election.enabled {
             self.leader_election.validate()?;
@@ -236,13 +203,16 @@ impl LeaderElection {
             ("leader-elect-retry-period", retry),
         ];
         if let Some((flag, value)) = spans.into_iter().find(|(_, value)| value.as_nanos() <= 0) {
-            return Err(ArgsError::NotPositive { flag, value });
+            return Err(ArgsError(format!("--{flag}={value}: expected a duration above 0")));
         }
+        let [lease_flag, renew_flag, retry_flag] = spans.map(|(flag, value)| format!("--{flag}={value}"));
+        // A leader would lose the Lease before it gives up.
         if renew > lease {
-            return Err(ArgsError::RenewAfterLease { renew, lease });
+            return Err(ArgsError(format!("{renew_flag} is longer than {lease_flag}")));
         }
+        // A leader could not retry.
         if retry >= renew {
-            return Err(ArgsError::RetryAfterRenew { retry, renew });
+            return Err(ArgsError(format!("{retry_flag} is not shorter than {renew_flag}")));
         }
         Ok(())
     }

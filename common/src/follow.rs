@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::change::{Change, Changes, Key, Prune, Unreadable};
+use crate::change::{Change, Changes, Key, Unreadable};
 
 /// The longest wait before a broken watch is restarted (D-27).
 const MAX_RELIST_WAIT: Duration = Duration::from_secs(2);
@@ -47,7 +47,7 @@ pub trait Follower<V>: Send {
 pub async fn follow<K, V>(
     api: Api<DeserializeGuard<K>>,
     config: watcher::Config,
-    prune: impl Prune<K, V>,
+    prune: impl FnMut(K) -> Option<V>,
     mut follower: impl Follower<V>,
     cancelled: CancellationToken,
 ) where
@@ -83,7 +83,7 @@ struct Broken {
 /// Follows one watch until it breaks or a re-list is wanted.
 async fn follow_once<K: Resource, V>(
     events: impl Stream<Item = Result<Event<DeserializeGuard<K>>, watcher::Error>>,
-    changes: &mut Changes<V, impl Prune<K, V>>,
+    changes: &mut Changes<V, impl FnMut(K) -> Option<V>>,
     follower: &mut impl Follower<V>,
 ) -> Result<(), Broken> {
     pin_mut!(events);
@@ -108,7 +108,7 @@ async fn follow_once<K: Resource, V>(
         if matches!(event, Event::Init) {
             follower.begin().await;
         }
-        match changes.of(event).await {
+        match changes.of(event) {
             Ok(None) => {}
             Ok(Some(change)) => {
                 let is_list = matches!(change, Change::Listed { .. });

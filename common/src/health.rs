@@ -19,32 +19,10 @@ impl Check {
     }
 }
 
-type Answerer = dyn Fn(&str) -> (StatusCode, String) + Send + Sync;
-
-/// Pages about things that have names.
-pub struct Lookup {
-    /// With `{name}` where the name stands.
-    pub path: &'static str,
-    /// Answers at once, from memory, what is to be said of the thing with this name.
-    pub ask: Box<Answerer>,
-}
-
-impl Lookup {
-    pub fn new(path: &'static str, ask: impl Fn(&str) -> (StatusCode, String) + Send + Sync + 'static) -> Self {
-        Self { path, ask: Box::new(ask) }
-    }
-}
-
-/// Serves these pages.
-pub fn lookups(lookups: Vec<Lookup>) -> Router {
-    lookups.into_iter().fold(Router::new(), |router, Lookup { path, ask }| {
-        let ask = Arc::new(ask);
-        let answer = move |Path(name): Path<String>| {
-            let answer = ask(&name);
-            async move { answer }
-        };
-        router.route(path, get(answer))
-    })
+/// Serves pages about things that have names, at a path with `{name}` where the name stands. `ask` answers at once, from memory, what is to
+/// be said of the thing with this name.
+pub fn lookup(path: &str, ask: impl Fn(&str) -> (StatusCode, String) + Clone + Send + Sync + 'static) -> Router {
+    Router::new().route(path, get(async move |Path(name): Path<String>| ask(&name)))
 }
 
 /// Serves `/healthz` for the first and `/readyz` for the second checks: 200 when all pass, else 500. The body has a line
@@ -52,10 +30,7 @@ pub fn lookups(lookups: Vec<Lookup>) -> Router {
 pub fn router(live: Vec<Check>, ready: Vec<Check>) -> Router {
     let endpoint = |checks: Vec<Check>| {
         let checks = Arc::new(checks);
-        get(move || {
-            let answer = answer(&checks);
-            async move { answer }
-        })
+        get(async move || answer(&checks))
     };
     Router::new().route("/healthz", endpoint(live)).route("/readyz", endpoint(ready))
 }

@@ -7,7 +7,7 @@ use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpStream, lookup_host};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -24,7 +24,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 pub struct BindError {
     flag: &'static str,
     address: String,
-    problem: String,
+    problem: std::io::Error,
 }
 
 /// Listens on an address as Go writes them: `:9643` is every interface, a host may be a name, port 0 is any free one.
@@ -36,26 +36,13 @@ pub async fn listen(flag: &'static str, address: &str) -> Result<Option<TcpListe
     if address == "0" {
         return Ok(None);
     }
-    let failed = |problem: String| BindError { flag, address: address.to_owned(), problem };
-    let mut problem = "is no address".to_owned();
-    for candidate in candidates(address).await.map_err(|error| failed(error.to_string()))? {
-        match TcpListener::bind(candidate).await {
-            Ok(listener) => return Ok(Some(listener)),
-            Err(error) => problem = error.to_string(),
-        }
-    }
-    Err(failed(problem))
-}
-
-/// The addresses to try in turn: without a host all of IPv6 and with it IPv4, or just the latter where there is no IPv6.
-async fn candidates(address: &str) -> std::io::Result<Vec<SocketAddr>> {
-    match address.strip_prefix(':') {
-        Some(port) => {
-            let port = port.parse().map_err(|_| std::io::Error::other("its port is no number from 0 to 65535"))?;
-            Ok(vec![SocketAddr::from(([0; 16], port)), SocketAddr::from(([0; 4], port))])
-        }
-        None => Ok(lookup_host(address).await?.collect()),
-    }
+    let bound = match address.strip_prefix(':').map(str::parse::<u16>) {
+        // All of IPv6 and with it IPv4, or just the latter where there is no IPv6.
+        Some(Ok(port)) => TcpListener::bind(&[SocketAddr::from(([0; 16], port)), SocketAddr::from(([0; 4], port))][..]).await,
+        Some(Err(_)) => Err(std::io::Error::other("its port is no number from 0 to 65535")),
+        None => TcpListener::bind(address).await,
+    };
+    bound.map(Some).map_err(|problem| BindError { flag, address: address.to_owned(), problem })
 }
 
 /// Serves until cancelled. Answers that are under way are finished.

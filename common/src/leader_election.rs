@@ -18,22 +18,23 @@ mod role;
 
 use std::time::Duration;
 
-use chrono::Utc;
-use futures::{StreamExt, pin_mut};
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::api::{ApiResource, DynamicObject, PostParams, WatchEvent, WatchParams};
-use kube::core::GroupVersionKind;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{PostParams, WatchEvent, WatchParams};
 use kube::{Api, Client};
-use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 pub use self::fence::{Fence, FenceKeeper};
-use self::record::{Observation, Record, Step};
+use self::record::{Observation, held_by, holder, released};
 pub use self::role::{Role, Standing};
-use crate::events::{COMPONENT, Events, Recorder};
+use crate::events::Events;
 use crate::flags::LeaderElection;
 
 /// How long one watch of the Lease lasts, in seconds: below the 240 s after which common load balancers cut in silence.
@@ -61,50 +62,42 @@ pub enum Lost {
 ///
 /// # Errors
 /// When leadership is lost; `work` is then dropped, and the process must end.
-pub async fn campaign(mut elector: Elector, work: impl Future<Output = ()>) -> Result<(), Lost> {
-    let recorder = elector.recorder.take();
-    let campaign = async {
-        let stop = CancellationToken::new();
-        let mut election = AbortOnDropHandle::new(tokio::spawn(elector.run(stop.clone())));
-        let ended = tokio::select! {
-            () = work => {
-                stop.cancel();
-                election.await
-            }
-            ended = &mut election => ended,
-        };
-        match ended {
-            Ok(elector) => elector?.release().await,
-            // Nobody has aborted it: it fell over something nobody had thought of, and the process with it.
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
+pub async fn campaign(elector: Elector, work: impl Future<Output = ()>) -> Result<(), Lost> {
+    let stop = CancellationToken::new();
+    let mut election = AbortOnDropHandle::new(tokio::spawn(elector.run(stop.clone())));
+    let ended = tokio::select! {
+        () = work => {
+            stop.cancel();
+            election.await
         }
-        Ok(())
+        ended = &mut election => ended,
     };
-    match recorder {
-        Some(recorder) => recorder.beside(campaign).await,
-        None => campaign.await,
+    match ended {
+        Ok(elector) => elector?.release().await,
+        // Nobody has aborted it: it fell over something nobody had thought of, and the process with it.
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
     }
+    Ok(())
 }
 
 pub struct Elector {
-    api: Api<DynamicObject>,
-    kind: ApiResource,
+    api: Api<Lease>,
     name: String,
     identity: String,
     settings: LeaderElection,
     fence: FenceKeeper,
     events: Events,
-    /// Writes the Events; none once it does.
-    recorder: Option<Recorder>,
     observation: Observation,
     /// The Lease as last read or written; none when it may be another by now.
-    lease: Option<DynamicObject>,
+    lease: Option<Lease>,
     /// What Events about the Lease refer to.
     reference: ObjectReference,
     /// Whether anything was written, so that the Lease may be ours even if no answer said so.
     wrote: bool,
     holder: watch::Sender<String>,
 }
+
+type LeaseEvents = BoxStream<'static, kube::Result<WatchEvent<Lease>>>;
 
 /// Whose the Lease is.
 enum Tenure {
@@ -125,22 +118,24 @@ enum AttemptError {
 
 impl Elector {
     /// A candidate for the Lease `name`. `identity` must be unlike that of any other process.
-    pub fn new(client: Client, settings: LeaderElection, name: &str, identity: String, fence: FenceKeeper) -> Self {
-        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("coordination.k8s.io", "v1", "Lease"));
-        let reference = reference(&settings.namespace, name);
-        let (events, recorder) = Recorder::new(client.clone(), COMPONENT, reference.clone());
+    pub fn new(
+        client: Client,
+        settings: LeaderElection,
+        name: &str,
+        identity: String,
+        fence: FenceKeeper,
+        events: Events,
+    ) -> Self {
         Self {
-            api: Api::namespaced_with(client, &settings.namespace, &kind),
-            kind,
+            api: Api::namespaced(client, &settings.namespace),
             name: name.to_owned(),
             observation: Observation::new(identity.clone()),
             identity,
+            reference: reference(&settings.namespace, name),
             settings,
             fence,
             events,
-            recorder: Some(recorder),
             lease: None,
-            reference,
             wrote: false,
             holder: watch::Sender::default(),
         }
@@ -149,11 +144,6 @@ impl Elector {
     /// Shows the holder of the Lease, as last seen; empty when nobody holds it.
     pub fn holder(&self) -> watch::Receiver<String> {
         self.holder.subscribe()
-    }
-
-    /// Takes Events of the agent; they are written while it campaigns, about the Lease where they may not stand elsewhere.
-    pub fn events(&self) -> Events {
-        self.events.clone()
     }
 
     /// Takes part until `stop`, and is then to be followed by [`Elector::release`].
@@ -232,11 +222,11 @@ impl Elector {
                 None => self.request(self.api.get_opt(&self.name)).await?,
             };
             let Some(lease) = lease else { return Ok(false) };
-            let record = record(&lease);
-            if record.holder() != self.identity {
+            let spec = lease.spec.clone().unwrap_or_default();
+            if holder(&spec) != self.identity {
                 return Ok(false);
             }
-            match self.put(lease, record.released(Utc::now())).await {
+            match self.put(lease, released(spec, MicroTime(Timestamp::now()))).await {
                 Ok(_) => return Ok(true),
                 Err(error) if attempts == RELEASE_ATTEMPTS => return Err(error),
                 Err(_) => attempts += 1,
@@ -257,22 +247,23 @@ impl Elector {
     }
 
     /// Writes the Lease unless another one holds it; `known` is how it is, none when it does not exist.
-    async fn attempt(&mut self, known: Option<DynamicObject>) -> Result<Tenure, AttemptError> {
+    async fn attempt(&mut self, known: Option<Lease>) -> Result<Tenure, AttemptError> {
         if let Some(lease) = &known {
             self.note(lease);
         }
-        if let Step::WaitUntil(until) = self.observation.step(Instant::now()) {
+        if let Some(until) = self.observation.held_until(Instant::now()) {
             self.lease = known;
             return Ok(Tenure::Theirs(until));
         }
         let sent = Instant::now();
         self.wrote = true;
-        let record = known.as_ref().map_or_else(Record::default, record);
-        let record = record.held_by(&self.identity, self.settings.lease_duration, Utc::now());
+        let spec = known.as_ref().and_then(|lease| lease.spec.clone()).unwrap_or_default();
+        let spec = held_by(spec, &self.identity, self.settings.lease_duration, MicroTime(Timestamp::now()));
         let lease = match known {
-            Some(lease) => self.put(lease, record).await?,
+            Some(lease) => self.put(lease, spec).await?,
             None => {
-                let lease = DynamicObject::new(&self.name, &self.kind).data(json!({ "spec": record.into_spec() }));
+                let metadata = ObjectMeta { name: Some(self.name.clone()), ..ObjectMeta::default() };
+                let lease = Lease { metadata, spec: Some(spec) };
                 self.request(self.api.create(&PostParams::default(), &lease)).await?
             }
         };
@@ -282,8 +273,8 @@ impl Elector {
         Ok(Tenure::Ours)
     }
 
-    async fn put(&self, mut lease: DynamicObject, record: Record) -> Result<DynamicObject, AttemptError> {
-        lease.data["spec"] = record.into_spec();
+    async fn put(&self, mut lease: Lease, spec: LeaseSpec) -> Result<Lease, AttemptError> {
+        lease.spec = Some(spec);
         lease.metadata.managed_fields = None;
         self.request(self.api.replace(&self.name, &PostParams::default(), &lease)).await
     }
@@ -312,20 +303,14 @@ impl Elector {
     }
 
     /// Watches the Lease from where it was last seen; when it does not exist, from now on.
-    async fn open_watch(
-        &self,
-    ) -> Result<impl futures::Stream<Item = Result<WatchEvent<DynamicObject>, kube::Error>> + use<>, AttemptError> {
+    async fn open_watch(&self) -> Result<LeaseEvents, AttemptError> {
         let version = self.lease.as_ref().and_then(|lease| lease.metadata.resource_version.as_deref()).unwrap_or_default();
         let named = WatchParams::default().fields(&format!("metadata.name={}", self.name)).timeout(WATCH_TIMEOUT);
-        self.request(self.api.watch(&named, version)).await
+        Ok(self.request(self.api.watch(&named, version)).await?.boxed())
     }
 
-    async fn follow(
-        &mut self,
-        events: impl futures::Stream<Item = Result<WatchEvent<DynamicObject>, kube::Error>>,
-    ) -> Result<(), AttemptError> {
-        pin_mut!(events);
-        while let Step::WaitUntil(end) = self.observation.step(Instant::now()) {
+    async fn follow(&mut self, mut events: LeaseEvents) -> Result<(), AttemptError> {
+        while let Some(end) = self.observation.held_until(Instant::now()) {
             let event = tokio::select! {
                 // A process that was suspended first reads what has come meanwhile.
                 biased;
@@ -346,9 +331,9 @@ impl Elector {
         Ok(())
     }
 
-    fn note(&mut self, lease: &DynamicObject) {
-        let record = record(lease);
-        let holder = record.holder();
+    fn note(&mut self, lease: &Lease) {
+        let spec = lease.spec.clone().unwrap_or_default();
+        let holder = holder(&spec);
         if holder != self.observation.holder() && holder != self.identity && !holder.is_empty() {
             tracing::info!(lease = self.name, leader = holder, "another replica leads");
         }
@@ -361,16 +346,12 @@ impl Elector {
             }
             changed
         });
-        self.observation.note(&record, Instant::now());
+        self.observation.note(spec, Instant::now());
     }
 
     fn report(&self, what: &str) {
         self.events.normal(&self.reference, REASON, format!("{} {what}", self.identity));
     }
-}
-
-fn record(lease: &DynamicObject) -> Record {
-    Record::of(&lease.data["spec"])
 }
 
 pub fn reference(namespace: &str, name: &str) -> ObjectReference {

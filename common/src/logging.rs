@@ -12,9 +12,8 @@
 pub(crate) mod fields;
 mod queue;
 
-use std::fmt::Write as _;
+use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use tracing::{Event, Metadata, Subscriber, span};
@@ -23,34 +22,25 @@ use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 
 use fields::Fields;
-use queue::StderrQueue;
+pub use fields::with_causes;
+pub use queue::Logging;
 
 use crate::go_compat::zap::encode::Line;
 use crate::go_compat::zap::sampler::Sampler;
 pub use crate::go_compat::zap::{Encoder, Level, StackLevel, TimeEncoding, ZapOptions};
-
-#[must_use = "lines still queued are written by `flush`"]
-pub struct Logging(StderrQueue);
-
-impl Logging {
-    /// Waits until all lines are written, but no longer than `limit`: whoever reads stderr may have stopped.
-    pub fn flush(&self, limit: Duration) {
-        self.0.flush(limit);
-    }
-}
 
 /// Starts to write this process's log to stderr. Only the first call of a process has an effect on where lines go.
 ///
 /// # Errors
 /// When the thread that writes cannot be started.
 pub fn init(options: &ZapOptions) -> std::io::Result<Logging> {
-    let queue = StderrQueue::start()?;
-    let lines = queue.clone();
+    let logging = Logging::start(std::io::stderr())?;
+    let lines = logging.clone();
     let layer = ZapLayer::new(options.clone(), move |line| lines.write(line), Utc::now);
     let subscriber = tracing_subscriber::registry().with(layer);
     // An error says that there is a subscriber already: it then keeps the lines.
     let _ = tracing::subscriber::set_global_default(subscriber);
-    Ok(Logging(queue))
+    Ok(logging)
 }
 
 /// A `tracing` layer that writes zap's lines into a sink. It gets finished lines, newline included, and must not block.
@@ -136,17 +126,14 @@ where
         let metadata = event.metadata();
         if let Some(sampler) = &self.sampler {
             let mut sampler = sampler.lock().unwrap_or_else(PoisonError::into_inner);
-            if !sampler.admits(now.timestamp(), *metadata.level(), fields.message()) {
+            if !sampler.admits(now.timestamp(), *metadata.level(), &fields.message) {
                 return;
             }
         }
         let target = metadata.target();
-        let mut foreign = String::from("dwd.");
-        let logger = logger(target).unwrap_or_else(|| {
-            let _ = write!(foreign, "{}", target.split("::").next().unwrap_or(target));
-            &foreign
-        });
-        let line = Line { level: *metadata.level(), time: now, logger, fields: &fields };
+        let foreign = || format!("dwd.{}", target.split("::").next().unwrap_or(target)).into();
+        let logger = logger(target).map_or_else(foreign, Cow::Borrowed);
+        let line = Line { level: *metadata.level(), time: now, logger: &logger, fields: &fields };
         (self.sink)(line.encode(self.options.effective_encoder(), self.options.time_encoding));
     }
 }

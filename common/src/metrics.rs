@@ -3,11 +3,9 @@
 //! Metrics are registered once, at start, and looked at when they are asked for. They are written in OpenMetrics, or in
 //! Prometheus' older text format for those who do not ask for OpenMetrics.
 
-mod known;
-mod leader;
+mod computed;
 mod process;
 mod requests;
-mod runtime;
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -20,10 +18,10 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 pub use prometheus_client::registry::Registry;
+use tokio::runtime::Handle;
 
-pub use self::known::SeedKnown;
-pub use self::leader::LeaderStatus;
-pub(crate) use self::requests::HostCounter;
+pub(crate) use self::computed::register_computed;
+pub use self::computed::register_seed_known;
 pub use self::requests::RequestCounter;
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -33,7 +31,10 @@ const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 pub fn registry() -> Registry {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(process::ProcessCollector::new()));
-    registry.register_collector(Box::new(runtime::RuntimeCollector));
+    // A number of tasks that only grows is a leak.
+    register_computed(&mut registry, "dwd_tasks", "Tasks of the runtime that have not ended.", || {
+        Some(Handle::try_current().ok()?.metrics().num_alive_tasks() as u64)
+    });
     let build = Family::<Vec<(&str, String)>, Gauge>::default();
     build.get_or_create(&vec![("version", env!("CARGO_PKG_VERSION").to_owned())]).set(1);
     registry.register("dwd_build_info", "The version of this program, always 1", build);
@@ -42,13 +43,7 @@ pub fn registry() -> Registry {
 
 pub fn router(registry: Registry) -> Router {
     let registry = Arc::new(registry);
-    Router::new().route(
-        "/metrics",
-        get(move |headers: HeaderMap| {
-            let answer = answer(&registry, &headers);
-            async move { answer }
-        }),
-    )
+    Router::new().route("/metrics", get(async move |headers: HeaderMap| answer(&registry, &headers)))
 }
 
 fn answer(registry: &Registry, headers: &HeaderMap) -> impl IntoResponse + use<> {
@@ -104,10 +99,30 @@ mod tests {
         );
     }
 
-    #[test]
-    fn a_process_shows_its_memory_processor_time_and_files() {
+    /// What every process shows.
+    fn shown() -> String {
         let mut text = String::new();
         encode(&mut text, &registry()).unwrap();
+        text
+    }
+
+    #[tokio::test]
+    async fn tasks_that_have_not_ended_are_counted() {
+        let tasks: Vec<_> = (0..3).map(|_| tokio::spawn(std::future::pending::<()>())).collect();
+        let text = shown();
+        assert!(text.contains("\ndwd_tasks 3\n"), "{text}");
+        tasks.iter().for_each(tokio::task::JoinHandle::abort);
+    }
+
+    #[test]
+    fn outside_of_a_runtime_no_tasks_are_shown() {
+        let text = shown();
+        assert!(!text.contains("dwd_tasks"), "{text}");
+    }
+
+    #[test]
+    fn a_process_shows_its_memory_processor_time_and_files() {
+        let text = shown();
         for name in
             ["process_resident_memory_bytes", "process_cpu_seconds_total", "process_open_fds", "process_start_time_seconds"]
         {

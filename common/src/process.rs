@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
 use crate::flags::{self, Agent, AgentArgs, Command, UsageError};
-use crate::logging::{self, Logging};
+use crate::logging;
 
 /// From the first signal on the work has this long to end. Gardener's pods are killed 5 s after SIGTERM (rule 85).
 const STOP_LIMIT: Duration = Duration::from_millis(4500);
@@ -56,22 +56,31 @@ where
         }
     };
     log_panics();
-    let code = work(agent, args, start).unwrap_or_else(|error| {
+    let work = || -> anyhow::Result<u8> {
+        let args = args.validate()?;
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let code = runtime.block_on(async {
+            let signals = signals()?;
+            let shutdown = CancellationToken::new();
+            let work = start(agent, args, shutdown.clone());
+            anyhow::Ok(supervise(agent, work, &shutdown, signals).await)
+        });
+        // A look-up of a name may hang in the system for longer than we have.
+        runtime.shutdown_background();
+        code
+    };
+    let code = work().unwrap_or_else(|error| {
         error!(error = as_error(&error), "cannot start");
         FAILURE
     });
-    end(&log, code)
+    log.flush(FLUSH_LIMIT);
+    ExitCode::from(code)
 }
 
 /// Writes text for whoever called; a closed pipe is none of our business.
 fn print(mut target: impl Write, text: &str) {
     let _ = target.write_all(text.as_bytes());
     let _ = target.flush();
-}
-
-fn end(log: &Logging, code: u8) -> ExitCode {
-    log.flush(FLUSH_LIMIT);
-    ExitCode::from(code)
 }
 
 /// Panics go to the log, as one line, instead of as several to stderr.
@@ -82,24 +91,6 @@ fn log_panics() {
         let thread = thread.name().unwrap_or_default();
         error!(error = panic.payload_as_str().unwrap_or("a panic without a text"), place, thread, "panic");
     }));
-}
-
-fn work<S, W>(agent: Agent, args: AgentArgs, start: S) -> anyhow::Result<u8>
-where
-    S: FnOnce(Agent, AgentArgs, CancellationToken) -> W,
-    W: Future<Output = anyhow::Result<()>>,
-{
-    let args = args.validate()?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let code = runtime.block_on(async {
-        let signals = signals()?;
-        let shutdown = CancellationToken::new();
-        let work = start(agent, args, shutdown.clone());
-        anyhow::Ok(supervise(agent, work, &shutdown, signals).await)
-    })?;
-    // A look-up of a name may hang in the system for longer than we have.
-    runtime.shutdown_background();
-    Ok(code)
 }
 
 /// The signals that ask the process to end, by name.

@@ -10,6 +10,7 @@ use std::time::Duration;
 use http::Uri;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
+use tower::service_fn;
 
 use self::connections::Connections;
 use crate::metrics::RequestCounter;
@@ -56,10 +57,10 @@ pub async fn connect(kubeconfig: Option<&Path>, counter: &RequestCounter) -> Res
     config.reset_reader_on_write = true;
     // Whoever asks decides when to ask again: a watch, a flow and an election differ in it.
     config.default_retry = false;
-    let counter = counter.of_host(&host(&config.cluster_url));
-    let namespace = config.default_namespace.clone();
-    let connections = Connections::new(config, counter).map_err(|error| Error::Client(Box::new(error)))?;
-    Ok(Client::new(connections, namespace))
+    let (host, namespace) = (host(&config.cluster_url), config.default_namespace.clone());
+    let connections = Connections::new(config, counter.clone(), host);
+    let mut connections = connections.map_err(|error| Error::Client(Box::new(error)))?;
+    Ok(Client::new(service_fn(move |request| connections.send(request)), namespace))
 }
 
 /// Where the API server is, for a metric: without the user and the password that a URL may carry.

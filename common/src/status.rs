@@ -12,7 +12,7 @@ mod page;
 use std::sync::Arc;
 
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use axum::routing::get;
 use axum::{Json, Router};
 use chrono::{DateTime, SubsecRound, Utc};
@@ -33,15 +33,6 @@ pub trait Status: Serialize {
 }
 
 /// What is shown of the process.
-#[derive(Clone, Debug)]
-pub struct About {
-    pub agent: &'static str,
-    /// What part it plays among its replicas.
-    pub role: Role,
-    started: Instant,
-}
-
-/// [`About`] at one moment.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Process {
@@ -55,48 +46,29 @@ struct Process {
 }
 
 #[derive(Serialize)]
-struct Whole<'a, S> {
-    process: &'a Process,
+struct Whole<S> {
+    process: Process,
     #[serde(flatten)]
-    status: &'a S,
+    status: S,
 }
 
-impl About {
-    pub fn new(agent: &'static str, role: Role) -> Self {
-        Self { agent, role, started: Instant::now() }
-    }
-
-    fn process(&self) -> Process {
-        Process {
-            agent: self.agent,
-            version: env!("CARGO_PKG_VERSION"),
-            now: Utc::now().trunc_subsecs(0),
-            uptime_seconds: self.started.elapsed().as_secs(),
-            standing: self.role.standing(),
-        }
-    }
-}
-
-/// Serves the page and its JSON. `status` answers at once, from memory.
-pub fn router<S: Status>(about: About, status: impl Fn() -> S + Send + Sync + 'static) -> Router {
-    let status = Arc::new(status);
-    let html = {
-        let (about, status) = (about.clone(), Arc::clone(&status));
-        move || {
-            let page = page::render(&about.process(), &status()).into_string();
-            async move { in_no_cache("text/html; charset=utf-8", page) }
-        }
+/// Serves the page and its JSON. `role` is what part the process plays among its replicas; `status` answers at once, from memory.
+pub fn router<S: Status>(agent: &'static str, role: Role, status: impl Fn() -> S + Send + Sync + 'static) -> Router {
+    let started = Instant::now();
+    let json = Arc::new(move || {
+        let (now, uptime_seconds) = (Utc::now().trunc_subsecs(0), started.elapsed().as_secs());
+        let process = Process { agent, version: env!("CARGO_PKG_VERSION"), now, uptime_seconds, standing: role.standing() };
+        Whole { process, status: status() }
+    });
+    let whole = Arc::clone(&json);
+    let html = async move || {
+        let Whole { process, status } = whole();
+        let page = page::render(&process, &status).into_string();
+        // Nothing but its own style sheet: also a name that slipped through unescaped could run nothing.
+        let policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";
+        let kind = (CONTENT_TYPE, "text/html; charset=utf-8");
+        ([kind, (CACHE_CONTROL, "no-store"), (CONTENT_SECURITY_POLICY, policy)], page)
     };
-    let json = move || {
-        let answer = Json(Whole { process: &about.process(), status: &status() }).into_response();
-        async move { answer }
-    };
+    let json = async move || Json(json()).into_response();
     Router::new().route("/", get(html.clone())).route("/statusz", get(html)).route("/statusz.json", get(json))
-}
-
-fn in_no_cache(content_type: &'static str, body: String) -> Response {
-    // Nothing but its own style sheet: also a name that slipped through unescaped could run nothing.
-    let policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";
-    let headers = [(CONTENT_TYPE, content_type), (CACHE_CONTROL, "no-store"), (CONTENT_SECURITY_POLICY, policy)];
-    (headers, body).into_response()
 }

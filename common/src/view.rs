@@ -23,7 +23,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::change::{Change, Prune};
+use crate::change::Change;
 pub use crate::change::{Key, key_of};
 use crate::follow::{Follower, follow};
 
@@ -43,7 +43,7 @@ pub type Namespaced<V> = HashMap<String, Arc<V>>;
 /// Whoever was handed a namespace keeps it as it was: it is copied before it changes.
 type Objects<V> = HashMap<String, Arc<Namespaced<V>>>;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct State {
     health: Health,
     /// When all was listed last.
@@ -53,8 +53,9 @@ struct State {
     answered: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum Health {
+    #[default]
     Empty,
     /// The watch works, since then without interruption.
     Live(Instant),
@@ -70,8 +71,7 @@ impl State {
 impl<V> View<V> {
     /// `what` names it in logs.
     pub fn new(what: &'static str) -> Arc<Self> {
-        let state = State { health: Health::Empty, read: None, rereads: 0, answered: 0 };
-        Arc::new(Self { what, objects: RwLock::default(), state: watch::Sender::new(state) })
+        Arc::new(Self { what, objects: RwLock::default(), state: watch::Sender::default() })
     }
 
     pub fn get(&self, namespace: &str, name: &str) -> Option<Arc<V>> {
@@ -84,20 +84,7 @@ impl<V> View<V> {
     }
 
     pub fn all(&self) -> Vec<(Key, Arc<V>)> {
-        let key = |namespace: &String, name: &String| Key { namespace: namespace.clone(), name: name.clone() };
-        let objects = self.read();
-        let inside = objects
-            .iter()
-            .flat_map(|(namespace, inner)| inner.iter().map(move |(name, object)| (key(namespace, name), Arc::clone(object))));
-        inside.collect()
-    }
-
-    pub fn len(&self) -> usize {
-        self.read().values().map(|inner| inner.len()).sum()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        entries(&self.read()).map(|(key, object)| (key, Arc::clone(object))).collect()
     }
 
     /// Whether what is not here can be taken not to exist.
@@ -165,22 +152,13 @@ impl<V> View<V> {
 
     fn broke(&self, error: &str) {
         let since = match self.state.borrow().health {
-            Health::BrokenSince(since) => Some(since),
-            Health::Live(_) => Some(Instant::now()),
-            Health::Empty => None,
+            Health::BrokenSince(since) => since,
+            Health::Live(_) => Instant::now(),
+            Health::Empty => return tracing::warn!(what = self.what, error, "cannot be listed yet, trying again"),
         };
-        match since {
-            Some(since) => {
-                self.state.send_modify(|state| state.health = Health::BrokenSince(since));
-                tracing::warn!(
-                    what = self.what,
-                    broken_for_s = since.elapsed().as_secs_f64(),
-                    error,
-                    "watch broke, it is restarted"
-                );
-            }
-            None => tracing::warn!(what = self.what, error, "cannot be listed yet, trying again"),
-        }
+        self.state.send_modify(|state| state.health = Health::BrokenSince(since));
+        let broken_for_s = since.elapsed().as_secs_f64();
+        tracing::warn!(what = self.what, broken_for_s, error, "watch broke, it is restarted");
     }
 }
 
@@ -191,7 +169,7 @@ impl<V: Send + Sync + 'static> View<V> {
         self: Arc<Self>,
         api: Api<DeserializeGuard<K>>,
         config: watcher::Config,
-        prune: impl Prune<K, V>,
+        prune: impl FnMut(K) -> Option<V>,
         changes: Option<mpsc::Sender<Key>>,
         cancelled: CancellationToken,
     ) where
@@ -219,7 +197,7 @@ impl<V: Send + Sync + 'static> View<V> {
             }
             (state.read, state.answered) = (Some(now), rereads);
         });
-        keys(&before).chain(keys(&self.read())).collect()
+        entries(&before).chain(entries(&self.read())).map(|(key, _)| key).collect()
     }
 }
 
@@ -287,10 +265,9 @@ fn insert<V>(objects: &mut Objects<V>, key: Key, value: Arc<V>) {
     Arc::make_mut(objects.entry(key.namespace).or_default()).insert(key.name, value);
 }
 
-fn keys<V>(objects: &Objects<V>) -> impl Iterator<Item = Key> {
-    objects
-        .iter()
-        .flat_map(|(namespace, inner)| inner.keys().map(|name| Key { namespace: namespace.clone(), name: name.clone() }))
+fn entries<V>(objects: &Objects<V>) -> impl Iterator<Item = (Key, &Arc<V>)> {
+    let key = |namespace: &String, name: &String| Key { namespace: namespace.clone(), name: name.clone() };
+    objects.iter().flat_map(move |(namespace, inner)| inner.iter().map(move |(name, object)| (key(namespace, name), object)))
 }
 
 #[cfg(test)]

@@ -8,9 +8,9 @@ use chrono::TimeDelta;
 use common::agent_runtime::{AgentRuntime, Endpoints};
 use common::config_file::ConfigFile;
 use common::flags::{Agent, AgentArgs};
-use common::health::{Check, Lookup};
+use common::health::{self, Check};
 use common::leader_election::{Fence, Standing};
-use common::metrics::SeedKnown;
+use common::metrics::register_seed_known;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -53,7 +53,7 @@ pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result
     let (config_sender, configs) = watch::channel(Arc::new(config));
     let seed = Arc::new(Seed::new(frame.client.clone(), &configs.borrow(), Reach::Seed));
     let known = Arc::clone(&seed);
-    frame.registry.register_collector(Box::new(SeedKnown::new(move || known.is_known())));
+    register_seed_known(&mut frame.registry, move || known.is_known());
     frame.registry.register_collector(Box::new(RefusedSettings(Arc::clone(&seed))));
     let write_fence = if frame.dry_run { Fence::always_closed() } else { frame.fence.clone() };
     let suspend_detector = SuspendDetector::new(clock);
@@ -105,8 +105,8 @@ fn shown(shared: Shared, refused: impl Fn() -> bool + Send + Sync) -> Endpoints<
     let owned = shared.clone();
     let status =
         move || ProberStatus::new(&shared.statuses, shared.clock, shared.seed.unknown(), &shared.config.borrow(), refused());
-    let owners = Lookup::new("/ownership/{name}", move |namespace| owner_check::ownership(&owned, namespace));
-    Endpoints { live: vec![probes], ready: vec![views], lookups: vec![owners], status }
+    let lookups = health::lookup("/ownership/{name}", move |namespace| owner_check::ownership(&owned, namespace));
+    Endpoints { live: vec![probes], ready: vec![views], lookups, status }
 }
 
 /// Applies what becomes of the config.
@@ -147,7 +147,7 @@ async fn work(shared: Shared, mut file: ConfigFile<Config>, configs: watch::Send
     };
     let lead = async {
         seed.clusters.live().await;
-        tracing::info!(clusters = seed.clusters.len(), "prober runs");
+        tracing::info!(clusters = seed.clusters.all().len(), "prober runs");
         lead.opened().await;
         // Whoever gains the lead restores in a shoot only after its Cluster has been read again. The tasks are woken now and by that.
         seed.clusters.reread();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use common::agent_runtime::{AgentRuntime, Endpoints};
 use common::config_file::ConfigFile;
 use common::flags::{Agent, AgentArgs};
-use common::metrics::SeedKnown;
+use common::metrics::register_seed_known;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -27,14 +27,14 @@ pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result
     let instruments = Instruments::default();
     instruments.metrics.register(&mut runtime.registry);
     let known = instruments.pulse.ready();
-    runtime.registry.register_collector(Box::new(SeedKnown::new(move || (known.ask)().is_ok())));
+    register_seed_known(&mut runtime.registry, move || (known.ask)().is_ok());
     let (changed, configs) = watch::channel(Arc::new(config));
     let status = {
         let (activity, configs, refused) = (instruments.activity.clone(), configs.clone(), file.refused());
         move || activity.status(configs.borrow().to_json(), refused())
     };
     let (live, ready) = (vec![instruments.pulse.live()], vec![instruments.pulse.ready()]);
-    let endpoints = Endpoints { live, ready, lookups: Vec::new(), status };
+    let endpoints = Endpoints { live, ready, lookups: Default::default(), status };
     let controller =
         controller::run(runtime.client.clone(), configs, runtime.fence.clone(), runtime.dry_run, instruments, shutdown.clone());
     let work = async {

@@ -3,7 +3,6 @@
 pub mod keys;
 mod read;
 
-use std::path::Path;
 use std::time::Duration;
 
 pub use common::document::ConfigError;
@@ -35,14 +34,6 @@ pub struct Service {
 pub type Loaded = document::Loaded<Config>;
 
 impl Config {
-    /// Reads the file at `path`.
-    ///
-    /// # Errors
-    /// When it cannot be read or is wrong; then every wrong field is named.
-    pub fn load(path: &Path) -> Result<Loaded, ConfigError> {
-        Self::read(&Contents::of(path)?)
-    }
-
     /// Reads a config from what a file holds.
     ///
     /// # Errors

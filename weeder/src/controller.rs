@@ -54,9 +54,7 @@ struct Controller {
     watches: Watches,
     fence: Fence,
     dry_run: bool,
-    metrics: Metrics,
-    pulse: Pulse,
-    activity: Activity,
+    instruments: Instruments,
     namespaces: Namespaces,
     deletions: JoinSet<Answer>,
     /// What was sent and has not ended yet.
@@ -66,17 +64,16 @@ struct Controller {
 impl Controller {
     fn new(client: Client, config: Arc<Config>, watches: Watches, fence: Fence, dry_run: bool, instruments: Instruments) -> Self {
         let namespaces = Namespaces::new(Arc::clone(&config));
-        let Instruments { metrics, pulse, activity } = instruments;
         let (deletions, sent) = (JoinSet::new(), HashMap::new());
-        Self { client, config, watches, fence, dry_run, metrics, pulse, activity, namespaces, deletions, sent }
+        Self { client, config, watches, fence, dry_run, instruments, namespaces, deletions, sent }
     }
 
     async fn run(mut self, mut configs: watch::Receiver<Arc<Config>>, cancelled: CancellationToken) {
         let mut leads = false;
         loop {
-            self.pulse.beat(self.namespaces.observes());
-            self.metrics.namespaces(self.namespaces.len());
-            self.metrics.windows_open(self.namespaces.open_windows());
+            self.instruments.pulse.beat(self.namespaces.observes());
+            self.instruments.metrics.namespaces.set(self.namespaces.len() as i64);
+            self.instruments.metrics.windows_open.set(self.namespaces.open_windows() as i64);
             let beat = Instant::now() + BEAT;
             let next = self.namespaces.next().map_or(beat, |next| next.min(beat));
             tokio::select! {
@@ -117,7 +114,7 @@ impl Controller {
         // Reports name Services by their places in the config before.
         self.report();
         if config.services != self.config.services {
-            let restarted = Watches::start(&self.client, &config, &self.metrics);
+            let restarted = Watches::start(&self.client, &config, &self.instruments.metrics);
             std::mem::replace(&mut self.watches, restarted).end().await;
         }
         self.config = config;
@@ -125,7 +122,7 @@ impl Controller {
 
     fn report(&mut self) {
         for report in self.namespaces.reports() {
-            self.metrics.window(report.event);
+            self.instruments.metrics.window(report.event);
             self.show(&report);
         }
     }
@@ -136,9 +133,9 @@ impl Controller {
             // The panic itself is in the log already.
             Err(error) => (error.id(), Answer::NoAnswer),
         };
-        self.metrics.deletion(answer);
+        self.instruments.metrics.deletion(answer);
         if let Some(deletion) = self.sent.remove(&id) {
-            self.activity.deletion(&deletion.pod, answer);
+            self.instruments.activity.deletion(&deletion.pod, answer);
             self.namespaces.ended(&deletion, answer.outcome(), Instant::now());
         }
     }
@@ -146,17 +143,11 @@ impl Controller {
     fn show(&self, report: &Report) {
         let service = self.config.services.get(report.service).map_or("", |service| &service.name);
         let namespace = &report.namespace;
-        self.activity.window(namespace, service, report.event);
+        self.instruments.activity.window(namespace, service, report.event);
         match report.event {
             Event::Opened(cause) => {
-                let seconds = self.config.watch_duration.as_secs_f64();
-                tracing::info!(
-                    namespace,
-                    service,
-                    cause = cause.as_str(),
-                    seconds,
-                    "crash-looping dependants are deleted from now on"
-                );
+                let (cause, seconds) = (cause.as_str(), self.config.watch_duration.as_secs_f64());
+                tracing::info!(namespace, service, cause, seconds, "crash-looping dependants are deleted from now on");
             }
             Event::Closed(end) => tracing::info!(namespace, service, end = end.as_str(), "dependants are left alone again"),
         }

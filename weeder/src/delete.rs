@@ -1,10 +1,12 @@
 //! Sends one DELETE.
 
+use std::error::Error;
 use std::time::Duration;
 
 use common::leader_election::Fence;
 use common::status_message::StatusMessage;
 use kube::api::{DeleteParams, Preconditions};
+use kube::core::Status;
 use kube::{Api, Client};
 
 use crate::core::deletion::{Deletion, Outcome};
@@ -94,23 +96,18 @@ pub async fn delete(client: Client, fence: &Fence, deletion: &Deletion) -> Answe
     let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
     // A DELETE may wait for a connection first, and must not be sent when the fence has closed meanwhile.
     let request = tokio::time::timeout(TIMEOUT, api.delete(&deletion.pod.name, &params));
-    let answer = match fence.while_open(request).await {
+    let (answer, error): (Answer, Box<dyn Error>) = match fence.while_open(request).await {
         None => return Answer::NotLeading,
-        Some(Ok(Ok(_))) => Answer::Deleted,
-        Some(Ok(Err(error))) => {
-            let answer = Answer::from(&error);
-            match &error {
-                kube::Error::Api(status) => log(deletion, answer, &StatusMessage::of(status)),
-                _ => log(deletion, answer, &error),
-            }
-            return answer;
+        Some(Ok(Ok(_))) => {
+            let Deletion { pod, uid, .. } = deletion;
+            tracing::info!(namespace = pod.namespace, pod = pod.name, uid, "crash-looping pod deleted");
+            return Answer::Deleted;
         }
-        Some(Err(elapsed)) => {
-            log(deletion, Answer::NoAnswer, &elapsed);
-            return Answer::NoAnswer;
-        }
+        Some(Ok(Err(kube::Error::Api(status)))) => (Answer::from(&*status), StatusMessage::of(&status).into()),
+        Some(Ok(Err(error))) => (Answer::NoAnswer, error.into()),
+        Some(Err(elapsed)) => (Answer::NoAnswer, elapsed.into()),
     };
-    tracing::info!(namespace = deletion.pod.namespace, pod = deletion.pod.name, uid = deletion.uid, "crash-looping pod deleted");
+    log(deletion, answer, &*error);
     answer
 }
 
@@ -121,7 +118,7 @@ pub fn rehearse(deletion: &Deletion) -> Answer {
     Answer::Rehearsed
 }
 
-fn log(deletion: &Deletion, answer: Answer, error: &(dyn std::error::Error + 'static)) {
+fn log(deletion: &Deletion, answer: Answer, error: &(dyn Error + 'static)) {
     let (namespace, pod, result) = (&deletion.pod.namespace, &deletion.pod.name, answer.as_str());
     match answer.outcome() {
         Outcome::Deleted | Outcome::Gone => tracing::debug!(namespace, pod, result, "pod was gone already"),
@@ -133,9 +130,8 @@ fn log(deletion: &Deletion, answer: Answer, error: &(dyn std::error::Error + 'st
     }
 }
 
-impl From<&kube::Error> for Answer {
-    fn from(error: &kube::Error) -> Self {
-        let kube::Error::Api(status) = error else { return Self::NoAnswer };
+impl From<&Status> for Answer {
+    fn from(status: &Status) -> Self {
         match status.code {
             404 => Self::NotFound,
             // The API server says which precondition failed in words only.

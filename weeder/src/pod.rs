@@ -1,6 +1,7 @@
 //! Pods, pruned to what is read here. Unknown fields are skipped.
 
 use common::pruned::null_as_default;
+use k8s_openapi::api::core::v1::ContainerState;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 
@@ -22,30 +23,16 @@ pub struct PodStatus {
     init_container_statuses: Vec<ContainerStatus>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Deserialize)]
 struct ContainerStatus {
-    #[serde(deserialize_with = "null_as_default")]
-    state: ContainerState,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct ContainerState {
-    waiting: Option<Waiting>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct Waiting {
-    reason: Option<String>,
+    state: Option<ContainerState>,
 }
 
 impl PodStatus {
     /// Why containers wait, also init containers.
     pub fn waiting_reasons(&self) -> impl Iterator<Item = &str> {
         let containers = self.container_statuses.iter().chain(&self.init_container_statuses);
-        containers.filter_map(|container| container.state.waiting.as_ref()?.reason.as_deref())
+        containers.filter_map(|container| container.state.as_ref()?.waiting.as_ref()?.reason.as_deref())
     }
 }
 

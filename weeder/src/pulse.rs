@@ -1,10 +1,10 @@
 //! Whether the weeder still does its work, and knows enough to do it: what `/healthz` and `/readyz` ask.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use common::health::Check;
 use common::view::MAX_BLIND;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// The work takes a turn at least this often, even when nothing happens.
@@ -14,7 +14,7 @@ const STALLED: Duration = Duration::from_secs(30);
 
 /// Clones share it.
 #[derive(Clone, Debug)]
-pub struct Pulse(Arc<Mutex<State>>);
+pub struct Pulse(watch::Sender<State>);
 
 #[derive(Debug)]
 struct State {
@@ -25,7 +25,7 @@ struct State {
 
 impl Default for Pulse {
     fn default() -> Self {
-        Self(Arc::new(Mutex::new(State { turn: Instant::now(), seen: None })))
+        Self(watch::Sender::new(State { turn: Instant::now(), seen: None }))
     }
 }
 
@@ -33,17 +33,16 @@ impl Pulse {
     /// The work takes a turn; `observes` says whether what is known is true now.
     pub fn beat(&self, observes: bool) {
         let now = Instant::now();
-        let mut state = self.lock();
-        state.turn = now;
-        if observes {
-            state.seen = Some(now);
-        }
+        self.0.send_modify(|state| {
+            state.turn = now;
+            state.seen = if observes { Some(now) } else { state.seen };
+        });
     }
 
     /// For `/healthz`: the work goes on.
     pub fn live(&self) -> Check {
         let pulse = self.clone();
-        Check::new("weeding", move || match pulse.lock().turn.elapsed() {
+        Check::new("weeding", move || match pulse.0.borrow().turn.elapsed() {
             stalled if stalled > STALLED => Err(format!("no turn for {} s", stalled.as_secs())),
             _ => Ok(()),
         })
@@ -52,17 +51,13 @@ impl Pulse {
     /// For `/readyz`: EndpointSlices and pods are known, that is, they were seen within [`MAX_BLIND`] (D-27).
     pub fn ready(&self) -> Check {
         let pulse = self.clone();
-        Check::new("watches", move || match pulse.lock().seen.map(|seen| seen.elapsed()) {
+        Check::new("watches", move || match pulse.0.borrow().seen.map(|seen| seen.elapsed()) {
             None => Err("EndpointSlices and pods have not been listed yet".to_owned()),
             Some(blind) if blind >= MAX_BLIND => {
                 Err(format!("EndpointSlices and pods have not been seen for {} s", blind.as_secs()))
             }
             Some(_) => Ok(()),
         })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

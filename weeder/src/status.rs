@@ -1,7 +1,6 @@
 //! What the weeder shows of itself at `/statusz`: its open windows, and what it deleted last.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chrono::{DateTime, SubsecRound, Utc};
 use common::change::Key;
@@ -9,8 +8,9 @@ use common::status::{Status, ago, table};
 use maud::{Markup, html};
 use serde::Serialize;
 use serde_json::Value;
+use tokio::sync::watch;
 
-use crate::core::news::{Cause, Event};
+use crate::core::news::Event;
 use crate::delete::Answer;
 
 /// So many deletions are remembered: enough for what a recovery of one shoot deletes.
@@ -18,12 +18,12 @@ const REMEMBERED: usize = 50;
 
 /// What the controller did lately. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub struct Activity(Arc<Mutex<Recent>>);
+pub struct Activity(watch::Sender<Recent>);
 
 #[derive(Debug, Default)]
 struct Recent {
     /// By namespace and Service.
-    windows: BTreeMap<(String, String), (Cause, DateTime<Utc>)>,
+    windows: BTreeMap<(String, String), Window>,
     /// The newest first.
     deletions: VecDeque<Deletion>,
 }
@@ -53,7 +53,7 @@ pub struct Deletion {
 pub struct WeederStatus {
     pub windows: Vec<Window>,
     /// What was deleted last, the newest first.
-    pub deletions: Vec<Deletion>,
+    pub deletions: VecDeque<Deletion>,
     /// The config in force, defaults included.
     pub config: Value,
     /// Whether the config file as it is now is refused, so that an older one is in force.
@@ -62,34 +62,29 @@ pub struct WeederStatus {
 
 impl Activity {
     pub fn window(&self, namespace: &str, service: &str, event: Event) {
-        let place = (namespace.to_owned(), service.to_owned());
-        let windows = &mut self.lock().windows;
-        match event {
-            Event::Opened(cause) => drop(windows.insert(place, (cause, Utc::now().trunc_subsecs(0)))),
-            Event::Closed(_) => drop(windows.remove(&place)),
-        }
+        let (namespace, service) = (namespace.to_owned(), service.to_owned());
+        let place = (namespace.clone(), service.clone());
+        self.0.send_modify(|recent| match event {
+            Event::Opened(cause) => {
+                let since = Utc::now().trunc_subsecs(0);
+                recent.windows.insert(place, Window { namespace, service, cause: cause.as_str(), since });
+            }
+            Event::Closed(_) => drop(recent.windows.remove(&place)),
+        });
     }
 
     pub fn deletion(&self, pod: &Key, answer: Answer) {
         let (namespace, pod, result) = (pod.namespace.clone(), pod.name.clone(), answer.as_str());
-        let deletions = &mut self.lock().deletions;
-        deletions.truncate(REMEMBERED - 1);
-        deletions.push_front(Deletion { at: Utc::now().trunc_subsecs(0), namespace, pod, result });
+        self.0.send_modify(|Recent { deletions, .. }| {
+            deletions.truncate(REMEMBERED - 1);
+            deletions.push_front(Deletion { at: Utc::now().trunc_subsecs(0), namespace, pod, result });
+        });
     }
 
     pub fn status(&self, config: Value, config_refused: bool) -> WeederStatus {
-        let recent = self.lock();
-        let windows = recent.windows.iter().map(|((namespace, service), (cause, since))| Window {
-            namespace: namespace.clone(),
-            service: service.clone(),
-            cause: cause.as_str(),
-            since: *since,
-        });
-        WeederStatus { windows: windows.collect(), deletions: recent.deletions.iter().cloned().collect(), config, config_refused }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Recent> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        let recent = self.0.borrow();
+        let windows = recent.windows.values().cloned().collect();
+        WeederStatus { windows, deletions: recent.deletions.clone(), config, config_refused }
     }
 }
 
@@ -124,7 +119,7 @@ impl Status for WeederStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::news::End;
+    use crate::core::news::{Cause, End};
 
     fn key(name: usize) -> Key {
         Key { namespace: "shoot--a--b".into(), name: name.to_string() }

@@ -6,7 +6,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use common::change::Change;
-use common::follow::follow;
+use common::follow::{Follower, follow};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::core::DeserializeGuard;
 use kube::runtime::watcher;
 use kube::{Api, Client};
@@ -20,7 +21,7 @@ use crate::core::readiness::Slice;
 use crate::core::verdict::{DeletionCandidate, judge};
 use crate::metrics::Metrics;
 use crate::pod::Pod;
-use crate::slice::{EndpointSlice, SERVICE_NAME};
+use crate::slice::{SERVICE_NAME, pruned};
 
 /// Changes that may wait to be followed; more of them hold up the watch.
 const CHANGES: usize = 256;
@@ -40,10 +41,11 @@ impl Watches {
         let (slices_in, slices) = mpsc::channel(CHANGES);
         let (pods_in, pods) = mpsc::channel(CHANGES);
         let ended = CancellationToken::new();
-        let watch = Watch { client: client.clone(), config: Arc::clone(config), metrics: metrics.clone(), ended: ended.clone() };
         let mut tasks = JoinSet::new();
-        tasks.spawn(watch.clone().slices(slices_in));
-        tasks.spawn(watch.pods(pods_in));
+        let forwarder = ChangeForwarder::new("endpointslices", slices_in, metrics.clone());
+        tasks.spawn(watch_slices(client.clone(), Arc::clone(config), forwarder, ended.clone()));
+        let forwarder = ChangeForwarder::new("pods", pods_in, metrics.clone());
+        tasks.spawn(watch_pods(client.clone(), Arc::clone(config), forwarder, ended.clone()));
         Self { slices, pods, tasks, ended }
     }
 
@@ -53,35 +55,28 @@ impl Watches {
     }
 }
 
-#[derive(Clone)]
-struct Watch {
-    client: Client,
-    config: Arc<Config>,
-    metrics: Metrics,
-    ended: CancellationToken,
+async fn watch_slices(client: Client, config: Arc<Config>, forwarder: ChangeForwarder<Slice>, ended: CancellationToken) {
+    let names: Vec<&str> = config.services.iter().map(|service| service.name.as_str()).collect();
+    let selected = watcher::Config::default().labels(&format!("{SERVICE_NAME} in ({})", names.join(",")));
+    let api: Api<DeserializeGuard<EndpointSlice>> = Api::all(client);
+    let prune = move |slice: EndpointSlice| pruned(slice, &config.services);
+    follow(api, selected, prune, forwarder, ended).await;
 }
 
-impl Watch {
-    async fn slices(self, changes: mpsc::Sender<Change<Slice>>) {
-        let Self { client, config, metrics, ended } = self;
-        let names: Vec<&str> = config.services.iter().map(|service| service.name.as_str()).collect();
-        let selected = watcher::Config::default().labels(&format!("{SERVICE_NAME} in ({})", names.join(",")));
-        let api: Api<DeserializeGuard<EndpointSlice>> = Api::all(client);
-        let prune = move |slice: EndpointSlice| slice.pruned(&config.services);
-        follow(api, selected, prune, ChangeForwarder::new("endpointslices", changes, metrics), ended).await;
+async fn watch_pods(
+    client: Client,
+    config: Arc<Config>,
+    mut forwarder: ChangeForwarder<DeletionCandidate>,
+    ended: CancellationToken,
+) {
+    let selector = config.common_selector();
+    if selector.is_nothing() {
+        // No pod is of interest, and that is known without asking.
+        forwarder.take(Change::Listed { objects: HashMap::new(), unreadable: HashSet::new() }).await;
+        return ended.cancelled().await;
     }
-
-    async fn pods(self, changes: mpsc::Sender<Change<DeletionCandidate>>) {
-        let Self { client, config, metrics, ended } = self;
-        let selector = config.common_selector();
-        if selector.is_nothing() {
-            // No pod is of interest, and that is known without asking. Who receives this cannot have ended yet.
-            let _ = changes.send(Change::Listed { objects: HashMap::new(), unreadable: HashSet::new() }).await;
-            return ended.cancelled().await;
-        }
-        let selected = watcher::Config::default().labels(&selector.to_string());
-        let api: Api<DeserializeGuard<Pod>> = Api::all(client);
-        let prune = move |pod: Pod| judge(&pod, &config.services).ok();
-        follow(api, selected, prune, ChangeForwarder::new("pods", changes, metrics), ended).await;
-    }
+    let selected = watcher::Config::default().labels(&selector.to_string());
+    let api: Api<DeserializeGuard<Pod>> = Api::all(client);
+    let prune = move |pod: Pod| judge(&pod, &config.services).ok();
+    follow(api, selected, prune, forwarder, ended).await;
 }

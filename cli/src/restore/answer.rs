@@ -1,14 +1,12 @@
 //! What `restore` answers: of each shoot what would be written, and what was.
 
-use std::fmt::Write;
-
 use prober::config::ResourceRef;
 use prober::restore::Event;
 use serde::Serialize;
 
 use super::plan::Step;
 use crate::output::{bad, good, plain, table, warn};
-use crate::why;
+use crate::{output, why};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -81,9 +79,7 @@ impl Shoot {
 
     pub(crate) fn text(&self, because: &str, yes: bool, force: bool) -> String {
         let mut text = String::from("\n");
-        let mut line = |name: &str, value: &str| {
-            let _ = writeln!(text, "{:<11}{value}", format!("{name}:"));
-        };
+        let mut line = |name: &str, value: &str| text.push_str(&output::line(name, value));
         line("Namespace", &self.namespace);
         line("State", &format!("{}: {because}", self.state));
         if self.paused == Some(true) {

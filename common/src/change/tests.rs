@@ -12,17 +12,17 @@ impl Watch {
     }
 
     /// What changes with this event; nothing with an object that cannot be understood.
-    async fn shows(&mut self, event: Event<DeserializeGuard<ConfigMap>>) -> Option<Change<String>> {
-        self.0.of(event).await.unwrap_or_default()
+    fn shows(&mut self, event: Event<DeserializeGuard<ConfigMap>>) -> Option<Change<String>> {
+        self.0.of(event).unwrap_or_default()
     }
 
     /// What changes at the end of a list of these.
-    async fn lists(&mut self, objects: Vec<DeserializeGuard<ConfigMap>>) -> Option<Change<String>> {
-        assert_eq!(self.shows(Event::Init).await, None);
+    fn lists(&mut self, objects: Vec<DeserializeGuard<ConfigMap>>) -> Option<Change<String>> {
+        assert_eq!(self.shows(Event::Init), None);
         for object in objects {
-            assert_eq!(self.shows(Event::InitApply(object)).await, None);
+            assert_eq!(self.shows(Event::InitApply(object)), None);
         }
-        self.shows(Event::InitDone).await
+        self.shows(Event::InitDone)
     }
 }
 
@@ -51,43 +51,43 @@ fn listed(objects: &[(&str, &str)], unreadable: &[&str]) -> Option<Change<String
     Some(Change::Listed { objects, unreadable: unreadable.iter().map(|name| key(name)).collect() })
 }
 
-#[tokio::test]
-async fn a_list_is_forwarded_as_a_whole_at_its_end() {
+#[test]
+fn a_list_is_forwarded_as_a_whole_at_its_end() {
     let mut watch = Watch::new();
     let objects = vec![object("a", "1"), of_no_interest("b"), object("c", "3")];
-    assert_eq!(watch.lists(objects).await, listed(&[("a", "1"), ("c", "3")], &[]));
+    assert_eq!(watch.lists(objects), listed(&[("a", "1"), ("c", "3")], &[]));
 }
 
-#[tokio::test]
-async fn a_list_after_a_restart_has_only_what_is_there_now() {
+#[test]
+fn a_list_after_a_restart_has_only_what_is_there_now() {
     let mut watch = Watch::new();
-    watch.lists(vec![object("a", "1"), object("b", "2")]).await;
-    assert_eq!(watch.lists(vec![object("b", "2")]).await, listed(&[("b", "2")], &[]));
+    watch.lists(vec![object("a", "1"), object("b", "2")]);
+    assert_eq!(watch.lists(vec![object("b", "2")]), listed(&[("b", "2")], &[]));
 }
 
-#[tokio::test]
-async fn a_list_that_broke_off_leaves_nothing_behind() {
+#[test]
+fn a_list_that_broke_off_leaves_nothing_behind() {
     let mut watch = Watch::new();
-    watch.shows(Event::Init).await;
-    watch.shows(Event::InitApply(object("a", "1"))).await;
-    watch.shows(Event::InitApply(unreadable("b"))).await;
-    assert_eq!(watch.lists(vec![object("c", "3")]).await, listed(&[("c", "3")], &[]));
+    watch.shows(Event::Init);
+    watch.shows(Event::InitApply(object("a", "1")));
+    watch.shows(Event::InitApply(unreadable("b")));
+    assert_eq!(watch.lists(vec![object("c", "3")]), listed(&[("c", "3")], &[]));
 }
 
-#[tokio::test]
-async fn changes_are_forwarded_one_by_one_and_in_order() {
+#[test]
+fn changes_are_forwarded_one_by_one_and_in_order() {
     let mut watch = Watch::new();
-    watch.lists(vec![]).await;
-    assert_eq!(watch.shows(Event::Apply(object("a", "1"))).await, Some(Change::Applied(key("a"), "1".to_owned())));
-    assert_eq!(watch.shows(Event::Apply(object("a", "2"))).await, Some(Change::Applied(key("a"), "2".to_owned())));
-    assert_eq!(watch.shows(Event::Apply(of_no_interest("a"))).await, Some(Change::Gone(key("a"))));
-    assert_eq!(watch.shows(Event::Delete(object("a", "2"))).await, Some(Change::Gone(key("a"))));
+    watch.lists(vec![]);
+    assert_eq!(watch.shows(Event::Apply(object("a", "1"))), Some(Change::Applied(key("a"), "1".to_owned())));
+    assert_eq!(watch.shows(Event::Apply(object("a", "2"))), Some(Change::Applied(key("a"), "2".to_owned())));
+    assert_eq!(watch.shows(Event::Apply(of_no_interest("a"))), Some(Change::Gone(key("a"))));
+    assert_eq!(watch.shows(Event::Delete(object("a", "2"))), Some(Change::Gone(key("a"))));
 }
 
-#[tokio::test]
-async fn an_object_that_cannot_be_understood_changes_nothing() {
+#[test]
+fn an_object_that_cannot_be_understood_changes_nothing() {
     let mut watch = Watch::new();
-    assert_eq!(watch.lists(vec![object("a", "1"), unreadable("b")]).await, listed(&[("a", "1")], &["b"]));
-    assert_eq!(watch.0.of(Event::Apply(unreadable("a"))).await.unwrap_err().key, key("a"));
-    assert_eq!(watch.shows(Event::Delete(unreadable("a"))).await, Some(Change::Gone(key("a"))), "gone is gone");
+    assert_eq!(watch.lists(vec![object("a", "1"), unreadable("b")]), listed(&[("a", "1")], &["b"]));
+    assert_eq!(watch.0.of(Event::Apply(unreadable("a"))).unwrap_err().key, key("a"));
+    assert_eq!(watch.shows(Event::Delete(unreadable("a"))), Some(Change::Gone(key("a"))), "gone is gone");
 }

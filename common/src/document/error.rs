@@ -18,10 +18,7 @@ pub struct FieldError {
 impl fmt::Display for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let field = if self.field.is_empty() { "the file" } else { &self.field };
-        match &self.value {
-            Some(value) => write!(f, "{field}: {value}: expected {}", self.expected),
-            None => write!(f, "{field}: missing: expected {}", self.expected),
-        }
+        write!(f, "{field}: {}: expected {}", self.value.as_deref().unwrap_or("missing"), self.expected)
     }
 }
 
@@ -38,7 +35,7 @@ pub enum ConfigError {
         problem: String,
     },
     /// Fields are wrong or missing: all of them, in the order of the file's documentation.
-    #[error("{}", FieldList { file, errors })]
+    #[error("{}", listed(file, errors))]
     Fields {
         file: String,
         errors: Vec<FieldError>,
@@ -54,33 +51,18 @@ impl ConfigError {
 
     /// The wrong fields; none when the file could not be read as a document.
     pub fn fields(&self) -> &[FieldError] {
-        match self {
-            Self::Fields { errors, .. } => errors,
-            Self::Read { .. } | Self::Syntax { .. } => &[],
-        }
+        if let Self::Fields { errors, .. } = self { errors } else { &[] }
     }
 
     /// One sentence each on what is no error, but will surprise.
     pub fn warnings(&self) -> &[String] {
-        match self {
-            Self::Fields { warnings, .. } => warnings,
-            Self::Read { .. } | Self::Syntax { .. } => &[],
-        }
+        if let Self::Fields { warnings, .. } = self { warnings } else { &[] }
     }
 }
 
-struct FieldList<'a> {
-    file: &'a str,
-    errors: &'a [FieldError],
-}
-
-impl fmt::Display for FieldList<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plural = if self.errors.len() == 1 { "" } else { "s" };
-        write!(f, "{}: {} error{plural}", self.file, self.errors.len())?;
-        self.errors.iter().try_for_each(|error| match error.place {
-            Some(place) => write!(f, "\n  {error} ({place})"),
-            None => write!(f, "\n  {error}"),
-        })
-    }
+fn listed(file: &str, errors: &[FieldError]) -> String {
+    let plural = if errors.len() == 1 { "" } else { "s" };
+    let place = |error: &FieldError| error.place.map(|place| format!(" ({place})")).unwrap_or_default();
+    let lines: String = errors.iter().map(|error| format!("\n  {error}{}", place(error))).collect();
+    format!("{file}: {} error{plural}{lines}", errors.len())
 }

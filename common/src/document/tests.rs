@@ -201,7 +201,7 @@ fn unknown_keys_are_ignored_with_a_warning() {
 fn maps_of_data_give_their_entries_in_order() {
     let Loaded { config: entries, .. } = parse("file", "x: {b: 1, a: ~}", |root, _| {
         let entries = root.field("x").object()?;
-        let entries = entries.entries().map(|(key, value)| (key.to_owned(), value.path().to_owned(), value.is_absent()));
+        let entries = entries.entries().map(|(key, value)| (key.to_owned(), value.path.clone(), value.is_absent()));
         Some(entries.collect::<Vec<_>>())
     })
     .expect("no error");

@@ -2,14 +2,17 @@
 
 use std::borrow::Cow;
 
+use serde_saphyr::Spanned;
+
 use super::{FieldError, Key, Place, Problems};
 use crate::go_compat::duration::GoDuration;
-use crate::go_compat::yaml::{Located, Node, same_field};
+use crate::go_compat::yaml::{Node, same_field};
 
 /// What stands at a field: a value, or nothing (absent and `null` are the same, rule 20).
 #[derive(Clone, Debug)]
 pub struct Value<'d> {
-    path: String,
+    /// As errors name it.
+    pub(super) path: String,
     node: Option<&'d Node>,
     place: Option<Place>,
     problems: &'d Problems,
@@ -21,14 +24,10 @@ impl<'d> Value<'d> {
         Self { path: String::new(), node, place: None, problems }
     }
 
-    fn new(path: String, located: Option<&'d Located>, problems: &'d Problems) -> Self {
-        let located = located.filter(|located| located.node != Node::Null);
-        Self { path, node: located.map(|located| &located.node), place: located.map(|located| located.place), problems }
-    }
-
-    /// As errors name it.
-    pub fn path(&self) -> &str {
-        &self.path
+    fn new(path: String, spanned: Option<&'d Spanned<Node>>, problems: &'d Problems) -> Self {
+        let spanned = spanned.filter(|spanned| spanned.value != Node::Null);
+        let (node, place) = spanned.map(|spanned| (&spanned.value, spanned.referenced.into())).unzip();
+        Self { path, node, place, problems }
     }
 
     pub fn is_absent(&self) -> bool {
@@ -37,7 +36,7 @@ impl<'d> Value<'d> {
 
     /// Notes an error about what stands here (or does not).
     pub fn refuse(&self, expected: impl Into<String>) {
-        self.problems.error(FieldError {
+        self.problems.errors.borrow_mut().push(FieldError {
             field: self.path.clone(),
             value: self.node.map(Node::to_string),
             expected: expected.into(),
@@ -59,12 +58,7 @@ impl<'d> Value<'d> {
     }
 
     pub fn boolean(&self) -> Option<bool> {
-        self.read(
-            |node| {
-                if let Node::Bool(value) = node { Some(*value) } else { None }
-            },
-            "true or false",
-        )
+        self.read(Node::as_bool, "true or false")
     }
 
     /// The whole number here, when it fits an `i32`; `1.0` is one, `"1"` is not (rules 18, 19).
@@ -95,28 +89,15 @@ impl<'d> Value<'d> {
     /// The duration here: a Go duration as a string; a bare number is none, whatever it is (rule 21).
     pub fn duration(&self) -> Option<GoDuration> {
         let expected = "a duration like \"30s\" or \"1h15m\"";
-        match self.node? {
-            Node::Text(text) => match text.parse() {
-                Ok(duration) => Some(duration),
-                Err(error) => {
-                    self.refuse(format!("{expected} ({error})"));
-                    None
-                }
-            },
-            _ => {
-                self.refuse(expected);
-                None
-            }
-        }
+        let duration = match self.node? {
+            Node::Text(text) => text.parse::<GoDuration>().map_err(|error| format!("{expected} ({error})")),
+            _ => Err(expected.to_owned()),
+        };
+        duration.map_err(|expected| self.refuse(expected)).ok()
     }
 
     pub fn object(&self) -> Option<Object<'d>> {
-        let entries = self.read(
-            |node| {
-                if let Node::Map(entries) = node { Some(entries) } else { None }
-            },
-            "an object",
-        )?;
+        let entries = self.read(Node::as_map, "an object")?;
         Some(Object { path: self.path.clone(), entries, problems: self.problems })
     }
 
@@ -129,22 +110,21 @@ impl<'d> Value<'d> {
     }
 
     pub fn items(&self) -> Option<Vec<Value<'d>>> {
-        let list = self.read(
-            |node| {
-                if let Node::List(list) = node { Some(list) } else { None }
-            },
-            "a list",
-        )?;
-        let item = |(index, located)| Value::new(format!("{}[{index}]", self.path), Some(located), self.problems);
+        let list = self.read(Node::as_list, "a list")?;
+        let item = |(index, item)| Value::new(format!("{}[{index}]", self.path), Some(item), self.problems);
         Some(list.iter().enumerate().map(item).collect())
     }
 
-    fn read<T>(&self, convert: impl FnOnce(&'d Node) -> Option<T>, expected: &str) -> Option<T> {
-        let converted = convert(self.node?);
-        if converted.is_none() {
+    /// What was read of this; notes an error when it is none.
+    pub fn accept<T>(&self, read: Option<T>, expected: &str) -> Option<T> {
+        if read.is_none() {
             self.refuse(expected);
         }
-        converted
+        read
+    }
+
+    fn read<T>(&self, convert: impl FnOnce(&'d Node) -> Option<T>, expected: &str) -> Option<T> {
+        self.accept(convert(self.node?), expected)
     }
 }
 
@@ -152,7 +132,7 @@ impl<'d> Value<'d> {
 #[derive(Clone, Debug)]
 pub struct Object<'d> {
     path: String,
-    entries: &'d [(String, Located)],
+    entries: &'d [(String, Spanned<Node>)],
     problems: &'d Problems,
 }
 
@@ -162,18 +142,19 @@ impl<'d> Object<'d> {
     /// later replaces what came before, the exact name too.
     pub fn field(&self, name: &str) -> Value<'d> {
         let found = self.entries.iter().filter(|(key, _)| same_field(key, name)).max_by_key(|(key, _)| key);
-        Value::new(self.path_of(name), found.map(|(_, located)| located), self.problems)
+        Value::new(self.path_of(name), found.map(|(_, value)| value), self.problems)
     }
 
     /// All entries, for maps whose keys are data: key and value in the order of the file.
     pub fn entries(&self) -> impl Iterator<Item = (&'d str, Value<'d>)> {
-        self.entries.iter().map(|(key, located)| (key.as_str(), Value::new(self.path_of(key), Some(located), self.problems)))
+        self.entries.iter().map(|(key, value)| (key.as_str(), Value::new(self.path_of(key), Some(value), self.problems)))
     }
 
     /// Warns of each key that is none of `known`: it is ignored (rule 15), which is a surprise when it was misspelt.
     pub fn warn_of_unknown(&self, known: &[Key]) {
         let unknown = self.entries.iter().filter(|(key, _)| !known.iter().any(|known| same_field(key, known.name)));
-        for (key, Located { place, .. }) in unknown {
+        for (key, value) in unknown {
+            let place = Place::from(value.referenced);
             self.problems.warn(format!("{}: unknown key, ignored ({place})", self.path_of(key)));
         }
     }

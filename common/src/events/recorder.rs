@@ -16,6 +16,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Events, Note, host};
 
+/// What Events are from.
+const COMPONENT: &str = "dependency-watchdog";
 const KNOWN: usize = 512;
 /// After this time without an answer an attempt is given up.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -31,7 +33,6 @@ const MAX_NAME: usize = 253 - 17;
 /// Writes the Events that [`Events`] takes.
 pub struct Recorder {
     client: Client,
-    component: &'static str,
     host: String,
     self_reference: ObjectReference,
     notes: mpsc::Receiver<Note>,
@@ -42,14 +43,14 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// A recorder, and what it takes Events from. `component` is the agent. Events about objects in namespaces where this
-    /// process may not write any are written about `self_reference`, and name the object.
-    pub fn new(client: Client, component: &'static str, self_reference: ObjectReference) -> (Events, Self) {
+    /// A recorder, and what it takes Events from. Events about objects in namespaces where this process may not write any are written
+    /// about `self_reference`, and name the object.
+    pub fn new(client: Client, self_reference: ObjectReference) -> (Events, Self) {
         let (events, notes) = Events::queue();
         let known = Known::default();
         // It keeps no sender, so that it ends when the last one outside does.
         let counter = Events { queue: None, lost: events.lost.clone() };
-        (events, Self { client, component, host: host(), self_reference, notes, events: counter, known, everywhere: None })
+        (events, Self { client, host: host(), self_reference, notes, events: counter, known, everywhere: None })
     }
 
     /// Writes Events beside some work and ends with it, up to [`DRAIN_LIMIT`] later for those that still wait.
@@ -105,7 +106,7 @@ impl Recorder {
     }
 
     fn lose(&self, note: &Note, error: &dyn std::fmt::Display) {
-        self.events.lose();
+        self.events.lost.inc();
         tracing::warn!(reason = note.reason, event = note.message, error = %error, "Event could not be written");
     }
 
@@ -132,11 +133,11 @@ impl Recorder {
         let name = format!("{}.{:x}", name.trim_end_matches(['.', '-']), note.at.timestamp_nanos_opt().unwrap_or_default());
         let event = DynamicObject::new(&name, &kind).within(namespace).data(json!({
             "involvedObject": note.about,
-            "type": note.severity.as_str(),
+            "type": note.severity,
             "reason": note.reason,
             "message": note.message,
-            "source": {"component": self.component, "host": self.host},
-            "reportingComponent": self.component,
+            "source": {"component": COMPONENT, "host": self.host},
+            "reportingComponent": COMPONENT,
             "reportingInstance": self.host,
             "firstTimestamp": stamp(first),
             "lastTimestamp": stamp(note.at),
@@ -225,11 +226,10 @@ fn stamp(at: DateTime<Utc>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::Severity;
 
     fn note(message: &str) -> Note {
         let about = ObjectReference { name: Some("lock".into()), ..ObjectReference::default() };
-        Note { about, severity: Severity::Normal, reason: "Test", message: message.into(), at: Utc::now() }
+        Note { about, severity: "Normal", reason: "Test", message: message.into(), at: Utc::now() }
     }
 
     fn written(message: &str) -> Written {
@@ -243,7 +243,7 @@ mod tests {
         other.about.resource_version = Some("7".into());
         assert!(same(&one, &other));
         assert!(!same(&one, &note("b")));
-        assert!(!same(&one, &Note { severity: Severity::Warning, ..one.clone() }));
+        assert!(!same(&one, &Note { severity: "Warning", ..one.clone() }));
         assert!(!same(&one, &Note { reason: "Other", ..one.clone() }));
         other.about.uid = Some("u".into());
         assert!(!same(&one, &other));

@@ -28,7 +28,7 @@ pub(super) fn usage() -> String {
          Usage:\n  dependency-watchdog COMMAND [flags]\n\nAgents:\n",
     );
     for agent in Agent::ALL {
-        let _ = writeln!(text, "  {:<12}  {}", agent.name(), purpose(agent));
+        let _ = writeln!(text, "  {:<12}  {}", agent.name(), agent.purpose());
     }
     text.push_str("\nFor operators:\n");
     for (name, purpose) in CLI_COMMANDS {
@@ -36,13 +36,6 @@ pub(super) fn usage() -> String {
     }
     text.push_str("\n\"dependency-watchdog help COMMAND\" shows a command's flags.\n");
     text
-}
-
-pub(super) const fn purpose(agent: Agent) -> &'static str {
-    match agent {
-        Agent::Prober => "keeps machines from being replaced while their nodes cannot reach the API server",
-        Agent::Weeder => "restarts crash-looping pods once the service they need is back",
-    }
 }
 
 fn description(agent: Agent) -> &'static str {

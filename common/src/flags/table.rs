@@ -3,14 +3,14 @@
 use super::AgentArgs;
 use crate::go_compat::flag::Value;
 
-pub(super) struct Flag {
+pub struct Flag {
     /// Without its dashes.
-    pub(super) name: &'static str,
+    pub name: &'static str,
     /// Another name for it; the Go original's help names it so, and its parser does not know it (rule 7).
-    pub(super) alias: Option<&'static str>,
+    pub alias: Option<&'static str>,
     /// What the help calls the value; empty for a switch, which needs none.
-    pub(super) takes: &'static str,
-    pub(super) help: &'static str,
+    pub takes: &'static str,
+    pub help: &'static str,
     pub(super) value: fn(&mut AgentArgs) -> &mut dyn Value,
 }
 
@@ -24,7 +24,7 @@ impl Flag {
     }
 
     /// Whether the flag may stand alone. Its value, if any, comes after `=`.
-    pub(super) fn is_switch(&self) -> bool {
+    pub fn is_switch(&self) -> bool {
         self.takes.is_empty()
     }
 
@@ -32,13 +32,13 @@ impl Flag {
         FLAGS.iter().find(|flag| flag.name == name || flag.alias == Some(name))
     }
 
-    pub(super) fn default(&self) -> String {
+    pub fn default(&self) -> String {
         (self.value)(&mut AgentArgs::default()).to_text()
     }
 }
 
-/// The flags in the order of the help.
-pub(super) const FLAGS: &[Flag] = &[
+/// The flags of an agent in the order of the help; both agents have the same.
+pub const FLAGS: &[Flag] = &[
     flag("config-file", "path", |args| &mut args.config_file, "The agent's config file (YAML). Required."),
     flag(
         "kubeconfig",

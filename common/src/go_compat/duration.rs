@@ -41,10 +41,6 @@ const SHOWN: usize = 20;
 const LIMIT: u64 = 1 << 63;
 
 impl GoDuration {
-    pub const fn from_nanos(nanos: i64) -> Self {
-        Self(nanos)
-    }
-
     pub const fn as_nanos(self) -> i64 {
         self.0
     }
@@ -74,21 +70,19 @@ impl FromStr for GoDuration {
             return Err(GoDurationError::Empty);
         }
         let mut rest = unsigned;
-        let mut total: u64 = 0;
+        let mut total: i128 = 0;
         while !rest.is_empty() {
             let (part, after) = take_part(rest, text.len() - rest.len())?;
-            total = total.checked_add(part).filter(|sum| *sum <= LIMIT).ok_or(GoDurationError::Overflow)?;
+            total = Some(total + part).filter(|sum| *sum <= i128::from(LIMIT)).ok_or(GoDurationError::Overflow)?;
             rest = after;
         }
-        match (negative, total) {
-            (true, total) => Ok(Self(0i64.wrapping_sub_unsigned(total))),
-            (false, total) => i64::try_from(total).map(Self).map_err(|_| GoDurationError::Overflow),
-        }
+        let signed = if negative { -total } else { total };
+        i64::try_from(signed).map(Self).map_err(|_| GoDurationError::Overflow)
     }
 }
 
 /// Reads one number with its unit; the nanoseconds and what follows them.
-fn take_part(text: &str, offset: usize) -> Result<(u64, &str), GoDurationError> {
+fn take_part(text: &str, offset: usize) -> Result<(i128, &str), GoDurationError> {
     let (whole, after_whole) = take_digits(text);
     let (fraction, after_number) = match after_whole.strip_prefix('.') {
         Some(after_point) => take_digits(after_point),
@@ -97,31 +91,16 @@ fn take_part(text: &str, offset: usize) -> Result<(u64, &str), GoDurationError> 
     if whole.is_empty() && fraction.is_empty() {
         return Err(GoDurationError::NoNumber(offset));
     }
-    let mut value: u64 = 0;
-    for digit in digits(whole) {
-        value = value
-            .checked_mul(10)
-            .and_then(|tens| tens.checked_add(digit))
-            .filter(|value| *value <= LIMIT)
-            .ok_or(GoDurationError::Overflow)?;
-    }
+    let value = if whole.is_empty() { Some(0) } else { whole.parse().ok() };
+    let value: u64 = value.filter(|value| *value <= LIMIT).ok_or(GoDurationError::Overflow)?;
     let unit_end = after_number.find(|c: char| c == '.' || c.is_ascii_digit()).unwrap_or(after_number.len());
     let (unit_name, rest) = after_number.split_at(unit_end);
     let unit = unit_nanos(unit_name)?;
-    let nanos = value
-        .checked_mul(unit)
-        .and_then(|nanos| nanos.checked_add(fraction_nanos(fraction, unit)))
-        .filter(|nanos| *nanos <= LIMIT)
-        .ok_or(GoDurationError::Overflow)?;
-    Ok((nanos, rest))
+    Ok((i128::from(value) * i128::from(unit) + i128::from(fraction_nanos(fraction, unit)), rest))
 }
 
 fn take_digits(text: &str) -> (&str, &str) {
     text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
-}
-
-fn digits(text: &str) -> impl Iterator<Item = u64> {
-    text.bytes().map(|byte| u64::from(byte - b'0'))
 }
 
 /// The nanoseconds of `0.<fraction>` units. Go does this in float64 and cuts off what is left of a nanosecond; digits
@@ -129,12 +108,11 @@ fn digits(text: &str) -> impl Iterator<Item = u64> {
 fn fraction_nanos(fraction: &str, unit: u64) -> u64 {
     let mut value: u64 = 0;
     let mut scale: f64 = 1.0;
-    for digit in digits(fraction) {
-        let next = value.checked_mul(10).and_then(|tens| tens.checked_add(digit));
-        let Some(next) = next.filter(|next| value <= (LIMIT - 1) / 10 && *next <= LIMIT) else {
+    for digit in fraction.bytes().map(|byte| u64::from(byte - b'0')) {
+        if value > (LIMIT - 1) / 10 || value * 10 + digit > LIMIT {
             break;
-        };
-        value = next;
+        }
+        value = value * 10 + digit;
         scale *= 10.0;
     }
     (value as f64 * (unit as f64 / scale)) as u64

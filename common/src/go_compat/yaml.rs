@@ -3,8 +3,8 @@
 use std::fmt;
 
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_saphyr::Spanned;
 use serde_saphyr::options::{AliasLimits, DuplicateKeyPolicy, NonFiniteFloatPolicy};
+use serde_saphyr::{Location, Spanned};
 
 /// The most values in one file, aliases resolved: two hundred times those of Gardener's file. It also keeps the search for
 /// duplicate keys short, which compares each key with all before it.
@@ -21,8 +21,8 @@ pub(crate) enum Node {
     Integer(i128),
     Float(f64),
     Text(String),
-    List(Vec<Located>),
-    Map(Vec<(String, Located)>),
+    List(Vec<Spanned<Node>>),
+    Map(Vec<(String, Spanned<Node>)>),
 }
 
 /// A place in a file; both count from 1.
@@ -39,16 +39,9 @@ impl fmt::Display for Place {
     }
 }
 
-/// A value and where it stands in the file.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Located {
-    pub(crate) node: Node,
-    pub(crate) place: Place,
-}
-
-impl From<Spanned<Node>> for Located {
-    fn from(Spanned { value, referenced, .. }: Spanned<Node>) -> Self {
-        Self { node: value, place: Place { line: referenced.line(), column: referenced.column() } }
+impl From<Location> for Place {
+    fn from(location: Location) -> Self {
+        Self { line: location.line(), column: location.column() }
     }
 }
 
@@ -62,6 +55,18 @@ impl Node {
             Self::Float(value) => Some(spelling(*value)),
             Self::Null | Self::List(_) | Self::Map(_) => None,
         }
+    }
+
+    pub(crate) fn as_bool(&self) -> Option<bool> {
+        if let Self::Bool(value) = self { Some(*value) } else { None }
+    }
+
+    pub(crate) fn as_list(&self) -> Option<&[Spanned<Self>]> {
+        if let Self::List(items) = self { Some(items) } else { None }
+    }
+
+    pub(crate) fn as_map(&self) -> Option<&[(String, Spanned<Self>)]> {
+        if let Self::Map(entries) = self { Some(entries) } else { None }
     }
 }
 
@@ -151,10 +156,6 @@ impl<'de> Visitor<'de> for NodeVisitor {
         Ok(Node::Null)
     }
 
-    fn visit_none<E: de::Error>(self) -> Result<Node, E> {
-        Ok(Node::Null)
-    }
-
     fn visit_bool<E: de::Error>(self, value: bool) -> Result<Node, E> {
         Ok(Node::Bool(value))
     }
@@ -175,22 +176,17 @@ impl<'de> Visitor<'de> for NodeVisitor {
         Ok(Node::Text(text.to_owned()))
     }
 
-    fn visit_string<E: de::Error>(self, text: String) -> Result<Node, E> {
-        Ok(Node::Text(text))
-    }
-
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Node, A::Error> {
         let mut list = Vec::new();
-        while let Some(item) = items.next_element::<Spanned<Node>>()? {
-            list.push(item.into());
+        while let Some(item) = items.next_element()? {
+            list.push(item);
         }
         Ok(Node::List(list))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Node, A::Error> {
-        let mut map: Vec<(String, Located)> = Vec::new();
-        while let Some((key, value)) = entries.next_entry::<Node, Spanned<Node>>()? {
-            let value = value.into();
+        let mut map: Vec<(String, Spanned<Node>)> = Vec::new();
+        while let Some((key, value)) = entries.next_entry::<Node, _>()? {
             let key = key.as_text().ok_or_else(|| de::Error::custom(format!("{key} cannot be a key")))?;
             match map.iter_mut().find(|(known, _)| *known == key) {
                 Some(entry) => entry.1 = value,

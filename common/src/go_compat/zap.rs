@@ -98,9 +98,9 @@ impl fmt::Display for Level {
     }
 }
 
-/// Defines an enum whose values are words, read in the given case.
+/// Defines an enum whose values are words, read in any case.
 macro_rules! words {
-    ($(#[$doc:meta])* $name:ident, $normalise:expr, { $($(#[$variant_doc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum $name {
@@ -111,8 +111,7 @@ macro_rules! words {
             type Err = String;
 
             fn from_str(text: &str) -> Result<Self, String> {
-                let normalise: fn(&str) -> String = $normalise;
-                match normalise(text).as_str() {
+                match text.to_ascii_lowercase().as_str() {
                     $($word => Ok(Self::$variant),)+
                     _ => Err(format!("expected one of {}", [$($word),+].join(", "))),
                 }
@@ -128,7 +127,7 @@ macro_rules! words {
 }
 
 words! {
-    Encoder, str::to_ascii_lowercase, {
+    Encoder {
         Json = "json",
         /// Columns for a person, the fields as JSON at the end.
         Console = "console",
@@ -137,7 +136,7 @@ words! {
 
 words! {
     /// The form of a time; all are UTC.
-    TimeEncoding, str::to_ascii_lowercase, {
+    TimeEncoding {
         /// `2006-01-02T15:04:05Z`
         Rfc3339 = "rfc3339",
         /// `2006-01-02T15:04:05.999999999Z`
@@ -153,7 +152,7 @@ words! {
 
 words! {
     /// From which level on a stack trace was asked for.
-    StackLevel, str::to_ascii_lowercase, {
+    StackLevel {
         Info = "info",
         Error = "error",
         Panic = "panic",

@@ -12,25 +12,13 @@ const RESERVED: [&str; 5] = ["level", "ts", "logger", "caller", "stacktrace"];
 /// Key and value, in the order they were recorded; a key recorded again keeps its place and takes the new value.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fields {
-    message: String,
-    error: Option<String>,
-    others: Vec<(String, Value)>,
+    pub(crate) message: String,
+    /// With its causes.
+    pub(crate) error: Option<Value>,
+    pub(crate) others: Vec<(String, Value)>,
 }
 
 impl Fields {
-    pub(crate) fn message(&self) -> &str {
-        &self.message
-    }
-
-    /// With its causes.
-    pub(crate) fn error(&self) -> Option<&str> {
-        self.error.as_deref()
-    }
-
-    pub(crate) fn others(&self) -> &[(String, Value)] {
-        &self.others
-    }
-
     pub(crate) fn extend(&mut self, span: &Self) {
         if span.error.is_some() {
             self.error.clone_from(&span.error);
@@ -50,7 +38,7 @@ impl Fields {
     fn record(&mut self, field: &Field, value: Value) {
         match (field.name(), value) {
             ("message", Value::String(text)) => self.message = text,
-            ("error", Value::String(text)) => self.error = Some(text),
+            ("error", text @ Value::String(_)) => self.error = Some(text),
             (name, value) if RESERVED.contains(&name) => self.set(&format!("fields.{name}"), value),
             (name, value) => self.set(name.strip_prefix("r#").unwrap_or(name), value),
         }
@@ -78,15 +66,6 @@ impl Visit for Fields {
         self.record(field, value.into());
     }
 
-    fn record_i128(&mut self, field: &Field, value: i128) {
-        // Beyond 64 bits JSON readers lose digits.
-        self.record(field, i64::try_from(value).map_or_else(|_| value.to_string().into(), Value::from));
-    }
-
-    fn record_u128(&mut self, field: &Field, value: u128) {
-        self.record(field, u64::try_from(value).map_or_else(|_| value.to_string().into(), Value::from));
-    }
-
     fn record_f64(&mut self, field: &Field, value: f64) {
         // JSON has no word for an infinite number; zap writes them as strings too.
         let number = serde_json::Number::from_f64(value);
@@ -94,16 +73,17 @@ impl Visit for Fields {
     }
 
     fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
-        let mut text = value.to_string();
-        let mut next = value.source();
-        while let Some(cause) = next {
-            let cause_text = cause.to_string();
-            // Many errors already end with the text of their cause.
-            if !text.contains(&cause_text) {
-                text = format!("{text}: {cause_text}");
-            }
-            next = cause.source();
-        }
-        self.record(field, Value::String(text));
+        self.record(field, Value::String(with_causes(value)));
     }
+}
+
+/// An error with its causes, in one line; a cause that the text has already, as many errors end with that of theirs, is not repeated.
+pub fn with_causes(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    for cause in std::iter::successors(error.source(), |&cause| cause.source()).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }

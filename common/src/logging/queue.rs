@@ -13,7 +13,8 @@ const MAX_BYTES: usize = 4 * 1024 * 1024;
 
 /// Lines on their way to stderr. Clones share one queue and one thread, which lives as long as the process.
 #[derive(Clone)]
-pub(super) struct StderrQueue(Arc<Shared>);
+#[must_use = "lines still queued are written by `flush`"]
+pub struct Logging(Arc<Shared>);
 
 struct Shared {
     queue: Mutex<Queue>,
@@ -42,12 +43,8 @@ impl Shared {
     }
 }
 
-impl StderrQueue {
-    pub(super) fn start() -> io::Result<Self> {
-        Self::start_with(io::stderr())
-    }
-
-    fn start_with(target: impl Write + Send + 'static) -> io::Result<Self> {
+impl Logging {
+    pub(super) fn start(target: impl Write + Send + 'static) -> io::Result<Self> {
         let shared = Shared { queue: Mutex::new(Queue::default()), filled: Condvar::new(), emptied: Condvar::new() };
         let shared = Arc::new(shared);
         let writer = Arc::clone(&shared);
@@ -56,8 +53,8 @@ impl StderrQueue {
         Ok(Self(shared))
     }
 
-    /// Waits until all that was queued before is written, or `limit` is over.
-    pub(super) fn flush(&self, limit: Duration) {
+    /// Waits until all lines are written, but no longer than `limit`: whoever reads stderr may have stopped.
+    pub fn flush(&self, limit: Duration) {
         let queue = self.0.lock();
         let waited = self.0.emptied.wait_timeout_while(queue, limit, |queue| !queue.is_done());
         drop(waited);
@@ -123,9 +120,9 @@ mod tests {
         }
     }
 
-    fn handing() -> (StderrQueue, Receiver<Vec<u8>>) {
+    fn handing() -> (Logging, Receiver<Vec<u8>>) {
         let (sender, receiver) = sync_channel(0);
-        (StderrQueue::start_with(Handing(sender)).expect("a thread"), receiver)
+        (Logging::start(Handing(sender)).expect("a thread"), receiver)
     }
 
     #[test]

@@ -13,12 +13,6 @@ pub struct ProcessCollector {
     started: f64,
 }
 
-/// What `/proc` counts in: arm64 has pages of 4, 16 or 64 KiB.
-struct Units {
-    page: u64,
-    ticks_per_second: u64,
-}
-
 #[derive(Debug, PartialEq)]
 struct Reading {
     cpu_seconds: f64,
@@ -36,30 +30,25 @@ impl ProcessCollector {
     }
 }
 
-impl Units {
-    fn of_this_system() -> Self {
-        Self { page: param::page_size() as u64, ticks_per_second: param::clock_ticks_per_second() }
-    }
-}
-
 impl Reading {
     fn take() -> Option<Self> {
         let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
         let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
         let open_files = std::fs::read_dir("/proc/self/fd").ok()?.count() as u64;
-        Self::of(&stat, &limits, open_files, &Units::of_this_system())
+        Self::of(&stat, &limits, open_files, param::page_size() as u64, param::clock_ticks_per_second())
     }
 
-    fn of(stat: &str, limits: &str, open_files: u64, units: &Units) -> Option<Self> {
+    /// `page` and `ticks_per_second` are what `/proc` counts in: arm64 has pages of 4, 16 or 64 KiB.
+    fn of(stat: &str, limits: &str, open_files: u64, page: u64, ticks_per_second: u64) -> Option<Self> {
         // The second field is the program's name in parentheses and may hold blanks.
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
         let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
         let max_files =
             limits.lines().find_map(|line| line.strip_prefix("Max open files")?.split_whitespace().next()?.parse().ok());
         Some(Self {
-            cpu_seconds: (field(14)? + field(15)?) as f64 / units.ticks_per_second as f64,
+            cpu_seconds: (field(14)? + field(15)?) as f64 / ticks_per_second as f64,
             virtual_bytes: field(23)?,
-            resident_bytes: field(24)? * units.page,
+            resident_bytes: field(24)? * page,
             open_files,
             max_files,
         })
@@ -69,7 +58,9 @@ impl Reading {
 impl Collector for ProcessCollector {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), std::fmt::Error> {
         let Some(reading) = Reading::take() else { return Ok(()) };
-        let mut show = |name: &str, help: &str, metric: &dyn AnyMetric| metric.show(&mut encoder, name, help);
+        let mut show = |name: &str, help: &str, metric: &dyn EncodeMetric| {
+            metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
+        };
         show("process_cpu_seconds", "Processor time used, in seconds.", &ConstCounter::new(reading.cpu_seconds))?;
         show("process_start_time_seconds", "When the process began, in seconds since 1970.", &ConstGauge::new(self.started))?;
         show("process_virtual_memory_bytes", "Virtual memory.", &ConstGauge::new(reading.virtual_bytes))?;
@@ -82,16 +73,6 @@ impl Collector for ProcessCollector {
     }
 }
 
-trait AnyMetric {
-    fn show(&self, encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str) -> std::fmt::Result;
-}
-
-impl<M: EncodeMetric> AnyMetric for M {
-    fn show(&self, encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str) -> std::fmt::Result {
-        self.encode(encoder.encode_descriptor(name, help, None, self.metric_type())?)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,7 +82,7 @@ mod tests {
         let stat = "7 (a b) c) S 1 7 7 0 -1 4194560 1 2 3 4 250 50 0 0 20 0 8 0 100 123456789 40 18446744073709551615 1 1";
         let limits =
             "Limit Soft Limit Hard Limit Units\nMax open files            1024                 4096                 files\n";
-        let reading = |page, ticks_per_second| Reading::of(stat, limits, 9, &Units { page, ticks_per_second });
+        let reading = |page, ticks_per_second| Reading::of(stat, limits, 9, page, ticks_per_second);
         let expected = |cpu_seconds, resident_bytes| {
             Some(Reading { cpu_seconds, virtual_bytes: 123_456_789, resident_bytes, open_files: 9, max_files: Some(1024) })
         };

@@ -1,20 +1,16 @@
 //! The connections to the seed, all of them replaced once a request had to be given up.
 
-use std::future::Future;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use http::{Request, Response};
+use http::{Method, Request, Response, StatusCode};
 use kube::client::Body;
 use kube::{Client, Config};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
-use tower::Service;
 
 use super::plugin::discreet;
 use super::transport::client;
-use crate::metrics::HostCounter;
+use crate::metrics::RequestCounter;
 
 /// The shortest time after which whoever waits for an answer gives up is 1 s (rule 80); a little less, since some of it may pass
 /// before the request gets here. Whoever drops a request sooner has another reason: a scaling is abandoned, the process ends. Who
@@ -33,34 +29,35 @@ const WATCH_START: Duration = Duration::from_secs(30);
 /// A kubeconfig with a plugin for credentials keeps its connections: new ones would run the plugin, and all requests would wait for it.
 pub(super) struct Connections {
     config: Config,
-    counter: HostCounter,
     client: Client,
     /// Cancelled when a request of this very client was given up.
     given_up: CancellationToken,
+    counter: RequestCounter,
+    host: String,
 }
 
-struct Waiting {
+/// A request on its way. When it is over, it is counted: answered, failed, or given up by whoever waited for it.
+struct Pending {
     since: Instant,
     given_up: CancellationToken,
-    answered: bool,
+    counter: RequestCounter,
+    host: String,
+    method: Method,
+    /// Whether there was an answer or an error. Also with an error the connections have dealt with it themselves.
+    ended: bool,
+    status: Option<StatusCode>,
 }
 
-impl Connections {
-    pub(super) fn new(config: Config, counter: HostCounter) -> Result<Self, kube::Error> {
-        let client = client(&config, &counter).map_err(discreet)?;
-        Ok(Self { config, counter, client, given_up: CancellationToken::new() })
+impl Pending {
+    fn ends(mut self, status: Option<StatusCode>) {
+        (self.ended, self.status) = (true, status);
     }
 }
 
-impl Waiting {
-    fn ends(mut self) {
-        self.answered = true;
-    }
-}
-
-impl Drop for Waiting {
+impl Drop for Pending {
     fn drop(&mut self) {
-        if !self.answered && self.since.elapsed() >= GIVEN_UP_AFTER {
+        self.counter.count(&self.host, &self.method, self.status);
+        if !self.ended && self.since.elapsed() >= GIVEN_UP_AFTER {
             self.given_up.cancel();
         }
     }
@@ -74,19 +71,17 @@ fn begins_a_watch(request: &Request<Body>) -> bool {
     request.uri().query().is_some_and(|query| query.split('&').any(|part| part == "watch=true"))
 }
 
-impl Service<Request<Body>> for Connections {
-    type Response = Response<Body>;
-    type Error = kube::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        Poll::Ready(Ok(()))
+impl Connections {
+    /// Requests are counted under `host`, which they themselves do not name.
+    pub(super) fn new(config: Config, counter: RequestCounter, host: String) -> Result<Self, kube::Error> {
+        let client = client(&config).map_err(discreet)?;
+        Ok(Self { config, client, given_up: CancellationToken::new(), counter, host })
     }
 
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
+    pub(super) fn send(&mut self, request: Request<Body>) -> impl Future<Output = kube::Result<Response<Body>>> + use<> {
         if self.given_up.is_cancelled() && !has_plugin(&self.config) {
             self.given_up = CancellationToken::new();
-            match client(&self.config, &self.counter).map_err(discreet) {
+            match client(&self.config).map_err(discreet) {
                 Ok(client) => self.client = client,
                 Err(error) => {
                     tracing::warn!(error = %error, "no new connections to the seed can be made, the ones there are stay in use")
@@ -94,16 +89,23 @@ impl Service<Request<Body>> for Connections {
             }
         }
         let client = self.client.clone();
-        let waiting = Waiting { since: Instant::now(), given_up: self.given_up.clone(), answered: false };
-        Box::pin(async move {
+        let pending = Pending {
+            since: Instant::now(),
+            given_up: self.given_up.clone(),
+            counter: self.counter.clone(),
+            host: self.host.clone(),
+            method: request.method().clone(),
+            ended: false,
+            status: None,
+        };
+        async move {
             let answer = if begins_a_watch(&request) {
                 timeout(WATCH_START, client.send(request)).await.map_err(|elapsed| kube::Error::Service(elapsed.into()))?
             } else {
                 client.send(request).await
             };
-            // Also with an error: the connections have dealt with that themselves.
-            waiting.ends();
+            pending.ends(answer.as_ref().ok().map(Response::status));
             answer.map_err(discreet)
-        })
+        }
     }
 }

@@ -9,11 +9,9 @@ use hyper_timeout::TimeoutConnector;
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use kube::client::{Body, ClientBuilder, ConfigExt};
+use kube::client::{Body, ConfigExt};
 use kube::{Client, Config};
 use tower::{BoxError, ServiceBuilder};
-
-use crate::metrics::HostCounter;
 
 /// A connection on which nothing came for this time is probed ...
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(10);
@@ -29,14 +27,14 @@ const USER_TIMEOUT: Duration = Duration::from_secs(24);
 /// 408 KiB on each connection over which a long list came.
 const READ_AT_ONCE: usize = 32 << 10;
 
-/// A client whose requests are counted. No connection is open yet.
+/// A client of which no connection is open yet.
 ///
 /// # Errors
 /// When certificates, keys or credentials cannot be used, or a proxy is asked for.
-pub(super) fn client(config: &Config, counter: &HostCounter) -> Result<Client, kube::Error> {
+pub(super) fn client(config: &Config) -> Result<Client, kube::Error> {
     if config.proxy_url.is_some() {
         // kube decides about proxies; as it is built here, it refuses them and says so.
-        return Ok(ClientBuilder::try_from(config.clone())?.with_layer(counter).build());
+        return Client::try_from(config.clone());
     }
     let mut connector = TimeoutConnector::new(config.rustls_https_connector_with_connector(tcp())?);
     connector.set_connect_timeout(config.connect_timeout);
@@ -49,7 +47,7 @@ pub(super) fn client(config: &Config, counter: &HostCounter) -> Result<Client, k
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)
         .service(legacy::Client::builder(TokioExecutor::new()).http1_max_buf_size(READ_AT_ONCE).build::<_, Body>(connector));
-    Ok(ClientBuilder::new(stack, config.default_namespace.clone()).with_layer(counter).build())
+    Ok(Client::new(stack, config.default_namespace.clone()))
 }
 
 /// Over HTTP/1.1 a quiet watch and a dead one look alike to everyone but the kernel.

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use common::events::{Events, Recorder};
 use common::flags::LeaderElection;
-use common::leader_election::{Elector, Fence, campaign};
+use common::leader_election::{Elector, Fence, campaign, reference};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::{Value, json};
@@ -78,16 +79,24 @@ impl Bed {
         Self { server: network.server.clone(), client: network.link("all").client() }
     }
 
+    /// A candidate that reports nothing.
     pub fn candidate(&self, identity: &str, settings: LeaderElection) -> (Elector, Fence) {
         let (keeper, fence) = Fence::closed();
-        (Elector::new(self.client.clone(), settings, LEASE, identity.into(), keeper), fence)
+        (Elector::new(self.client.clone(), settings, LEASE, identity.into(), keeper, Events::none()), fence)
+    }
+
+    /// Takes Events and writes them, about the Lease where they may not stand elsewhere.
+    pub fn recorder(&self) -> (Events, Recorder) {
+        Recorder::new(self.client.clone(), reference(GARDEN, LEASE))
     }
 
     /// A replica whose work is to wait for its end.
     pub fn replica(&self, identity: &str, settings: LeaderElection) -> Replica {
-        let (elector, fence) = self.candidate(identity, settings);
+        let (events, recorder) = self.recorder();
+        let (keeper, fence) = Fence::closed();
+        let elector = Elector::new(self.client.clone(), settings, LEASE, identity.into(), keeper, events);
         let stop = CancellationToken::new();
-        let task = tokio::spawn(campaign(elector, stop.clone().cancelled_owned()));
+        let task = tokio::spawn(recorder.beside(campaign(elector, stop.clone().cancelled_owned())));
         Replica { fence, stop, task }
     }
 

@@ -1,6 +1,5 @@
 //! Events as the API server gets them.
 
-use common::events::{Events, Recorder};
 use common::leader_election::reference;
 use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::Value;
@@ -9,10 +8,6 @@ use testbed::api::{Fault, Record, Rule, When};
 use crate::bed::{Bed, GARDEN, LEASE, LEASES, quick, soon};
 
 const SHOOT: &str = "shoot--a--b";
-
-fn recorder(bed: &Bed) -> (Events, Recorder) {
-    Recorder::new(bed.client.clone(), "dependency-watchdog", reference(GARDEN, LEASE))
-}
 
 fn deployment() -> ObjectReference {
     ObjectReference {
@@ -62,7 +57,7 @@ async fn the_beginning_and_the_end_of_leadership_are_reported_on_the_lease() {
 #[tokio::test]
 async fn repetitions_are_counted_in_one_event_and_one_that_was_forgotten_is_written_again() {
     let bed = Bed::start().await;
-    let (events, recorder) = recorder(&bed);
+    let (events, recorder) = bed.recorder();
     let lease = reference(GARDEN, LEASE);
     let work = async {
         for number in 1..=3 {
@@ -87,7 +82,7 @@ async fn repetitions_are_counted_in_one_event_and_one_that_was_forgotten_is_writ
 #[tokio::test]
 async fn where_events_are_not_allowed_they_go_home_and_name_the_object() {
     let bed = Bed::start().await;
-    let (events, recorder) = recorder(&bed);
+    let (events, recorder) = bed.recorder();
     recorder
         .beside(async {
             events.normal(&deployment(), "Scaled", "to 0".into());
@@ -107,7 +102,7 @@ async fn where_events_are_not_allowed_they_go_home_and_name_the_object() {
 #[tokio::test]
 async fn where_events_are_allowed_they_stand_beside_their_object() {
     let bed = Bed::with(vec![Rule::new("create,patch", "events")]).await;
-    let (events, recorder) = recorder(&bed);
+    let (events, recorder) = bed.recorder();
     recorder
         .beside(async {
             events.normal(&deployment(), "Scaled", "to 0".into());
@@ -123,7 +118,7 @@ async fn where_events_are_allowed_they_stand_beside_their_object() {
 async fn an_event_that_is_refused_is_lost_and_counted_and_the_next_one_is_written() {
     let bed = Bed::start().await;
     bed.server.faults().add(When::verb("create", "events").once(), Fault::status(403));
-    let (events, recorder) = recorder(&bed);
+    let (events, recorder) = bed.recorder();
     let counter = events.clone();
     recorder
         .beside(async {
@@ -140,7 +135,7 @@ async fn an_event_that_is_refused_is_lost_and_counted_and_the_next_one_is_writte
 async fn an_api_server_that_swallows_events_holds_up_neither_the_work_nor_its_end() {
     let bed = Bed::start().await;
     bed.server.faults().add(When::verb("create", "events"), Fault::Stall);
-    let (events, recorder) = recorder(&bed);
+    let (events, recorder) = bed.recorder();
     let begin = tokio::time::Instant::now();
     let done = recorder
         .beside(async {

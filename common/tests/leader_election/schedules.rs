@@ -9,6 +9,7 @@ use std::pin::pin;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use common::events::Events;
 use common::flags::LeaderElection;
 use common::leader_election::{Elector, Fence};
 use futures::future::{join_all, select_all};
@@ -98,7 +99,8 @@ impl Schedule {
 
     async fn process(&self, replica: usize, link: &Link) {
         let (keeper, fence) = Fence::closed();
-        let mut elector = Elector::new(link.client(), settings(self.rules.renew_deadline), LEASE, link.of.to_string(), keeper);
+        let (settings, identity) = (settings(self.rules.renew_deadline), link.of.to_string());
+        let mut elector = Elector::new(link.client(), settings, LEASE, identity, keeper, Events::none());
         self.fences.borrow_mut()[replica] = fence.clone();
         let election = async {
             elector.acquire().await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use common::metrics::RequestCounter;
+use common::metrics::{Registry, RequestCounter};
 use common::seed_client::connect;
 use futures::future::join_all;
 use kube::Client;
@@ -27,10 +27,40 @@ pub async fn server(options: Options) -> MemoryApi {
 
 /// A client as the agents make it.
 pub async fn client(kubeconfig: &str) -> Client {
+    counted_client(kubeconfig, &RequestCounter::default()).await
+}
+
+async fn counted_client(kubeconfig: &str, counter: &RequestCounter) -> Client {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("kubeconfig");
     std::fs::write(&file, kubeconfig).unwrap();
-    connect(Some(&file), &RequestCounter::default()).await.unwrap()
+    connect(Some(&file), counter).await.unwrap()
+}
+
+#[tokio::test]
+async fn every_answer_and_every_lack_of_one_is_counted() {
+    let server = server(Options::default()).await;
+    let mut registry = Registry::default();
+    let client = counted_client(&server.kubeconfig(TOKEN), &RequestCounter::register(&mut registry)).await;
+    for fault in [Fault::status(409), Fault::CloseBefore] {
+        server.faults().add(When::request("GET", "/version"), fault);
+        client.apiserver_version().await.unwrap_err();
+        server.faults().clear();
+    }
+    let late = server.faults().add(When::request("GET", "/version"), Fault::Stall);
+    tokio::select! {
+        answer = client.apiserver_version() => panic!("{answer:?}"),
+        // Whoever waited for it has given it up.
+        () = server.faults().met(late, 1) => {}
+    }
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+    let url = server.url();
+    let host = url.trim_start_matches("https://");
+    for (code, count) in [("409", 1), ("<error>", 2)] {
+        let line = format!("rest_client_requests_total{{code=\"{code}\",method=\"GET\",host=\"{host}\"}} {count}\n");
+        assert!(text.contains(&line), "{text}");
+    }
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@ const WATCH_DURATION: Duration = Duration::from_secs(5 * 60);
 
 const SERVICES: &str = "an object with at least one Service, as {kube-apiserver: {podSelectors: [...]}}";
 const SELECTORS: &str = "a list of at least one label selector";
+const OPERATORS: &str = "In, NotIn, Exists or DoesNotExist";
 
 /// Reads the whole config; every error is noted in the document, `None` says that there was one.
 pub(super) fn config(root: &Object<'_>) -> Option<Config> {
@@ -28,11 +29,7 @@ fn watch_duration(field: &Value<'_>) -> Option<Duration> {
     if field.is_absent() {
         return Some(WATCH_DURATION);
     }
-    let duration = field.duration()?.to_std().filter(|duration| !duration.is_zero());
-    if duration.is_none() {
-        field.refuse("a duration above 0");
-    }
-    duration
+    field.accept(field.duration()?.to_std().filter(|duration| !duration.is_zero()), "a duration above 0")
 }
 
 fn max_deletions_per_owner(field: &Value<'_>) -> Option<Option<u32>> {
@@ -40,10 +37,7 @@ fn max_deletions_per_owner(field: &Value<'_>) -> Option<Option<u32>> {
         return Some(None);
     }
     let limit = u32::try_from(field.integer()?).ok().filter(|limit| *limit > 0);
-    if limit.is_none() {
-        field.refuse("a whole number of at least 1; without the field there is no limit");
-    }
-    limit.map(Some)
+    field.accept(limit, "a whole number of at least 1; without the field there is no limit").map(Some)
 }
 
 fn services(field: &Value<'_>) -> Option<Vec<Service>> {
@@ -85,10 +79,8 @@ fn selector(value: &Value<'_>) -> Option<Selector> {
     let labels =
         labels.object_or_empty().map(|labels| labels.entries().map(|(key, value)| label(key, &value)).collect::<Vec<_>>());
     let expressions = object.field("matchExpressions");
-    let expressions = match expressions.is_absent() {
-        true => Some(Vec::new()),
-        false => expressions.items().map(|items| items.iter().map(expression).collect()),
-    };
+    let expressions = if expressions.is_absent() { Some(Vec::new()) } else { expressions.items() };
+    let expressions = expressions.map(|items| items.iter().map(expression).collect::<Vec<_>>());
     let requirements: Option<Vec<_>> = labels?.into_iter().chain(expressions?).collect();
     Some(Selector::all_of(requirements?))
 }
@@ -104,13 +96,8 @@ fn expression(value: &Value<'_>) -> Option<Requirement> {
     object.warn_of_unknown(keys::EXPRESSION);
     let (key_field, operator_field, values_field) = (object.field("key"), object.field("operator"), object.field("values"));
     let key = key_field.required("a label key, as app or example.org/app").text();
-    let operator = operator_field.required("In, NotIn, Exists or DoesNotExist").text().and_then(|name| {
-        let operator = Operator::named(&name);
-        if operator.is_none() {
-            operator_field.refuse("In, NotIn, Exists or DoesNotExist");
-        }
-        operator
-    });
+    let operator = operator_field.required(OPERATORS).text();
+    let operator = operator.and_then(|name| operator_field.accept(Operator::named(&name), OPERATORS));
     let items = if values_field.is_absent() { Vec::new() } else { values_field.items()? };
     let values: Option<Vec<String>> =
         items.iter().map(|item| if item.is_absent() { Some(String::new()) } else { item.text() }).collect();

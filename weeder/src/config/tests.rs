@@ -1,3 +1,5 @@
+use std::path::Path;
+
 use common::document::FieldError;
 
 use super::*;
@@ -36,7 +38,7 @@ fn matches(selector: &str, pairs: &[(&str, &str)]) -> bool {
 #[test]
 fn gardeners_config_loads_as_rendered() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/weeder.yaml");
-    let Loaded { config, warnings } = Config::load(&path).expect("the example");
+    let Loaded { config, warnings } = Contents::of(&path).and_then(|contents| Config::read(&contents)).expect("the example");
     assert_eq!(warnings, Vec::<String>::new());
     assert_eq!(config.watch_duration, FIVE_MINUTES);
     assert_eq!(config.max_deletions_per_owner, None);

@@ -7,20 +7,14 @@ use common::change::Key;
 use tokio::time::Instant;
 
 use super::deletion::{Deletion, Outcome, wait, wait_refused};
-use super::news::{Cause, End, Event};
+use super::news::{Cause, End, Event, Report};
 use super::readiness::{Readiness, Turn};
 use super::verdict::DeletionCandidate;
 use super::window::{Opening, Phase, Window, spread};
 
 #[derive(Debug)]
-pub struct WindowEvent {
-    /// The Service's place in the config.
-    pub service: usize,
-    pub event: Event,
-}
-
-#[derive(Debug, Default)]
 pub struct Namespace {
+    name: String,
     pub readiness: Readiness,
     windows: BTreeMap<usize, Window>,
     pods: BTreeMap<String, Tracked>,
@@ -75,38 +69,41 @@ impl Tracked {
 }
 
 impl Namespace {
+    pub fn new(name: String) -> Self {
+        Self { name, readiness: Readiness::default(), windows: BTreeMap::new(), pods: BTreeMap::new() }
+    }
+
     /// Opens and closes windows as the Services turned; `serial` is the last one given to a window.
-    pub fn follow(&mut self, turns: Vec<Turn>, namespace: &str, opening: Opening, serial: &mut u64) -> Vec<WindowEvent> {
-        let mut events = Vec::new();
+    pub fn follow(&mut self, turns: Vec<Turn>, opening: Opening, serial: &mut u64) -> Vec<Report> {
+        let mut reports = Vec::new();
         for turn in turns {
             match turn {
                 Turn::Ready(service) => {
-                    events.extend(self.close(service, End::Renewed));
-                    self.open(service, namespace, opening, serial);
+                    reports.extend(self.close(service, End::Renewed));
+                    self.open(service, opening, serial);
                 }
-                Turn::NotReady(service) => events.extend(self.close(service, End::NotReady)),
+                Turn::NotReady(service) => reports.extend(self.close(service, End::NotReady)),
             }
         }
-        events
+        reports
     }
 
     /// Opens the first window of each ready Service.
-    pub fn lead(&mut self, namespace: &str, opening: Opening, serial: &mut u64) {
-        let ready: Vec<usize> = self.readiness.ready().collect();
-        for service in ready {
-            self.open(service, namespace, opening, serial);
+    pub fn lead(&mut self, opening: Opening, serial: &mut u64) {
+        for service in self.readiness.ready().into_keys() {
+            self.open(service, opening, serial);
         }
     }
 
-    fn close(&mut self, service: usize, end: End) -> Option<WindowEvent> {
+    fn close(&mut self, service: usize, end: End) -> Option<Report> {
         let window = self.windows.remove(&service)?;
-        window.is_open().then_some(WindowEvent { service, event: Event::Closed(end) })
+        window.is_open().then(|| Report { namespace: self.name.clone(), service, event: Event::Closed(end) })
     }
 
-    fn open(&mut self, service: usize, namespace: &str, opening: Opening, serial: &mut u64) {
+    fn open(&mut self, service: usize, opening: Opening, serial: &mut u64) {
         let Opening { cause, now, duration } = opening;
         let delay = match cause {
-            Cause::Start => spread(namespace, service, duration),
+            Cause::Start => spread(&self.name, service, duration),
             Cause::Recovery => Duration::ZERO,
         };
         *serial += 1;
@@ -121,20 +118,16 @@ impl Namespace {
     }
 
     /// Services have other places in the config now, or none any more; what happened to the windows of those.
-    pub fn relocate(&mut self, place: impl Fn(usize) -> Option<usize>) -> Vec<WindowEvent> {
-        let mut events = Vec::new();
+    pub fn relocate(&mut self, place: impl Fn(usize) -> Option<usize>) -> Vec<Report> {
         self.readiness.relocate(&place);
-        for (service, window) in std::mem::take(&mut self.windows) {
-            match place(service) {
-                Some(place) => drop(self.windows.insert(place, window)),
-                None if window.is_open() => events.push(WindowEvent { service, event: Event::Closed(End::Dropped) }),
-                None => {}
-            }
-        }
+        let dropped: Vec<usize> = self.windows.keys().copied().filter(|service| place(*service).is_none()).collect();
+        let reports = dropped.into_iter().filter_map(|service| self.close(service, End::Dropped)).collect();
+        let kept = std::mem::take(&mut self.windows).into_iter();
+        self.windows = kept.filter_map(|(service, window)| Some((place(service)?, window))).collect();
         for tracked in self.pods.values_mut() {
             tracked.candidate.services = tracked.candidate.services.iter().filter_map(|&service| place(service)).collect();
         }
-        events
+        reports
     }
 
     /// A pod may be deleted, as far as it goes by itself.
@@ -166,8 +159,8 @@ impl Namespace {
     }
 
     /// Lets time go on for the windows; what happened to them.
-    pub fn advance(&mut self, now: Instant) -> Vec<WindowEvent> {
-        let mut events = Vec::new();
+    pub fn advance(&mut self, now: Instant) -> Vec<Report> {
+        let mut reports = Vec::new();
         self.windows.retain(|&service, window| {
             let was_open = window.is_open();
             let phase = window.advance(now);
@@ -176,14 +169,14 @@ impl Namespace {
                 Phase::Over if was_open => Some(Event::Closed(End::Over)),
                 Phase::Ahead | Phase::Open | Phase::Over => None,
             };
-            events.extend(event.map(|event| WindowEvent { service, event }));
+            reports.extend(event.map(|event| Report { namespace: self.name.clone(), service, event }));
             phase != Phase::Over
         });
-        events
+        reports
     }
 
     /// Up to `room` deletions that are due because of windows with this cause, each marked as sent.
-    pub fn due(&mut self, namespace: &str, cause: Cause, limit: Option<u32>, room: usize, now: Instant) -> Vec<Deletion> {
+    pub fn due(&mut self, cause: Cause, limit: Option<u32>, room: usize, now: Instant) -> Vec<Deletion> {
         let mut deletions = Vec::new();
         for (name, tracked) in &mut self.pods {
             if deletions.len() == room {
@@ -210,7 +203,7 @@ impl Namespace {
                 })
                 .collect();
             tracked.attempt = Attempt::InFlight;
-            let pod = Key { namespace: namespace.to_owned(), name: name.clone() };
+            let pod = Key { namespace: self.name.clone(), name: name.clone() };
             let [uid, resource_version, owner] = [uid, resource_version, owner].map(String::clone);
             deletions.push(Deletion { pod, uid, resource_version, owner, charged });
         }

@@ -1,13 +1,13 @@
 //! All namespaces together.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use common::change::{Change, Key};
 use tokio::time::Instant;
 
 use super::deletion::{Deletion, Outcome};
-use super::namespace::{Namespace, WindowEvent};
+use super::namespace::Namespace;
 use super::news::{Cause, Report};
 use super::readiness::{Slice, Turn};
 use super::verdict::DeletionCandidate;
@@ -24,9 +24,7 @@ pub const MAX_IN_FLIGHT: usize = 32;
 #[derive(Debug)]
 pub struct Namespaces {
     config: Arc<Config>,
-    namespaces: HashMap<String, Namespace>,
-    /// The namespaces in which something may be due.
-    touched: BTreeSet<String>,
+    namespaces: BTreeMap<String, Namespace>,
     in_flight: usize,
     /// Whether this process may write: before, it only learns what is ready.
     leads: bool,
@@ -47,8 +45,7 @@ impl Namespaces {
     pub fn new(config: Arc<Config>) -> Self {
         Self {
             config,
-            namespaces: HashMap::new(),
-            touched: BTreeSet::new(),
+            namespaces: BTreeMap::new(),
             in_flight: 0,
             leads: false,
             slices_listed: false,
@@ -64,9 +61,8 @@ impl Namespaces {
     pub fn lead(&mut self, now: Instant) {
         self.leads = true;
         let opening = Opening { cause: Cause::Start, now, duration: self.config.watch_duration };
-        for (namespace, state) in &mut self.namespaces {
-            state.lead(namespace, opening, &mut self.serial);
-            self.touched.insert(namespace.clone());
+        for state in self.namespaces.values_mut() {
+            state.lead(opening, &mut self.serial);
         }
     }
 
@@ -76,8 +72,8 @@ impl Namespaces {
         if config.services != self.config.services {
             let new_place = |name: &str| config.services.iter().position(|service| service.name == name);
             let place = |place: usize| self.config.services.get(place).and_then(|service| new_place(&service.name));
-            for (namespace, state) in &mut self.namespaces {
-                self.reports.extend(reports(namespace, state.relocate(place)));
+            for state in self.namespaces.values_mut() {
+                self.reports.extend(state.relocate(place));
             }
             if self.slices_listed {
                 let kept: BTreeSet<usize> =
@@ -88,7 +84,6 @@ impl Namespaces {
             self.observes_pods = false;
         }
         self.config = config;
-        self.touched.extend(self.namespaces.keys().cloned());
     }
 
     /// Applies what the watch of EndpointSlices shows.
@@ -117,17 +112,16 @@ impl Namespaces {
     /// Applies what the watch of pods shows.
     pub fn pods(&mut self, change: Change<DeletionCandidate>) {
         match change {
-            Change::Applied(key, candidate) => self.entry(key.namespace).apply_pod(key.name, candidate),
+            Change::Applied(key, candidate) => entry(&mut self.namespaces, key.namespace).apply_pod(key.name, candidate),
             Change::Gone(key) => {
                 if let Some(state) = self.namespaces.get_mut(&key.namespace) {
                     state.remove_pod(&key.name);
-                    self.touched.insert(key.namespace);
                 }
             }
             Change::Listed { objects, unreadable } => {
                 self.observes_pods = true;
                 for (namespace, (candidates, unreadable)) in self.by_namespace(objects, unreadable) {
-                    self.entry(namespace).replace_pods(candidates, &unreadable);
+                    entry(&mut self.namespaces, namespace).replace_pods(candidates, &unreadable);
                 }
             }
             Change::Lost(_) => self.observes_pods = false,
@@ -138,39 +132,22 @@ impl Namespaces {
         self.in_flight = self.in_flight.saturating_sub(1);
         if let Some(state) = self.namespaces.get_mut(&deletion.pod.namespace) {
             state.ended(deletion, outcome, now);
-            self.touched.insert(deletion.pod.namespace.clone());
         }
     }
 
     /// The deletions to send now; each must be followed by [`Namespaces::ended`].
     pub fn due(&mut self, now: Instant) -> Vec<Deletion> {
-        let awake = self.namespaces.iter().filter(|(_, state)| state.next().is_some_and(|next| next <= now));
-        self.touched.extend(awake.map(|(namespace, _)| namespace.clone()));
-        let touched = std::mem::take(&mut self.touched);
-        for namespace in &touched {
-            if let Some(state) = self.namespaces.get_mut(namespace) {
-                self.reports.extend(reports(namespace, state.advance(now)));
-            }
-        }
+        self.reports.extend(self.namespaces.values_mut().flat_map(|state| state.advance(now)));
+        self.namespaces.retain(|_, state| !state.is_empty());
         let mut deletions = Vec::new();
-        // When there is not room for all: first windows are no emergency, recoveries are. While something is not seen, nothing is
-        // due; the list that ends that touches every namespace.
+        // When there is not room for all: first windows are no emergency, recoveries are. While something is not seen, nothing is due.
         let causes: &[Cause] = if self.observes() { &[Cause::Recovery, Cause::Start] } else { &[] };
         for &cause in causes {
-            for namespace in &touched {
-                let Some(state) = self.namespaces.get_mut(namespace) else { continue };
+            for state in self.namespaces.values_mut() {
                 let room = MAX_IN_FLIGHT.saturating_sub(self.in_flight);
-                let due = state.due(namespace, cause, self.config.max_deletions_per_owner, room, now);
+                let due = state.due(cause, self.config.max_deletions_per_owner, room, now);
                 self.in_flight += due.len();
-                if due.len() == room {
-                    self.touched.insert(namespace.clone());
-                }
                 deletions.extend(due);
-            }
-        }
-        for namespace in touched {
-            if self.namespaces.get(&namespace).is_some_and(Namespace::is_empty) {
-                self.namespaces.remove(&namespace);
             }
         }
         deletions
@@ -205,20 +182,13 @@ impl Namespaces {
         self.namespaces.is_empty()
     }
 
-    fn entry(&mut self, namespace: String) -> &mut Namespace {
-        self.touched.insert(namespace.clone());
-        self.namespaces.entry(namespace).or_default()
-    }
-
     /// Lets a namespace's readiness change, and its windows with it.
     fn turn(&mut self, namespace: String, now: Instant, change: impl FnOnce(&mut Namespace) -> (Vec<Turn>, Cause)) {
-        self.touched.insert(namespace.clone());
-        let state = self.namespaces.entry(namespace.clone()).or_default();
+        let state = entry(&mut self.namespaces, namespace);
         let (turns, cause) = change(state);
         if self.leads {
             let opening = Opening { cause, now, duration: self.config.watch_duration };
-            let events = state.follow(turns, &namespace, opening, &mut self.serial);
-            self.reports.extend(reports(&namespace, events));
+            self.reports.extend(state.follow(turns, opening, &mut self.serial));
         }
     }
 
@@ -244,8 +214,8 @@ impl Namespaces {
     }
 }
 
-fn reports(namespace: &str, events: Vec<WindowEvent>) -> impl Iterator<Item = Report> {
-    events.into_iter().map(move |WindowEvent { service, event }| Report { namespace: namespace.to_owned(), service, event })
+fn entry(namespaces: &mut BTreeMap<String, Namespace>, name: String) -> &mut Namespace {
+    namespaces.entry(name).or_insert_with_key(|name| Namespace::new(name.clone()))
 }
 
 #[cfg(test)]

@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use kube::core::{Expression, SelectorExt};
+use serde::Deserialize;
+use serde::de::value::{self, StrDeserializer};
 
 pub type Labels = BTreeMap<String, String>;
 
@@ -20,7 +22,7 @@ pub struct Selector(Option<kube::core::Selector>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requirement(Expression);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum Operator {
     /// The label has one of the values.
     In,
@@ -47,13 +49,7 @@ pub enum RequirementError {
 impl Operator {
     /// The operator of this name; Kubernetes minds the case.
     pub fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "In" => Self::In,
-            "NotIn" => Self::NotIn,
-            "Exists" => Self::Exists,
-            "DoesNotExist" => Self::DoesNotExist,
-            _ => return None,
-        })
+        Self::deserialize(StrDeserializer::<value::Error>::new(name)).ok()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use common::events::Events;
 use common::flags::LeaderElection;
 use common::leader_election::{Elector, Fence};
 use common::view::Key;
@@ -108,7 +109,8 @@ async fn a_delete_ends_with_the_fence() {
         renew_deadline: Duration::from_secs(2),
         retry_period: Duration::from_secs(1),
     };
-    let mut elector = Elector::new(seed.client().await, settings, "dwd-weeder-leader-election", "me".to_owned(), keeper);
+    let (lease, identity) = ("dwd-weeder-leader-election", "me".to_owned());
+    let mut elector = Elector::new(seed.client().await, settings, lease, identity, keeper, Events::none());
     elector.acquire().await;
     seed.server.faults().add(When::verb("delete", "pods"), Fault::Stall);
     assert_eq!(delete(seed.client().await, &fence, &deletion).await, Answer::NotLeading);

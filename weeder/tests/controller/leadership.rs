@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use common::events::Events;
 use common::flags::LeaderElection;
 use common::leader_election::{Elector, Fence};
 use testbed::api::Record;
@@ -23,7 +24,8 @@ async fn without_leadership_all_is_watched_and_nothing_deleted_and_with_it_each_
         renew_deadline: Duration::from_secs(10),
         retry_period: Duration::from_secs(2),
     };
-    let mut elector = Elector::new(seed.client().await, settings, "dwd-weeder-leader-election", "me".to_owned(), keeper);
+    let (lease, identity) = ("dwd-weeder-leader-election", "me".to_owned());
+    let mut elector = Elector::new(seed.client().await, settings, lease, identity, keeper, Events::none());
     elector.acquire().await;
     seed.gone("a", "p").await;
     let requests = seed.server.requests().all();

@@ -97,22 +97,22 @@ fn it_is_written_as_go_writes_it() {
         (i64::MAX, "2562047h47m16.854775807s"),
         (i64::MIN, "-2562047h47m16.854775808s"),
     ] {
-        assert_eq!(GoDuration::from_nanos(nanos).to_string(), expected);
+        assert_eq!(GoDuration(nanos).to_string(), expected);
     }
 }
 
 #[test]
 fn conversion_to_std_keeps_the_span_and_refuses_a_negative_one() {
-    assert_eq!(GoDuration::from_nanos(1).to_std(), Some(Duration::from_nanos(1)));
-    assert_eq!(GoDuration::from_nanos(-1).to_std(), None);
+    assert_eq!(GoDuration(1).to_std(), Some(Duration::from_nanos(1)));
+    assert_eq!(GoDuration(-1).to_std(), None);
     assert_eq!(GoDuration::from_std(Duration::MAX).as_nanos(), i64::MAX);
 }
 
 proptest! {
     #[test]
     fn what_is_written_is_read_back(nanos in any::<i64>()) {
-        let written = GoDuration::from_nanos(nanos).to_string();
-        prop_assert_eq!(written.parse::<GoDuration>(), Ok(GoDuration::from_nanos(nanos)));
+        let written = GoDuration(nanos).to_string();
+        prop_assert_eq!(written.parse::<GoDuration>(), Ok(GoDuration(nanos)));
     }
 
     #[test]

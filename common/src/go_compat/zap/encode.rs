@@ -31,20 +31,17 @@ impl Line<'_> {
     fn json(&self, time: &Value) -> Vec<u8> {
         let level = Value::from(level_name(self.level));
         let logger = Value::from(self.logger);
-        let message = Value::from(self.fields.message());
-        let error = self.fields.error().map(Value::from);
+        let message = Value::from(self.fields.message.as_str());
         let head = [("level", &level), ("ts", time), ("logger", &logger), ("msg", &message)];
-        let error = error.iter().map(|error| ("error", error));
-        write_object(head.into_iter().chain(error).chain(self.rest()))
+        write_object(head.into_iter().chain(self.rest()))
     }
 
     fn console(&self, time: &Value) -> Vec<u8> {
         let time = time.as_str().map_or_else(|| time.to_string(), str::to_owned);
         let level = level_name(self.level).to_uppercase();
-        let message = self.fields.message().escape_debug().to_string().replace("\\'", "'").replace("\\\"", "\"");
+        let message = self.fields.message.escape_debug().to_string().replace("\\'", "'").replace("\\\"", "\"");
         let mut line = format!("{time}\t{level}\t{}\t{message}", self.logger).into_bytes();
-        let error = self.fields.error().map(Value::from);
-        let mut fields = error.iter().map(|error| ("error", error)).chain(self.rest()).peekable();
+        let mut fields = self.rest().peekable();
         if fields.peek().is_some() {
             line.push(b'\t');
             line.extend(write_object(fields));
@@ -53,7 +50,8 @@ impl Line<'_> {
     }
 
     fn rest(&self) -> impl Iterator<Item = (&str, &Value)> {
-        self.fields.others().iter().map(|(key, value)| (key.as_str(), value))
+        let error = self.fields.error.iter().map(|error| ("error", error));
+        error.chain(self.fields.others.iter().map(|(key, value)| (key.as_str(), value)))
     }
 }
 
