@@ -9,7 +9,6 @@ mod back_off;
 mod bed;
 mod candidates;
 mod clocks;
-mod config;
 mod crash;
 mod credentials;
 mod dependents;
@@ -27,7 +26,6 @@ mod owner;
 mod rbac;
 mod reachability;
 mod restore;
-mod settings;
 mod weeder;
 
 use anyhow::{Result, ensure};
