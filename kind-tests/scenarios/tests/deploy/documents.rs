@@ -1,7 +1,6 @@
 //! Pages and workflows say what is so.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::process::Command;
 
 use crate::repository;
@@ -102,27 +101,13 @@ fn the_chart_knows_every_key_that_the_agents_read() -> Result<()> {
     Ok(())
 }
 
-/// Files with this ending in a folder and below.
-fn find(folder: &Path, ending: &str, found: &mut Vec<std::path::PathBuf>) -> Result<()> {
-    for entry in std::fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            find(&path, ending, found)?;
-        } else if path.to_string_lossy().ends_with(ending) {
-            found.push(path);
-        }
-    }
-    Ok(())
-}
-
 #[test]
 fn workflows_call_recipes_and_scripts_that_exist() -> Result<()> {
     let makefile = repository::text("Makefile")?;
     let recipes: BTreeSet<&str> = makefile.lines().filter_map(|line| line.split_once(':')).map(|(name, _)| name).collect();
-    let mut workflows = Vec::new();
-    find(&repository::path(".github/workflows"), ".yml", &mut workflows)?;
     let mut calls = 0;
-    for workflow in workflows {
+    for workflow in std::fs::read_dir(repository::path(".github/workflows"))? {
+        let workflow = workflow?.path();
         let text = std::fs::read_to_string(&workflow)?;
         let parsed: serde_json::Value = serde_saphyr::from_str(&text)?;
         ensure!(parsed["permissions"]["contents"] == "read", "{}: it may more than read by default", workflow.display());
@@ -147,7 +132,7 @@ fn workflows_call_recipes_and_scripts_that_exist() -> Result<()> {
 }
 
 #[test]
-fn every_file_names_the_same_version_and_the_changelog_tells_of_it() -> Result<()> {
+fn every_file_names_the_same_version_and_so_does_the_changelog() -> Result<()> {
     let release =
         |what: &str| good(Command::new(repository::path("deploy/release")).arg(what).env_remove("GITHUB_REF").output()?);
     assert_eq!(release("version")?.trim(), env!("CARGO_PKG_VERSION"));
@@ -162,7 +147,7 @@ fn every_file_names_the_same_version_and_the_changelog_tells_of_it() -> Result<(
 }
 
 #[test]
-fn a_file_that_names_another_version_is_told_of() -> Result<()> {
+fn a_file_that_names_another_version_is_named() -> Result<()> {
     let copy = tempfile::tempdir()?;
     let to = |path: &str| copy.path().join(path);
     std::fs::create_dir(to("fuzz"))?;

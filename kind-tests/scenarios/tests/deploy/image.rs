@@ -25,8 +25,8 @@ const NOBODY: &str = "65532:65532";
 
 /// The libraries that a program links, as the loader finds them.
 fn libraries(program: &Path) -> Result<Vec<PathBuf>> {
-    let told = good(Command::new("ldd").arg(program).output()?)?;
-    let words = told.lines().filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')));
+    let text = good(Command::new("ldd").arg(program).output()?)?;
+    let words = text.lines().filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')));
     Ok(words.map(PathBuf::from).collect())
 }
 

@@ -1,10 +1,10 @@
-//! The script that runs scenarios on kind clusters, with a kind and a docker that only note what they are told.
+//! The script that runs scenarios on kind clusters, with a kind and a docker that only note how they are called.
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::repository;
+use crate::tools::system;
 use anyhow::{Result, ensure};
 use tempfile::TempDir;
 
@@ -12,9 +12,7 @@ use tempfile::TempDir;
 fn programs(scripts: &[(&str, &str)]) -> Result<TempDir> {
     let folder = TempDir::new()?;
     for name in ["sh", "mktemp", "rm", "cat"] {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let found = std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file());
-        std::os::unix::fs::symlink(found.unwrap_or_else(|| Path::new("/bin").join(name)), folder.path().join(name))?;
+        std::os::unix::fs::symlink(system(name, "coreutils")?, folder.path().join(name))?;
     }
     for (name, text) in scripts {
         let path = folder.path().join(name);
@@ -24,16 +22,18 @@ fn programs(scripts: &[(&str, &str)]) -> Result<TempDir> {
     Ok(folder)
 }
 
-/// Notes its call, and writes a kubeconfig where it is told to: the word after --kubeconfig.
+/// Notes its call, and writes a kubeconfig to the file after --kubeconfig.
 const KIND: &str = r#"echo "$1 $4" >> "$(dirname "$0")/calls"
 [ "$1" != create ] || echo "kubeconfig of $4" > "$6""#;
+
+const DIRNAME: &str = r#"case $1 in */*) echo "${1%/*}" ;; *) echo . ;; esac"#;
 
 fn run(programs: &TempDir, command: &str) -> Result<Output> {
     let mut script = Command::new(repository::path("kind-tests/on-kind"));
     Ok(script.args(["sh", "-c", command]).env("PATH", programs.path()).env_remove("KIND_EXPERIMENTAL_PROVIDER").output()?)
 }
 
-/// What kind was told to do, without the process's number in the names.
+/// How kind was called, without the process's number in the names.
 fn calls(programs: &TempDir) -> Vec<String> {
     let text = std::fs::read_to_string(programs.path().join("calls")).unwrap_or_default();
     let role = |line: &str| line.rsplit('-').next().unwrap_or_default().to_owned();
@@ -42,16 +42,15 @@ fn calls(programs: &TempDir) -> Vec<String> {
 
 #[test]
 fn the_command_finds_two_clusters_which_are_removed_after_it() -> Result<()> {
-    let dirname = r#"case $1 in */*) echo "${1%/*}" ;; *) echo . ;; esac"#;
     for (command, code) in [("cat \"$SEED_KUBECONFIG\" \"$SHOOT_KUBECONFIG\"", 0), ("exit 7", 7), ("kill -TERM $PPID", 143)] {
-        let programs = programs(&[("kind", KIND), ("docker", ""), ("dirname", dirname)])?;
+        let programs = programs(&[("kind", KIND), ("docker", ""), ("dirname", DIRNAME)])?;
         let output = run(&programs, command)?;
         ensure!(output.status.code() == Some(code), "{command}: {output:?}");
         assert_eq!(calls(&programs), ["create seed", "create shoot", "delete seed", "delete shoot"], "{command}");
         if code == 0 {
-            let told = String::from_utf8_lossy(&output.stdout).into_owned();
-            let lines: Vec<&str> = told.lines().collect();
-            ensure!(lines.len() == 2 && lines[0].ends_with("-seed") && lines[1].ends_with("-shoot"), "{told}");
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            let lines: Vec<&str> = text.lines().collect();
+            ensure!(lines.len() == 2 && lines[0].ends_with("-seed") && lines[1].ends_with("-shoot"), "{text}");
         }
     }
     Ok(())
@@ -59,9 +58,8 @@ fn the_command_finds_two_clusters_which_are_removed_after_it() -> Result<()> {
 
 #[test]
 fn what_is_half_made_is_removed_and_the_command_not_run() -> Result<()> {
-    let dirname = r#"case $1 in */*) echo "${1%/*}" ;; *) echo . ;; esac"#;
     let failing = format!("{KIND}\ncase $4 in *-shoot) [ \"$1\" != create ] || exit 1 ;; esac");
-    let programs = programs(&[("kind", &failing), ("docker", ""), ("dirname", dirname)])?;
+    let programs = programs(&[("kind", &failing), ("docker", ""), ("dirname", DIRNAME)])?;
     let output = run(&programs, "echo ran")?;
     ensure!(!output.status.success() && output.stdout.is_empty(), "{output:?}");
     assert_eq!(calls(&programs), ["create seed", "create shoot", "delete seed", "delete shoot"]);
@@ -78,8 +76,8 @@ fn what_is_missing_is_said() -> Result<()> {
     for (scripts, expected) in cases {
         let programs = programs(scripts)?;
         let output = run(&programs, "echo ran")?;
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        ensure!(output.status.code() == Some(1) && output.stdout.is_empty() && told.contains(expected), "{expected}: {told}");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        ensure!(output.status.code() == Some(1) && output.stdout.is_empty() && text.contains(expected), "{expected}: {text}");
     }
     Ok(())
 }

@@ -64,9 +64,9 @@ fn values_that_make_no_sense_are_refused_by_name() -> Result<()> {
     for (what, values, named) in bad {
         let (_file, argument) = given(&values)?;
         let output = helm(&["template", "dependency-watchdog", &path.to_string_lossy(), &argument])?;
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
         ensure!(!output.status.success(), "{what}: {values} is taken");
-        ensure!(told.contains("schema") && told.contains(named), "{what}: it does not name {named}: {told}");
+        ensure!(text.contains("schema") && text.contains(named), "{what}: it does not name {named}: {text}");
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! A scenario told while it happens, for a person who watches: `make demo-real`.
+//! A scenario shown while it happens, for a person who watches: `make demo-real`.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use crate::world::World;
 /// Tells what happens in some shoots.
 pub struct Story<'a> {
     begin: Instant,
-    told: Vec<Told<'a>>,
+    shown: Vec<Shown<'a>>,
 }
 
-/// A shoot, and how much of it has been told.
-struct Told<'a> {
+/// A shoot, and how much of it has been shown.
+struct Shown<'a> {
     name: &'static str,
     world: &'a World,
     steps: usize,
@@ -24,13 +24,13 @@ struct Told<'a> {
 }
 
 impl<'a> Story<'a> {
-    /// Begins now; what was before is not told.
+    /// Begins now; what was before is not shown.
     pub fn begin(worlds: impl IntoIterator<Item = (&'static str, &'a World)>) -> Self {
-        let told = |(name, world): (&'static str, &'a World)| {
+        let shown = |(name, world): (&'static str, &'a World)| {
             let (steps, entries) = (world.machines.steps().len(), world.shoot.history().len());
-            Told { name, world, steps, entries }
+            Shown { name, world, steps, entries }
         };
-        Self { begin: Instant::now(), told: worlds.into_iter().map(told).collect() }
+        Self { begin: Instant::now(), shown: worlds.into_iter().map(shown).collect() }
     }
 
     /// Tells what a person does.
@@ -47,30 +47,30 @@ impl<'a> Story<'a> {
         });
         let Err(error) = waited.await else { return Ok(()) };
         let mut whole = String::new();
-        for told in &self.told {
-            whole += &told.world.story().await;
+        for shown in &self.shown {
+            whole += &shown.world.story().await;
         }
         Err(error.context(whole))
     }
 
-    /// Tells what has happened since it was last told.
+    /// Tells what has happened since it was last shown.
     fn catch_up(&mut self) {
         let mut lines = Vec::new();
-        for told in &mut self.told {
-            for step in told.world.machines.steps().into_iter().skip(told.steps) {
-                told.steps += 1;
+        for shown in &mut self.shown {
+            for step in shown.world.machines.steps().into_iter().skip(shown.steps) {
+                shown.steps += 1;
                 if let Some(meaning) = meaning(&step.phase) {
-                    lines.push((step.at, told.name, format!("{} {meaning}", step.machine)));
+                    lines.push((step.at, shown.name, format!("{} {meaning}", step.machine)));
                 }
             }
-            let history = told.world.shoot.history();
-            for (number, entry) in history.iter().enumerate().skip(told.entries) {
-                told.entries += 1;
+            let history = shown.world.shoot.history();
+            for (number, entry) in history.iter().enumerate().skip(shown.entries) {
+                shown.entries += 1;
                 let replicas = entry.state.as_ref().map(|state| state.replicas);
                 let before = history[..number].iter().rfind(|old| old.name == entry.name);
                 let before = before.and_then(|old| old.state.as_ref()).map(|state| state.replicas);
                 if let (Some(replicas), true) = (replicas, replicas != before) {
-                    lines.push((entry.at, told.name, format!("{} is scaled to {replicas}", entry.name)));
+                    lines.push((entry.at, shown.name, format!("{} is scaled to {replicas}", entry.name)));
                 }
             }
         }

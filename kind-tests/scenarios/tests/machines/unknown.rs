@@ -1,6 +1,7 @@
 //! machine-controller-manager's health clock: it is the time since the Machine was found unhealthy, and does not stop while
 //! machine-controller-manager is at 0.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -21,7 +22,7 @@ const HEALTH_TIMEOUT: Duration = Duration::from_secs(30);
 fn what_was_unknown_before_an_outage_is_given_up_right_after_it_unless_its_node_is_back() -> Result<()> {
     own_scenario("needs control planes of the test bed's own", async |bed| {
         let world = World::create(bed, "unknown", COUNT, HEALTH_TIMEOUT).await?;
-        let all = world.names();
+        let (all, begin) = (world.names(), world.machines.steps().len());
         let mut names = all.iter();
         let (returning, broken) = (names.next().context("no machine")?, names.next().context("no other machine")?);
         let mut story = Story::begin([("unknown", &world)]);
@@ -39,6 +40,8 @@ fn what_was_unknown_before_an_outage_is_given_up_right_after_it_unless_its_node_
                 unknown(broken).map(drop)
             })
             .await?;
+        let silent = BTreeSet::from([returning.clone(), broken.clone()]);
+        ensure!(world.machines.ever(begin, &[UNKNOWN]) == silent, "{:?}", world.machines.phases());
 
         story.tell("The way of all nodes is cut.");
         world.cloud.cut().await;

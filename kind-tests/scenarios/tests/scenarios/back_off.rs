@@ -89,7 +89,7 @@ async fn outage(bed: &'static Bed, ground: &Arc<Ground>, name: &str, deleted: us
         outcome = story => outcome,
         Err(error) = kubelet.run() => Err(error.context("the kubelet")),
     };
-    let outcome = outcome.with_context(|| ground.told(&plane.namespace))?;
+    let outcome = outcome.with_context(|| ground.logged(&plane.namespace))?;
     drop(kubelet);
     plane.end(deleted).await?;
     Ok(outcome)
