@@ -1,10 +1,10 @@
 //! Between two rounds: all faults are over, everything must become idle, and what the processes use is measured.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use faults::lock;
+use testbed::eventually;
 use tokio::time::{Instant, sleep};
 
 use crate::agents::Agents;
@@ -12,7 +12,7 @@ use crate::agents::replica::Replica;
 use crate::agents::vitals::Vitals;
 use crate::oracle::growth::Growths;
 use crate::oracle::ledger::Kind;
-use crate::pace::{HAND_OVER, UP_LIMIT};
+use crate::pace::HAND_OVER;
 use crate::shoot::Api;
 use crate::world::World;
 
@@ -36,8 +36,8 @@ pub async fn become_idle(world: &World) -> Duration {
         let now = Instant::now();
         if let Some((place, why, story)) = world.oracle.why_not_idle(now) {
             quiet_since = now;
-            if now - begin > LIMIT.max(UP_LIMIT) + world.oracle.reading(now).lag {
-                world.oracle.ledger.found(Kind::NotIdle, &place, format!("after {LIMIT:?}: {why}"), story);
+            if now - begin > LIMIT + world.oracle.reading(now).lag {
+                world.oracle.ledger.found(Kind::NotAtRest, place, &format!("after {LIMIT:?}: {why}"), &story);
                 return now - begin;
             }
         } else if now - quiet_since >= QUIET {
@@ -48,19 +48,24 @@ pub async fn become_idle(world: &World) -> Duration {
 }
 
 /// Measures what all processes use, and looks into their logs and the servers' for what must not be there.
-pub async fn measure(world: &World, agents: &Arc<Agents>, growths: &mut Growths) {
+pub async fn measure(world: &World, agents: &Agents, growths: &mut Growths) {
     // After a burst of writes its connections are kept for a minute and a half: what is not needed goes with this.
     lock(&world.oracle.disturbances).seed.begin();
     world.seed.cut_connections();
     sleep(RECOVERY).await;
     lock(&world.oracle.disturbances).seed.end(Instant::now());
-    let found = |kind, place: &str, told| world.oracle.ledger.found(kind, place, told, Vec::new());
-    for replica in agents.all() {
+    let found = |kind, place: &str, told: &str| world.oracle.ledger.found(kind, place, told, &[]);
+    for replica in &agents.0 {
         replica.inspect();
-        match least(replica).await {
-            Ok(vitals) if vitals.panics > 0 => found(Kind::Process, &replica.name, format!("{} panics", vitals.panics)),
-            Ok(Vitals { serial, leads, used, .. }) => growths.measured((replica.name.clone(), serial, leads), used),
-            Err(error) => found(Kind::Process, &replica.name, format!("cannot be measured: {error:#}")),
+        // One that ends meanwhile is judged where its end is noticed; the next one is measured then.
+        match eventually("it can be measured", HAND_OVER, async || least(replica).await).await {
+            Ok(Vitals { serial, leads, panics, used }) => {
+                if panics > 0 {
+                    found(Kind::ProcessFailures, &replica.name, &format!("{panics} panics"));
+                }
+                growths.measured((replica.name.clone(), serial, leads), used);
+            }
+            Err(error) => found(Kind::ProcessFailures, &replica.name, &format!("{error:#}")),
         }
     }
     world.oracle.forbidden(&world.seed);
@@ -68,26 +73,14 @@ pub async fn measure(world: &World, agents: &Arc<Agents>, growths: &mut Growths)
         if let Api::Memory(api) = &*shoot.api
             && api.connections().open > 2
         {
-            found(Kind::Leak, &shoot.namespace, format!("{} connections to its API server", api.connections().open));
+            found(Kind::Leaks, &shoot.namespace, &format!("{} connections to its API server", api.connections().open));
         }
     }
 }
 
 /// The least that a process uses of each thing, in some measurements. A leak stays, however long one waits; what is under way just then
 /// does not.
-///
-/// One that ends meanwhile is judged where its end is noticed; the next one is measured then.
 async fn least(replica: &Replica) -> Result<Vitals> {
-    let begin = Instant::now();
-    loop {
-        match measurements(replica).await {
-            Err(_) if begin.elapsed() < HAND_OVER => sleep(BETWEEN).await,
-            done => return done,
-        }
-    }
-}
-
-async fn measurements(replica: &Replica) -> Result<Vitals> {
     let mut least = Vitals::read(replica).await?;
     for _ in 1..MEASUREMENTS {
         sleep(BETWEEN).await;

@@ -1,51 +1,46 @@
 //! What a person and a program read of a run.
 
+use clap::ValueEnum;
+use faults::lock;
 use serde_json::{Map, Value, json};
 
 use crate::agents::Agents;
 use crate::options::Options;
 use crate::oracle::growth::Growths;
-use crate::oracle::ledger::{Kind, Violation};
+use crate::oracle::ledger::Kind;
 use crate::world::World;
 
 /// One line about how it goes.
 pub fn progress(world: &World, what: &str) -> String {
-    let ledger = &world.oracle.ledger;
     let held = world.shoots.iter().filter(|shoot| shoot.record().dependents.values().any(|dependent| dependent.marker)).count();
+    let seconds = world.oracle.ledger.start.elapsed().as_secs_f64();
+    let pages = world.oracle.ledger.pages();
+    let [cuts, outages, writes, deletions] = ["cuts", "outages", "writes", "deletions"].map(|what| pages.counted(what));
+    let wrong = pages.all();
     format!(
-        "{:6.0} s  {what:8}  {} cuts, {} outages beyond doubt, {} held down now, {} writes, {} deletions, {} wrong or missed",
-        ledger.start.elapsed().as_secs_f64(),
-        ledger.counted("cuts"),
-        ledger.counted("outages"),
-        held,
-        ledger.counted("writes"),
-        ledger.counted("deletions"),
-        ledger.all(),
+        "{seconds:6.0} s  {what:8}  {cuts} cuts, {outages} outages beyond doubt, {held} held down now, {writes} writes, \
+         {deletions} deletions, {wrong} wrong or missed"
     )
 }
 
 /// Prints what was found since the last time, with all that helps to understand it.
 pub fn print_found(world: &World, agents: &Agents, seed: u64) {
-    for Violation { at, kind, place, told, story } in world.oracle.ledger.to_print() {
-        println!("\n!!! {:.1} s, {place}: {}: {told}\n    seed {seed}; what happened:", at.as_secs_f64(), kind.words());
-        for line in &story[story.len().saturating_sub(70)..] {
-            println!("    {line}");
+    let evidence = std::mem::take(&mut world.oracle.ledger.pages().evidence);
+    for (place, told) in evidence {
+        println!("\n!!! seed {seed}, {told}");
+        for replica in &agents.0 {
+            println!("    --- the log of {} about it:\n{}", replica.name, replica.told(&place));
         }
-        for replica in agents.all() {
-            let lines = replica.told(&place);
-            if !lines.is_empty() {
-                println!("    --- the log of {} about it:\n    {}", replica.name, lines.join("\n    "));
-            }
-        }
-        println!();
     }
 }
 
 /// What happened, what was found, and what the processes used after each round.
 pub fn summary(world: &World, growths: &Growths, options: &Options) -> Value {
-    let ledger = &world.oracle.ledger;
-    let must: Map<String, Value> =
-        Kind::ALL.map(|(kind, key, _)| (key.to_owned(), json!(ledger.total(kind)))).into_iter().collect();
+    let pages = world.oracle.ledger.pages();
+    let must = Kind::value_variants().iter().filter_map(|kind| {
+        let name = kind.to_possible_value()?.get_name().to_owned();
+        Some((name, json!(pages.total(*kind))))
+    });
     let used = growths.comparable().map(|((name, serial, leads), times)| {
         let memory: Vec<_> = times.iter().map(|used| used["resident_kib"]).collect();
         let name = format!("{name} {serial}{}", if *leads { " leading" } else { "" });
@@ -56,15 +51,15 @@ pub fn summary(world: &World, growths: &Growths, options: &Options) -> Value {
         "shoots": world.shoots.len(),
         "real": options.real,
         "seconds_of_faults": options.duration.as_secs(),
-        "passed": ledger.all() == 0,
+        "passed": pages.all() == 0,
         // Of a process that led after two rounds.
         "growth_told": growths.are_told(),
-        "must_be_zero": must,
-        "counts": ledger.counts(),
+        "must_be_zero": must.collect::<Map<String, Value>>(),
+        "counts": pages.counts,
         // From the moment at which a clean outage is beyond doubt to all at 0: the median, 99 %, the longest.
-        "clean_answer_ms": ledger.latencies(),
+        "clean_answer_ms": pages.slowest(),
         // The longest that this machine let a thread of the soak or of an agent wait, within 2 s.
-        "worst_lag_ms": faults::lock(&world.oracle.disturbances).worst_lag.as_millis() as u64,
+        "worst_lag_ms": lock(&world.oracle.disturbances).worst_lag.as_millis() as u64,
         "used": used.collect::<Map<String, Value>>(),
     })
 }

@@ -7,10 +7,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use faults::lock;
 use futures::future::join_all;
-use serde_json::json;
 use testbed::api::{Authority, MemoryApi};
 use testbed::{Bed, KubeApi};
 use tokio::signal::ctrl_c;
@@ -24,14 +23,12 @@ use crate::options::Options;
 use crate::oracle::growth::Growths;
 use crate::oracle::ledger::Kind;
 use crate::oracle::starvation::Starvation;
-use crate::pace::HAND_OVER;
 use crate::report;
-use crate::sabotage::Saboteur;
-use crate::shoot::Api;
+use crate::sabotage;
+use crate::shoot::Shoot;
 use crate::story::Story;
 use crate::story::actor::Actor;
 use crate::story::seed::SeedFaults;
-use crate::story::services::ServiceOutages;
 use crate::world::World;
 
 /// How long the agents have to begin, with everything idle.
@@ -63,28 +60,21 @@ pub async fn run(bed: &Bed, options: &Options) -> Result<bool> {
     background.spawn(watch_all(world.clone(), agents.clone()));
     for shoot in &world.shoots {
         shoot.publish()?;
-        if let Api::Real(real) = &*shoot.api {
-            real.manage(true)?;
-        }
+        shoot.manage(true);
     }
-    for replica in agents.all() {
+    for replica in &agents.0 {
         replica.start()?;
         let replica = replica.clone();
         background.spawn(async move { replica.keep().await });
-    }
-    {
-        let (mut disturbances, clear_from) = (lock(&world.oracle.disturbances), Instant::now() + HAND_OVER);
-        disturbances.probers.end(clear_from);
-        disturbances.weeders.end(clear_from);
     }
     background.spawn(tell(world.clone(), agents.clone(), options.seed));
     sleep(START).await;
 
     let growths = rounds(&world, &agents, options, &mut background).await?;
     for (name, told) in growths.grown() {
-        world.oracle.ledger.found(Kind::Leak, name, told, Vec::new());
+        world.oracle.ledger.found(Kind::Leaks, name, &told, &[]);
     }
-    for replica in agents.all() {
+    for replica in &agents.0 {
         replica.end().await?;
     }
     background.shutdown().await;
@@ -92,48 +82,28 @@ pub async fn run(bed: &Bed, options: &Options) -> Result<bool> {
     // For a person, and for a program in one line.
     let summary = report::summary(&world, &growths, options);
     println!("{summary:#}\n{summary}");
-    Ok(world.oracle.ledger.all() == 0)
+    Ok(summary["passed"] == true)
 }
 
 /// All rounds; what the processes used.
-async fn rounds(
-    world: &Arc<World>,
-    agents: &Arc<Agents>,
-    options: &Options,
-    background: &mut JoinSet<Result<()>>,
-) -> Result<Growths> {
-    let (end, over) = watch::channel(false);
-    let actor = |name: &str| Actor::new(options.seed, name, over.clone());
-    // What is done wrong is done to the first shoot, and nothing else happens to that one.
-    let spared = usize::from(options.sabotage.is_some());
-    let disturbed = world.shoots.iter().skip(spared).cloned();
-    let mut stories: Vec<Story> =
-        disturbed.map(|shoot| Story { world: world.clone(), actor: actor(&shoot.namespace), shoot }).collect();
-    let mut services: Vec<ServiceOutages> = world
-        .shoots
-        .iter()
-        .map(|shoot| ServiceOutages {
-            world: world.clone(),
-            actor: actor(&format!("services of {}", shoot.namespace)),
-            namespace: shoot.namespace.clone(),
-        })
-        .collect();
-    let [mut seed, mut processes, mut configs] = ["seed", "processes", "configs"].map(|name| SeedFaults {
-        world: world.clone(),
-        agents: agents.clone(),
-        actor: actor(name),
-    });
-    let mut saboteur = Saboteur::new(world.clone(), agents.clone(), options.sabotage);
+async fn rounds(world: &Arc<World>, agents: &Agents, options: &Options, background: &mut JoinSet<Result<()>>) -> Result<Growths> {
     let count = options.rounds();
-    let length = options.duration / count;
     let mut growths = Growths::default();
     let mut interrupted = false;
     for round in 0..count {
         let living_on = count > 1 && round >= count / 2;
-        end.send_replace(false);
+        let (end, over) = watch::channel(false);
+        let actor = |name: &str| Actor::new(options.seed, &format!("{name}, round {round}"), over.clone());
+        let story = |shoot: &Arc<Shoot>, what| {
+            let actor = actor(&format!("{what} of {}", shoot.namespace));
+            Story { world: world.clone(), shoot: shoot.clone(), actor }
+        };
+        let faults = |what| SeedFaults { world, agents, actor: actor(what) };
+        // What is done wrong is done to the first shoot, and nothing else happens to that one.
+        let disturbed = world.shoots.iter().skip(usize::from(options.sabotage.is_some()));
         let time = async {
             tokio::select! {
-                () = sleep(length) => {}
+                () = sleep(options.duration / count) => {}
                 // A person wants to see what there is so far.
                 _ = ctrl_c() => interrupted = true,
             }
@@ -142,19 +112,28 @@ async fn rounds(
         let acts = async {
             let (.., killed, configured, sabotaged) = tokio::join!(
                 time,
-                join_all(stories.iter_mut().map(Story::round)),
-                join_all(services.iter_mut().map(ServiceOutages::round)),
-                seed.seed(!living_on),
-                async { if living_on { Ok(()) } else { processes.processes().await } },
-                configs.configs(),
-                saboteur.act(round + 1 == count),
+                join_all(disturbed.map(|shoot| story(shoot, "story").round())),
+                join_all(world.shoots.iter().map(|shoot| story(shoot, "services").services())),
+                faults("seed").seed(!living_on),
+                async { if living_on { Ok(()) } else { faults("processes").processes().await } },
+                faults("configs").configs(),
+                async {
+                    match options.sabotage.filter(|_| round + 1 == count) {
+                        Some(wanted) => sabotage::act(world, agents, wanted).await,
+                        None => Ok(Vec::new()),
+                    }
+                },
             );
             killed.and(configured).and(sabotaged)
         };
-        tokio::select! {
+        // Connections that are held are measured too.
+        let _held = tokio::select! {
             done = acts => done?,
-            Some(ended) = background.join_next() => ended??,
-        }
+            Some(ended) = background.join_next() => {
+                ended??;
+                bail!("what goes on in the background has ended")
+            }
+        };
         let took = become_idle(world).await;
         measure(world, agents, &mut growths).await;
         println!("{}", report::progress(world, &format!("idle {:.0}s", took.as_secs_f64())));
@@ -173,11 +152,12 @@ async fn watch_all(world: Arc<World>, agents: Arc<Agents>) -> Result<()> {
     loop {
         ticks.tick().await;
         let now = Instant::now();
-        let processes = agents.all().filter_map(|replica| u32::try_from(replica.id()?).ok());
+        let processes = agents.0.iter().filter_map(|replica| u32::try_from(replica.id()?).ok());
         let starved = starvation.look(processes.chain([std::process::id()]), now);
         lock(&world.oracle.disturbances).lag(starved.max(now.saturating_duration_since(due + TICK)), now);
         due = now;
         world.oracle.tick(now);
+        world.shoots.iter().for_each(|shoot| shoot.recreate_pods());
     }
 }
 
@@ -193,26 +173,13 @@ async fn canary(world: Arc<World>) -> Result<()> {
     }
 }
 
-/// Counts the nodes of the real shoot that its kube-controller-manager gives up, and lets those be ready again that renew.
+/// Looks after the nodes of the real shoot.
 async fn census(world: Arc<World>) -> Result<()> {
-    let mut lost: BTreeSet<String> = BTreeSet::new();
+    let mut lost = BTreeSet::new();
     loop {
         sleep(CENSUS).await;
         for shoot in &world.shoots {
-            let Api::Real(real) = &*shoot.api else { continue };
-            // It may not answer at this moment.
-            let Ok(given_up) = real.given_up().await else { continue };
-            for name in &given_up {
-                if lost.insert(name.clone()) {
-                    world.oracle.ledger.count("nodes that the real kube-controller-manager gave up");
-                    shoot.note(format!("kube-controller-manager gives {name} up"));
-                }
-                let cut = shoot.record().nodes.get(name).is_none_or(|node| node.cut);
-                let ready = json!({"status": {"conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]}});
-                if !cut && shoot.api.patch("nodes", name, &ready).await.is_ok() {
-                    lost.remove(name);
-                }
-            }
+            shoot.census(&mut lost, &world.oracle.ledger).await;
         }
     }
 }

@@ -2,24 +2,25 @@
 //!
 //! It happens to the first shoot, which has no story of its own then, in the name of the replica that leads, or of one that does not.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use faults::lock;
 use faults::writes::Dependent;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
-use testbed::KubeApi;
+use testbed::agent::Kind as Agent;
 use testbed::api::Network;
 use testbed::api::gardener::{PROTECTED, REPLICAS};
+use testbed::{KubeApi, eventually};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::agents::Agents;
-use crate::agents::vitals::hold;
 use crate::options::Sabotage;
 use crate::oracle::ledger::Kind;
+use crate::pace::SUSPENDED_FINDING_AGE;
 use crate::shoot::{Api, KCM, Shoot};
 use crate::story::{be_away, ills::Ill};
 use crate::world::World;
@@ -34,121 +35,107 @@ const MARGIN: Duration = Duration::from_secs(1);
 /// More connections than any process has at one idle time more than at another.
 const CONNECTIONS: usize = 12;
 
-/// Who does it.
-pub struct Saboteur {
-    world: Arc<World>,
-    agents: Arc<Agents>,
-    wanted: Option<Sabotage>,
-    /// What makes the agents grow.
-    held: Vec<TcpStream>,
+/// Does it at the first fit moment; the connections that make the agents grow.
+pub async fn act(world: &World, agents: &Agents, wanted: Sabotage) -> Result<Vec<TcpStream>> {
+    let shoot = &world.shoots[0];
+    match wanted {
+        Sabotage::Leak => return leak(agents).await,
+        Sabotage::Restore | Sabotage::Sleep => {
+            cut_all(shoot, true);
+            let done = match wanted {
+                Sabotage::Sleep => hold_up(world, agents).await,
+                _ => wrong_act(world, agents, wanted).await,
+            };
+            cut_all(shoot, false);
+            done?;
+        }
+        Sabotage::Away => {
+            let Api::Memory(api) = &*shoot.api else { bail!("the first shoot is not in memory") };
+            // Nothing that could be right must lie so near that a finding may rest on it, also if an agent is suspended meanwhile.
+            while !shoot.record().judged_for(beyond_doubt(world) + SUSPENDED_FINDING_AGE, |judgement| !judgement.may_down) {
+                sleep(LOOK).await;
+            }
+            shoot.record().api.begin();
+            be_away(shoot, api, Ill::Network(Network::Refused), AWAY).await;
+            let done = wrong_act(world, agents, wanted).await;
+            shoot.record().api.end(Instant::now());
+            done?;
+        }
+        _ => wrong_act(world, agents, wanted).await?,
+    }
+    Ok(Vec::new())
 }
 
-impl Saboteur {
-    /// Nothing is done yet.
-    pub fn new(world: Arc<World>, agents: Arc<Agents>, wanted: Option<Sabotage>) -> Self {
-        Self { world, agents, wanted, held: Vec::new() }
-    }
-
-    /// Does it in the last round, at the first fit moment.
-    pub async fn act(&mut self, last: bool) -> Result<()> {
-        let shoot = self.world.shoots[0].clone();
-        match self.wanted.filter(|_| last) {
-            None => Ok(()),
-            Some(Sabotage::Leak) => self.leak().await,
-            Some(wanted @ (Sabotage::Restore | Sabotage::Sleep)) => {
-                cut_all(&shoot, true);
-                let done = match wanted {
-                    Sabotage::Sleep => self.sleep().await,
-                    _ => self.wrong_act(wanted, &shoot).await,
-                };
-                cut_all(&shoot, false);
-                done
-            }
-            Some(Sabotage::Away) => {
-                let Api::Memory(api) = &*shoot.api else { bail!("the first shoot is not in memory") };
-                // Nothing that could be right must lie so near that a finding may rest on it.
-                while !shoot.record().healthy_for(self.beyond_doubt()) {
-                    sleep(LOOK).await;
-                }
-                shoot.record().api.begin();
-                be_away(&shoot, api, Ill::Network(Network::Refused), AWAY).await;
-                let done = self.wrong_act(Sabotage::Away, &shoot).await;
-                shoot.record().api.end(Instant::now());
-                done
-            }
-            Some(wanted) => self.wrong_act(wanted, &shoot).await,
+/// Asks each agent for a page, again and again, and keeps the connections.
+async fn leak(agents: &Agents) -> Result<Vec<TcpStream>> {
+    let mut held = Vec::new();
+    for replica in &agents.0 {
+        let address = replica.metrics_address().context("an agent does not say where it serves metrics")?;
+        for _ in 0..CONNECTIONS {
+            let mut stream = TcpStream::connect(&address).await?;
+            stream.write_all(format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes()).await?;
+            timeout(PATIENCE, stream.read_u8()).await.context("no answer")??;
+            held.push(stream);
         }
     }
+    Ok(held)
+}
 
-    /// Asks each agent for a page, again and again, and keeps the connections.
-    async fn leak(&mut self) -> Result<()> {
-        for replica in self.agents.all() {
-            let address = replica.metrics_address().context("an agent does not say where it serves metrics")?;
-            for _ in 0..CONNECTIONS {
-                self.held.push(hold(&address).await?);
-            }
-        }
-        Ok(())
+/// Holds the probers up until an outage has been missed.
+async fn hold_up(world: &World, agents: &Agents) -> Result<()> {
+    let signal = |signal| agents.of(Agent::Prober).try_for_each(|replica| replica.signal(signal));
+    signal(Signal::SIGSTOP)?;
+    let begin = Instant::now();
+    while world.oracle.ledger.pages().total(Kind::MissedOutages) == 0 && begin.elapsed() < PATIENCE {
+        sleep(LOOK).await;
     }
+    signal(Signal::SIGCONT)
+}
 
-    /// Holds the probers up until an outage has been missed.
-    async fn sleep(&self) -> Result<()> {
-        let signal = |signal| self.agents.probers.iter().try_for_each(|replica| replica.signal(signal));
-        signal(Signal::SIGSTOP)?;
-        let begin = Instant::now();
-        while self.world.oracle.ledger.total(Kind::Missed) == 0 && begin.elapsed() < PATIENCE {
-            sleep(LOOK).await;
+/// Writes or deletes what it must not, as soon as that is wrong and the seed takes it.
+async fn wrong_act(world: &World, agents: &Agents, wanted: Sabotage) -> Result<()> {
+    let shoot = &world.shoots[0];
+    let place = |resource: &str| format!("/{resource}/namespaces/{}", shoot.namespace);
+    let agent = if wanted == Sabotage::Deletion { Agent::Weeder } else { Agent::Prober };
+    eventually("the sabotage", PATIENCE, async || {
+        let leader = lock(&world.oracle.fences).leader(agent.name(), Instant::now()).context("nobody leads")?;
+        let other = agents.of(agent).map(|replica| &replica.name).find(|name| **name != leader);
+        let writer = other.filter(|_| wanted == Sabotage::Leaderless).unwrap_or(&leader);
+        let kcm = shoot.record().dependents.get(KCM).cloned().context("it is gone")?;
+        ensure!(is_fit(world, wanted, shoot, &kcm), "no fit moment");
+        let seed = KubeApi::connect(&world.seed.kubeconfig(&format!("soak-{writer}-token"))).await?;
+        shoot.note(format!("SABOTAGE: {wanted:?}"));
+        if wanted == Sabotage::Deletion {
+            return seed.delete(&format!("{}/pods/bare", place("api/v1"))).await;
         }
-        signal(Signal::SIGCONT)
-    }
-
-    async fn wrong_act(&self, wanted: Sabotage, shoot: &Shoot) -> Result<()> {
-        let begin = Instant::now();
-        while begin.elapsed() < PATIENCE {
-            sleep(LOOK).await;
-            let agent = if wanted == Sabotage::Deletion { "weeder" } else { "prober" };
-            let Some(leader) = lock(&self.world.oracle.fences).leader(agent, Instant::now()) else { continue };
-            let other = self.agents.probers.iter().map(|prober| &prober.name).find(|name| **name != leader);
-            let writer = other.filter(|_| wanted == Sabotage::Leaderless).unwrap_or(&leader);
-            let Some(kcm) = shoot.record().dependents.get(KCM).cloned() else { continue };
-            if !self.fit(wanted, shoot, &kcm) {
-                continue;
-            }
-            let seed = KubeApi::connect(&self.world.seed.kubeconfig(&format!("soak-{writer}-token"))).await?;
-            shoot.note(format!("SABOTAGE: {wanted:?}"));
-            let mut patch = patch(wanted, &kcm);
-            if wanted == Sabotage::Leaderless {
-                // If the leader restores it before the sabotage does, there is nothing wrong to find.
-                let at_0 = shoot.change_deployment(KCM, |object| object["spec"]["replicas"] = json!(0));
-                patch["metadata"]["resourceVersion"] = at_0.context("no such Deployment")?["metadata"]["resourceVersion"].clone();
-            }
-            let place = |resource: &str| format!("/{resource}/namespaces/{}", shoot.namespace);
-            let done = match wanted {
-                Sabotage::Deletion => seed.delete(&format!("{}/pods/bare", place("api/v1"))).await,
-                _ => seed.merge(&format!("{}/deployments/{KCM}", place("apis/apps/v1")), &patch).await.map(drop),
-            };
-            match done {
-                Ok(()) => return Ok(()),
-                // The seed is ill just now.
-                Err(error) => shoot.note(format!("SABOTAGE failed: {error:#}")),
-            }
+        let mut patch = patch(wanted, &kcm);
+        if wanted == Sabotage::Leaderless {
+            // If the leader restores it before the sabotage does, there is nothing wrong to find.
+            let at_0 = shoot.change_deployment(KCM, |object| object["spec"]["replicas"] = json!(0));
+            patch["metadata"]["resourceVersion"] = at_0.context("no such Deployment")?["metadata"]["resourceVersion"].clone();
         }
-        bail!("no fit moment for the sabotage")
-    }
+        seed.merge(&format!("{}/deployments/{KCM}", place("apis/apps/v1")), &patch).await.map(drop)
+    })
+    .await
+}
 
-    /// How long it must have been so, that nothing can rest on its having been otherwise.
-    fn beyond_doubt(&self) -> Duration {
-        self.world.oracle.reading(Instant::now()).finding_age() + MARGIN
-    }
+/// How long it must have been so, that nothing can rest on its having been otherwise.
+fn beyond_doubt(world: &World) -> Duration {
+    world.oracle.reading(Instant::now()).finding_age() + MARGIN
+}
 
-    fn fit(&self, wanted: Sabotage, shoot: &Shoot, kcm: &Dependent) -> bool {
-        let beyond_doubt = self.beyond_doubt();
-        match wanted {
-            Sabotage::ScaleDown | Sabotage::Leaderless => kcm.replicas > 0 && shoot.record().healthy_for(beyond_doubt),
-            Sabotage::Memory | Sabotage::Away => kcm.replicas > 0,
-            Sabotage::Restore => kcm.replicas == 0 && kcm.remembered().is_some() && shoot.record().ill_for(beyond_doubt),
-            Sabotage::Deletion | Sabotage::Sleep | Sabotage::Leak => true,
+fn is_fit(world: &World, wanted: Sabotage, shoot: &Shoot, kcm: &Dependent) -> bool {
+    let beyond_doubt = beyond_doubt(world);
+    let record = shoot.record();
+    match wanted {
+        Sabotage::ScaleDown | Sabotage::Leaderless => {
+            kcm.replicas > 0 && record.judged_for(beyond_doubt, |judgement| !judgement.may_down)
         }
+        Sabotage::Memory | Sabotage::Away => kcm.replicas > 0,
+        Sabotage::Restore => {
+            kcm.replicas == 0 && kcm.remembered().is_some() && record.judged_for(beyond_doubt, |judgement| !judgement.may_up)
+        }
+        Sabotage::Deletion | Sabotage::Sleep | Sabotage::Leak => true,
     }
 }
 

@@ -1,18 +1,15 @@
 //! One shoot: its API server and nodes, and its control plane in a namespace of the seed.
 
+pub mod pods;
 pub mod real;
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use anyhow::Result;
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
 use chrono::TimeDelta;
 use faults::lock;
 use serde_json::{Value, json};
-use testbed::api::gardener::PROBE_SECRET;
 pub use testbed::api::gardener::{CA, KCM, MCM};
 use testbed::api::{Hearts, Leases, MemoryApi, Store, gardener, stamp};
 use tokio::time::{Instant, timeout};
@@ -34,7 +31,7 @@ pub enum Api {
     Real(Box<Real>),
 }
 
-/// Nodes and their leases, past all that is between the watchdog and the API server.
+/// Nodes and their leases, past all that is between the watchdog and the API server; and its credentials.
 impl Api {
     fn namespace(resource: &str) -> &'static str {
         if resource == LEASES { "kube-node-lease" } else { "" }
@@ -61,6 +58,27 @@ impl Api {
             Self::Real(real) => real.delete(resource, name).await,
         }
     }
+
+    /// A token for the prober, beside those that there are.
+    pub async fn token(&self) -> Result<String> {
+        match self {
+            Self::Memory(api) => {
+                let token = format!("soak-probe-token-{}", rand::random::<u64>());
+                api.access().grant(&token, gardener::shoot_probe());
+                Ok(token)
+            }
+            Self::Real(real) => real.token().await,
+        }
+    }
+
+    /// Makes a token worthless; of a real API server all that there are.
+    pub async fn revoke(&self, token: &str) -> Result<()> {
+        match self {
+            Self::Memory(api) => api.access().revoke(token),
+            Self::Real(real) => return real.revoke().await,
+        }
+        Ok(())
+    }
 }
 
 /// A shoot.
@@ -71,17 +89,15 @@ pub struct Shoot {
     pub seed: Store,
     /// Also written to by the stores' observers: never use a store while holding it.
     pub record: Arc<Mutex<Record>>,
-    /// The replicas that its owner wants.
-    wanted: Mutex<BTreeMap<&'static str, i64>>,
     hearts: Mutex<Hearts<Renewals>>,
 }
 
 impl Shoot {
-    /// A shoot whose owner wants these replicas, and without nodes.
-    pub fn new(namespace: String, api: Api, seed: Store, wanted: BTreeMap<&'static str, i64>, now: Instant) -> Self {
-        let (api, record) = (Arc::new(api), Arc::new(Mutex::new(Record::new(namespace.clone(), now))));
+    /// A shoot without nodes, of which nothing is in the seed yet.
+    pub fn new(namespace: String, api: Api, seed: Store, now: Instant) -> Self {
+        let (api, record) = (Arc::new(api), Arc::new(Mutex::new(Record::new(now))));
         let hearts = Mutex::new(Hearts::new(Renewals { record: record.clone(), api: api.clone() }, BEAT));
-        Self { namespace, api, seed, record, wanted: Mutex::new(wanted), hearts }
+        Self { namespace, api, seed, record, hearts }
     }
 
     /// Its record.
@@ -94,9 +110,17 @@ impl Shoot {
         change(&mut self.record(), Instant::now());
     }
 
+    /// Notes what happens to it, and changes what is known of it.
+    pub fn happens(&self, event: impl Into<String>, change: impl FnOnce(&mut Record, Instant)) {
+        self.know(|record, now| {
+            record.note(now, event);
+            change(record, now);
+        });
+    }
+
     /// Notes what happens to it.
     pub fn note(&self, event: impl Into<String>) {
-        self.know(|record, now| record.note(now, event));
+        self.happens(event, |_, _| ());
     }
 
     /// Changes what is known of some nodes; of those that have left nothing is.
@@ -107,23 +131,13 @@ impl Shoot {
         });
     }
 
-    /// Whether it is the one with a real control plane.
-    pub fn is_real(&self) -> bool {
-        matches!(*self.api, Api::Real(_))
-    }
-
     /// The replicas that its owner wants of a dependent.
     pub fn wanted(&self, name: &str) -> i64 {
-        lock(&self.wanted).get(name).copied().unwrap_or(1)
-    }
-
-    /// Its owner wants others.
-    pub fn want(&self, name: &'static str, replicas: i64) {
-        lock(&self.wanted).insert(name, replicas);
+        self.record().wanted.get(name).copied().unwrap_or(1)
     }
 
     /// Creates all that Gardener puts into the seed for it, but the Cluster.
-    pub async fn furnish(&self, nodes: usize, token: &str) -> Result<()> {
+    pub async fn furnish(&self, nodes: usize) -> Result<()> {
         self.seed.create(gardener::namespace(&self.namespace))?;
         for name in [KCM, MCM, CA] {
             self.seed.create(gardener::deployment(&self.namespace, name, self.wanted(name)))?;
@@ -132,22 +146,24 @@ impl Shoot {
             let phase = BEAT.mul_f64(number as f64 / nodes as f64);
             self.add_node(&format!("node-{number}"), phase).await?;
         }
-        self.write_secret(&self.kubeconfig(token))
+        self.make_pods()?;
+        let token = self.api.token().await?;
+        self.write_token(token)
     }
 
-    /// A kubeconfig for it.
-    pub fn kubeconfig(&self, token: &str) -> String {
+    /// A kubeconfig with the token that it is probed by.
+    pub fn kubeconfig(&self) -> String {
+        let token = self.record().token.clone();
         match &*self.api {
-            Api::Memory(api) => api.kubeconfig(token),
-            Api::Real(real) => real.kubeconfig(token),
+            Api::Memory(api) => api.kubeconfig(&token),
+            Api::Real(real) => real.kubeconfig(&token),
         }
     }
 
-    /// The kubeconfig that the Secret holds.
-    pub fn probe_kubeconfig(&self) -> String {
-        let secret = self.seed.get("secrets", &self.namespace, PROBE_SECRET).unwrap_or_default();
-        let bytes = BASE64_STANDARD.decode(secret["data"]["kubeconfig"].as_str().unwrap_or_default());
-        String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
+    /// From now on it is probed by this token.
+    pub fn write_token(&self, token: String) -> Result<()> {
+        self.record().token = token;
+        self.write_secret(&self.kubeconfig())
     }
 
     /// Writes the Secret.

@@ -33,30 +33,29 @@ pub struct Story {
     pub actor: Actor,
 }
 
-type Act = for<'a> fn(&'a mut Story) -> BoxFuture<'a, Result<()>>;
+type Act = for<'a> fn(&'a Shoot, &'a mut Actor) -> BoxFuture<'a, Result<()>>;
 
 /// What may happen beside an outage, and how often each is chosen.
-const ACTS: [(u32, &str, Act); 15] = [
-    (14, "API fault", |story| Box::pin(story.api_fault())),
-    (5, "API server away", |story| Box::pin(story.api_away())),
-    (3, "rotation", |story| Box::pin(story.rotation())),
-    (2, "bad Secret", |story| Box::pin(story.bad_secret())),
-    (5, "clocks", |story| Box::pin(story.clocks())),
-    (3, "node conditions", |story| Box::pin(story.node_conditions())),
-    (3, "machines", |story| Box::pin(story.machines())),
-    (2, "node set", |story| Box::pin(story.node_set())),
-    (9, "operator", |story| Box::pin(story.operator())),
-    (9, "reconcile", |story| Box::pin(story.reconcile())),
-    (2, "hibernation", |story| Box::pin(story.hibernation())),
-    (1, "migration", |story| Box::pin(story.migration())),
-    (1, "deletion", |story| Box::pin(story.deletion())),
-    (2, "pause", |story| Box::pin(story.operators_pause())),
-    (2, "grace", |story| Box::pin(story.grace())),
+const ACTS: [(u32, &str, Act); 14] = [
+    (14, "API fault", |shoot, actor| Box::pin(network::api_fault(shoot, actor))),
+    (5, "API server away", |shoot, actor| Box::pin(network::api_away(shoot, actor))),
+    (3, "rotation", |shoot, actor| Box::pin(network::rotation(shoot, actor))),
+    (2, "bad Secret", |shoot, actor| Box::pin(network::bad_secret(shoot, actor))),
+    (5, "clocks", |shoot, actor| Box::pin(clocks::clocks(shoot, actor))),
+    (6, "nodes that do not count", |shoot, actor| Box::pin(clocks::uncounted(shoot, actor))),
+    (2, "node set", |shoot, actor| Box::pin(clocks::node_set(shoot, actor))),
+    (9, "operator", |shoot, actor| Box::pin(operator::operator(shoot, actor))),
+    (9, "reconcile", |shoot, actor| Box::pin(operator::reconcile(shoot, actor))),
+    (2, "hibernation", |shoot, actor| Box::pin(life::hibernation(shoot, actor))),
+    (1, "migration", |shoot, actor| Box::pin(life::migration(shoot, actor))),
+    (1, "deletion", |shoot, actor| Box::pin(life::deletion(shoot, actor))),
+    (2, "pause", |shoot, actor| Box::pin(life::operators_pause(shoot, actor))),
+    (2, "grace", |shoot, actor| Box::pin(life::grace(shoot, actor))),
 ];
 
 impl Story {
     /// Goes on until the round is over; all is undone then.
-    pub async fn round(&mut self) {
+    pub async fn round(mut self) {
         self.actor.wait(0.5..=6.0).await;
         while !self.actor.is_over() {
             if self.actor.chance(0.6) {
@@ -69,12 +68,6 @@ impl Story {
         }
     }
 
-    /// Some of the nodes, each with this probability.
-    fn some_nodes(&mut self, probability: f64) -> Vec<String> {
-        let nodes = self.shoot.record().nodes.keys().cloned().collect::<Vec<_>>();
-        nodes.into_iter().filter(|_| self.actor.chance(probability)).collect()
-    }
-
     /// Nodes lose their way to the API server for a while.
     async fn outage(&mut self) {
         let share = match self.actor.rng.random_range(0..10) {
@@ -82,33 +75,26 @@ impl Story {
             5..8 => 0.8,
             _ => 0.35,
         };
-        let nodes = self.some_nodes(share);
-        let set_cut = |shoot: &Shoot, nodes: &[String], cut| shoot.change_nodes(nodes, |node, _| node.cut = cut);
-        set_cut(&self.shoot, &nodes, true);
+        let nodes = some_nodes(&self.shoot, &mut self.actor, share);
+        self.shoot.change_nodes(&nodes, |node, _| node.cut = true);
         self.world.oracle.ledger.count("cuts");
         self.shoot.note(format!("nodes lose their way: {}", nodes.join(", ")));
         let end = Instant::now() + self.actor.seconds(3.0..=26.0);
         let left = || end.saturating_duration_since(Instant::now());
-        if self.actor.chance(0.45) {
-            while !left().is_zero() && !self.actor.is_over() {
-                if self.actor.chance(0.6) {
-                    self.act().await;
-                }
-                let calm = self.actor.seconds(1.0..=6.0);
-                self.actor.pause(calm.min(left())).await;
+        let eventful = self.actor.chance(0.45);
+        while eventful && !left().is_zero() && !self.actor.is_over() {
+            if self.actor.chance(0.6) {
+                self.act().await;
             }
-        } else {
-            self.actor.pause(left()).await;
+            let calm = self.actor.seconds(1.0..=6.0);
+            self.actor.pause(calm.min(left())).await;
         }
-        if self.actor.chance(0.3) {
-            for node in &nodes {
-                set_cut(&self.shoot, std::slice::from_ref(node), false);
-                self.shoot.note(format!("{node} finds its way again"));
-                self.actor.wait(0.1..=3.0).await;
-            }
-        } else {
-            set_cut(&self.shoot, &nodes, false);
-            self.shoot.note("all nodes find their way again");
+        self.actor.pause(left()).await;
+        let at_once = if self.actor.chance(0.3) { 1 } else { nodes.len().max(1) };
+        for nodes in nodes.chunks(at_once) {
+            self.shoot.change_nodes(nodes, |node, _| node.cut = false);
+            self.shoot.note(format!("nodes find their way again: {}", nodes.join(", ")));
+            self.actor.wait(0.1..=3.0).await;
         }
     }
 
@@ -116,13 +102,19 @@ impl Story {
     async fn act(&mut self) {
         let act = ACTS.choose_weighted(&mut self.actor.rng, |(weight, ..)| *weight);
         let (_, name, act) = act.expect("the weights are positive");
-        self.world.oracle.ledger.count("acts");
-        if let Err(error) = act(self).await {
+        self.world.oracle.ledger.count(name);
+        if let Err(error) = act(&self.shoot, &mut self.actor).await {
             // The soak's own fault: what it wanted to do could not be done.
             self.shoot.note(format!("{name} failed: {error:#}"));
             self.world.oracle.ledger.count("acts that failed");
         }
     }
+}
+
+/// Some of the nodes, each with this probability.
+fn some_nodes(shoot: &Shoot, actor: &mut Actor, probability: f64) -> Vec<String> {
+    let nodes = shoot.record().nodes.keys().cloned().collect::<Vec<_>>();
+    nodes.into_iter().filter(|_| actor.chance(probability)).collect()
 }
 
 /// A shoot's API server is away for its nodes too, as when its etcd is started again: nobody is answered, and no lease is renewed. All

@@ -46,41 +46,26 @@ impl World {
             let real = Real::start(bed).await.context("the real shoot")?;
             apis.push(("shoot--soak--real".to_owned(), Api::Real(Box::new(real))));
         }
-        let shoot = |(namespace, api)| {
-            let wanted = [(KCM, rng.random_range(1..=3)), (MCM, rng.random_range(1..=2)), (CA, 1)];
-            Arc::new(Shoot::new(namespace, api, seed.store().clone(), wanted.into(), now))
-        };
-        let shoots: Vec<Arc<Shoot>> = apis.into_iter().map(shoot).collect();
+        let shoots = apis.into_iter().map(|(namespace, api)| Arc::new(Shoot::new(namespace, api, seed.store().clone(), now)));
+        let shoots: Vec<Arc<Shoot>> = shoots.collect();
         let records = shoots.iter().map(|shoot| (shoot.namespace.clone(), shoot.record.clone())).collect();
-        let oracle = Arc::new(Oracle::new(seed.store().clone(), records, now));
+        let oracle = Arc::new(Oracle::new(records, now));
         oracle.observe(&seed);
         seed.store().create(gardener::namespace("garden"))?;
         for shoot in &shoots {
-            let token = match &*shoot.api {
-                Api::Memory(api) => {
-                    let token = format!("soak-probe-token-{}", shoot.namespace);
-                    api.access().grant(&token, gardener::shoot_probe());
-                    token
-                }
-                Api::Real(real) => real.token().await?,
-            };
-            shoot.furnish(rng.random_range(2..=6), &token).await?;
+            shoot.record().wanted = [(KCM, rng.random_range(1..=3)), (MCM, rng.random_range(1..=2)), (CA, 1)].into();
+            shoot.furnish(rng.random_range(2..=6)).await?;
         }
-        oracle.weeder.furnish()?;
         Ok(Self { oracle, seed, shoots, configs_good: watch::Sender::new(true) })
     }
 
-    /// The stand-ins for the seed's kubelets: ready replicas follow wanted ones, a moment later. The real kube-controller-manager runs
+    /// The stand-ins for the seed's kubelets: ready replicas follow wanted ones, a moment later. A real kube-controller-manager runs
     /// while it has replicas.
     pub fn kubelets(&self) -> Kubelets {
-        let real = self.shoots.iter().find(|shoot| shoot.is_real()).cloned();
+        let shoots = self.shoots.clone();
         Kubelets::start_with(self.seed.store(), &[DEPLOYMENTS], PODS, move |namespace, name, replicas| {
-            if let Some(shoot) = real.as_ref().filter(|shoot| shoot.namespace == namespace && name == KCM)
-                && let Api::Real(real) = &*shoot.api
-                && let Err(error) = real.manage(replicas > 0)
-            {
-                shoot.note(format!("kube-controller-manager: {error:#}"));
-            }
+            let shoot = shoots.iter().find(|shoot| shoot.namespace == namespace && name == KCM);
+            shoot.into_iter().for_each(|shoot| shoot.manage(replicas > 0));
         })
     }
 }

@@ -1,20 +1,20 @@
 //! One replica: a process that is started again whenever it ends, as a Deployment does.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use faults::lock;
 use nix::sys::signal::Signal;
 use testbed::agent::{Agent, Kind, Start};
 use testbed::log::tail;
-use testbed::page::address;
+use testbed::{eventually, page};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::oracle::disturbances::Disturbance;
+use crate::oracle::disturbances::Disturbances;
 use crate::oracle::ledger::Kind as Found;
-use crate::pace::{ELECTION, HAND_OVER, ON_GUARD};
+use crate::pace::ELECTION;
 use crate::world::World;
 
 /// How often it is looked whether the process still runs.
@@ -27,15 +27,15 @@ const RESTART: Duration = Duration::from_millis(500);
 const EXCUSE: Duration = Duration::from_secs(20);
 
 /// A log that has grown larger is emptied when it has been looked through: hours of it would fill the memory.
-const MAX_LOG: usize = 16 << 20;
+const MAX_LOG: u64 = 16 << 20;
+/// So many of the last lines of a log are evidence.
+const LINES: usize = 30;
 
 /// A replica.
 pub struct Replica {
     pub name: String,
-    pub kind: Kind,
+    pub start: Start,
     world: Arc<World>,
-    folder: PathBuf,
-    start: Start,
     state: Mutex<State>,
 }
 
@@ -54,7 +54,7 @@ struct State {
 
 impl Replica {
     /// A replica that does not run yet.
-    pub fn new(world: Arc<World>, name: &str, folder: &Path, start: Start) -> Self {
+    pub fn new(world: Arc<World>, name: &str, start: Start) -> Self {
         let [duration, deadline, retry] = ELECTION.map(|time| time.as_secs());
         let start = start.with([
             format!("--leader-elect-lease-duration={duration}s"),
@@ -63,38 +63,34 @@ impl Replica {
             "--zap-log-level=INFO".to_owned(),
         ]);
         let state = State { process: None, serial: 0, sent: None, disturbed: Instant::now(), address: None, wanted: true };
-        Self { name: name.to_owned(), kind: start.kind, world, folder: folder.to_owned(), start, state: Mutex::new(state) }
+        Self { name: name.to_owned(), start, world, state: Mutex::new(state) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
     }
 
-    fn disturbance(&self, change: impl FnOnce(&mut Disturbance)) {
-        let mut disturbances = lock(&self.world.oracle.disturbances);
-        change(match self.kind {
-            Kind::Prober => &mut disturbances.probers,
-            Kind::Weeder => &mut disturbances.weeders,
-        });
+    fn disturbances(&self) -> MutexGuard<'_, Disturbances> {
+        lock(&self.world.oracle.disturbances)
     }
 
-    /// A prober is at work from now on, or is not.
-    fn on_guard(&self, at_work: bool) {
-        let guards = &mut lock(&self.world.oracle.disturbances).guards;
-        match (self.kind, at_work) {
-            (Kind::Prober, true) => drop(guards.insert(self.name.clone(), Instant::now() + ON_GUARD)),
-            _ => drop(guards.remove(&self.name)),
-        }
+    /// It is at work from now on, or is not.
+    fn at_work(&self, at_work: bool) {
+        self.disturbances().at_work.insert(self.name.clone(), at_work.then(Instant::now));
+    }
+
+    /// How many processes there have been.
+    pub fn serial(&self) -> usize {
+        self.state().serial
     }
 
     fn log_of(&self, serial: usize) -> PathBuf {
-        self.folder.join(format!("{}-{serial}.log", self.name))
+        self.start.log.with_extension(format!("{serial}.log"))
     }
 
-    /// Where the process that runs now, or ran last, writes its log; and how many there were before it.
-    pub fn log(&self) -> (PathBuf, usize) {
-        let serial = self.state().serial;
-        (self.log_of(serial), serial)
+    /// Where the process that runs now, or ran last, writes its log.
+    fn log(&self) -> PathBuf {
+        self.log_of(self.serial())
     }
 
     /// The id of the process.
@@ -110,9 +106,9 @@ impl Replica {
         let log = self.log_of(state.serial);
         state.process = Some(Start { log, ..self.start.clone() }.run()?);
         drop(state);
-        self.on_guard(true);
-        if self.kind == Kind::Weeder {
-            self.world.oracle.weeder.starts();
+        self.at_work(true);
+        if self.start.kind == Kind::Weeder {
+            self.disturbances().weeder_started = Instant::now();
         }
         Ok(())
     }
@@ -126,16 +122,9 @@ impl Replica {
     pub async fn keep(&self) -> Result<()> {
         loop {
             sleep(LOOK).await;
-            let ended = {
-                let mut state = self.state();
-                match state.process.as_mut() {
-                    Some(process) => process.ended()?,
-                    None => continue,
-                }
-            };
+            let ended = self.state().process.as_mut().map(Agent::ended).transpose()?.flatten();
             let Some(status) = ended else { continue };
-            self.on_guard(false);
-            self.disturbance(Disturbance::begin);
+            self.at_work(false);
             // If all of this machine stood still, that is known by then.
             sleep(RESTART).await;
             self.judge_end(status.code());
@@ -147,7 +136,6 @@ impl Replica {
             if wanted {
                 self.start()?;
             }
-            self.disturbance(|disturbance| disturbance.end(Instant::now() + HAND_OVER));
         }
     }
 
@@ -156,117 +144,95 @@ impl Replica {
             let state = self.state();
             (state.sent, state.disturbed)
         };
+        let ledger = &self.world.oracle.ledger;
         let excused = disturbed.elapsed() < EXCUSE || self.world.oracle.reading(Instant::now()).lag > ELECTION[2];
-        let why = match (sent, code) {
-            (Some(Signal::SIGKILL), None) | (Some(Signal::SIGTERM), Some(0)) => None,
+        match (sent, code) {
+            (Some(Signal::SIGKILL), None) | (Some(Signal::SIGTERM), Some(0)) => {}
             // Asked to end at the moment at which it lost the lead.
-            (Some(Signal::SIGTERM), Some(1)) if excused => None,
-            (None, Some(1)) if excused && self.stepped_down() => {
-                self.world.oracle.ledger.count("leaders that stepped down");
-                let why = tail(&self.log().0, 3, "ease");
-                println!("{:6.0} s  {} steps down:\n{why}", self.world.oracle.ledger.start.elapsed().as_secs_f64(), self.name);
-                None
+            (Some(Signal::SIGTERM), Some(1)) if excused => {}
+            (None, Some(1)) if excused && !tail(&self.log(), 1, "leadership lost").is_empty() => {
+                ledger.count("leaders that stepped down");
+                let why = tail(&self.log(), 3, "ease");
+                println!("{:6.0} s  {} steps down:\n{why}", ledger.start.elapsed().as_secs_f64(), self.name);
             }
             // It was started at the moment at which its config was made unreadable, and rightly refuses to begin.
-            (None, Some(1)) if !*self.world.configs_good.borrow() && self.metrics_address().is_none() => None,
-            (sent, code) => Some(format!("ended with {code:?} after {sent:?}")),
-        };
-        if let Some(why) = why {
-            self.failed(why, 30);
+            (None, Some(1)) if !*self.world.configs_good.borrow() && self.metrics_address().is_none() => {}
+            (sent, code) => self.failed(&format!("ended with {code:?} after {sent:?}")),
         }
         self.inspect();
     }
 
     /// The process did what none may do; the last lines of its log are the evidence.
-    fn failed(&self, why: String, lines: usize) {
-        let story = tail(&self.log().0, lines, "").lines().map(str::to_owned).collect();
-        self.world.oracle.ledger.found(Found::Process, &self.name, why, story);
-    }
-
-    fn stepped_down(&self) -> bool {
-        !tail(&self.log().0, 1, "leadership lost").is_empty()
+    fn failed(&self, why: &str) {
+        let story: Vec<String> = tail(&self.log(), LINES, "").lines().map(str::to_owned).collect();
+        self.world.oracle.ledger.found(Found::ProcessFailures, &self.name, why, &story);
     }
 
     /// Looks through the log of the process for what must never stand there.
     pub fn inspect(&self) {
-        let (log, serial) = self.log();
-        let text = std::fs::read(&log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
-        let own = format!("soak-{}-token", self.name);
-        // The last one is how tokens of a real API server begin.
-        for (word, what) in [("panicked", "a panic"), ("soak-probe-token", "a token"), (&own, "a token"), ("eyJhbGci", "a token")]
-        {
-            if let Some(line) = text.lines().find(|line| line.contains(word)) {
-                self.failed(format!("{what} in its log: {line}"), 0);
+        let log = self.log();
+        // A panic, and tokens: the shoots', its own, and how those of a real API server begin.
+        for word in ["panicked", "soak-probe-token", &format!("soak-{}-token", self.name), "eyJhbGci"] {
+            let line = tail(&log, 1, word);
+            if !line.is_empty() {
+                self.failed(&format!("{word} in its log: {line}"));
             }
         }
-        if text.len() > MAX_LOG && self.metrics_address().is_some() {
+        if std::fs::metadata(&log).is_ok_and(|log| log.len() > MAX_LOG) && self.metrics_address().is_some() {
             // It is written to at its end, wherever that is.
             let emptied = std::fs::File::options().write(true).open(&log).and_then(|file| file.set_len(0));
             emptied.unwrap_or_else(|error| eprintln!("{}: {error}", log.display()));
         }
         // The files of those before are evidence no more.
-        for old in 1..serial.saturating_sub(2) {
+        for old in 1..self.serial().saturating_sub(2) {
             std::fs::remove_file(self.log_of(old)).ok();
         }
     }
 
     /// What its last processes told of a shoot.
-    pub fn told(&self, namespace: &str) -> Vec<String> {
-        let (_, serial) = self.log();
-        let logs = (serial.saturating_sub(1).max(1)..=serial).map(|serial| self.log_of(serial));
-        logs.flat_map(|log| tail(&log, 25, namespace).lines().map(str::to_owned).collect::<Vec<_>>()).collect()
+    pub fn told(&self, namespace: &str) -> String {
+        let serial = self.serial();
+        let logs = [serial.saturating_sub(1), serial].map(|serial| tail(&self.log_of(serial), 25, namespace));
+        logs.join("\n").trim().to_owned()
     }
 
     /// Asks it to end, as a kubelet does; it starts again.
     pub async fn terminate(&self) -> Result<()> {
-        self.on_guard(false);
         self.signal(Signal::SIGTERM)?;
-        let begin = Instant::now();
-        let serial = self.state().serial;
-        while begin.elapsed() < END {
-            sleep(LOOK).await;
+        let serial = self.serial();
+        let ended = eventually("it has ended", END, async || {
             let state = self.state();
-            if state.serial != serial || state.process.is_none() {
-                return Ok(());
-            }
+            ensure!(state.serial != serial || state.process.is_none(), "it runs");
+            Ok(())
+        });
+        if ended.await.is_err() {
+            self.failed(&format!("has not ended {END:?} after SIGTERM"));
+            self.signal(Signal::SIGKILL)?;
         }
-        self.failed(format!("has not ended {END:?} after SIGTERM"), 30);
-        self.signal(Signal::SIGKILL)
-    }
-
-    /// Kills it; it starts again.
-    pub fn kill(&self) -> Result<()> {
-        self.on_guard(false);
-        self.signal(Signal::SIGKILL)
-    }
-
-    /// It is suspended or goes on now.
-    fn suspended(&self) {
-        lock(&self.world.oracle.disturbances).suspended = Some(Instant::now());
+        Ok(())
     }
 
     /// Suspends it for a while.
     pub async fn suspend(&self, time: Duration) -> Result<()> {
-        self.disturbance(Disturbance::begin);
-        self.suspended();
-        self.on_guard(false);
+        self.at_work(false);
+        self.disturbances().suspended = Some(Instant::now());
         self.signal(Signal::SIGSTOP)?;
         sleep(time).await;
         self.signal(Signal::SIGCONT)?;
-        self.on_guard(true);
-        self.suspended();
-        self.disturbance(|disturbance| disturbance.end(Instant::now() + HAND_OVER));
-        self.disturb();
+        self.at_work(true);
+        self.disturbances().suspended = Some(Instant::now());
         Ok(())
     }
 
-    /// Sends a signal, without a word to the oracle.
+    /// Sends a signal, of which the oracle knows only if it ends the process.
     pub fn signal(&self, signal: Signal) -> Result<()> {
+        let ends = matches!(signal, Signal::SIGKILL | Signal::SIGTERM);
+        if ends {
+            self.at_work(false);
+        }
         let mut state = self.state();
         state.disturbed = Instant::now();
-        if matches!(signal, Signal::SIGKILL | Signal::SIGTERM) {
-            state.sent = Some(signal);
-        }
+        state.sent = Some(signal).filter(|_| ends).or(state.sent);
         // One that is about to be started again cannot be disturbed.
         state.process.as_ref().map_or(Ok(()), |process| process.signal(signal).or(Ok(())))
     }
@@ -279,10 +245,10 @@ impl Replica {
 
     /// Where it serves its metrics, as it told in its log.
     pub fn metrics_address(&self) -> Option<String> {
-        let log = self.log().0;
+        let log = self.log();
         let mut state = self.state();
         if state.address.is_none() {
-            state.address = address(&log, "/metrics").ok();
+            state.address = page::address(&log, "/metrics").ok();
         }
         state.address.clone()
     }

@@ -5,9 +5,6 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use testbed::page::{Metrics, get};
 use testbed::usage::status;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
-use tokio::time::timeout;
 
 use super::replica::Replica;
 use crate::oracle::growth::Used;
@@ -49,18 +46,10 @@ impl Vitals {
             ("resident_kib", status(id, "VmRSS")?),
         ];
         Ok(Self {
-            serial: replica.log().1,
+            serial: replica.serial(),
             leads: values.iter().any(|(series, value)| series.starts_with("leader_election_master_status") && *value == 1.0),
             panics: value("dwd_panics_total"),
             used: used.into(),
         })
     }
-}
-
-/// A connection to a process that it has answered on and keeps open.
-pub async fn hold(address: &str) -> Result<TcpStream> {
-    let mut stream = TcpStream::connect(address).await?;
-    stream.write_all(format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes()).await?;
-    timeout(ANSWER, stream.read_u8()).await.context("no answer")??;
-    Ok(stream)
 }

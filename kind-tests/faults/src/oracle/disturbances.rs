@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::pace::{FINDING_AGE, SUSPENDED_FINDING_AGE};
+use crate::pace::{FINDING_AGE, HAND_OVER, ON_GUARD, SUSPENDED_FINDING_AGE};
 
 /// Faults of one kind. Several may be on at once.
 #[derive(Clone, Copy, Debug)]
@@ -41,10 +41,10 @@ impl Disturbance {
 #[derive(Debug)]
 pub struct Disturbances {
     pub seed: Disturbance,
-    pub probers: Disturbance,
-    pub weeders: Disturbance,
-    /// The probers that are at work, and from when on each has watched for long enough to protect.
-    pub guards: BTreeMap<String, Instant>,
+    /// Since when each replica has been at work; none while it does not run, or is suspended.
+    pub at_work: BTreeMap<String, Option<Instant>>,
+    /// When a weeder last started or applied another config: it opens a window for each ready Service then.
+    pub weeder_started: Instant,
     /// When a prober was last suspended or went on.
     pub suspended: Option<Instant>,
     /// The worst delay of this machine lately, and when.
@@ -61,8 +61,9 @@ pub struct Reading {
     pub clear_since: Option<Instant>,
     /// Since when the seed has answered and a prober has watched, leading or not.
     pub guarded_since: Option<Instant>,
-    /// The same for the weeder.
+    /// Since when the seed has answered and a weeder has led.
     pub weeding_since: Option<Instant>,
+    pub weeder_started: Instant,
     /// Whether a prober was suspended lately.
     pub suspended: bool,
     /// How late this machine lets processes run at present.
@@ -80,14 +81,12 @@ impl Reading {
 const MEMORY: Duration = Duration::from_secs(12);
 
 impl Disturbances {
-    /// Nothing is wrong from this moment on.
+    /// Nothing is wrong from this moment on, but that nobody is at work.
     pub fn new(clear_from: Instant) -> Self {
-        let disturbance = Disturbance::clear_from(clear_from);
         Self {
-            seed: disturbance,
-            probers: disturbance,
-            weeders: disturbance,
-            guards: BTreeMap::new(),
+            seed: Disturbance::clear_from(clear_from),
+            at_work: BTreeMap::new(),
+            weeder_started: clear_from,
             suspended: None,
             lag: (Duration::ZERO, clear_from),
             worst_lag: Duration::ZERO,
@@ -105,12 +104,20 @@ impl Disturbances {
     /// How it is.
     pub fn read(&self, now: Instant) -> Reading {
         let seed_since = self.seed.clear_since(now);
-        let both = |agents: Option<Instant>| Some(seed_since?.max(agents?));
+        let both = |agents: Option<Instant>| Some(seed_since?.max(agents.filter(|from| *from <= now)?));
+        let since = |agent: &'static str| {
+            let replicas = self.at_work.iter().filter(move |(name, _)| name.starts_with(agent));
+            replicas.map(|(_, since)| *since)
+        };
+        // Whoever is not at work may have led.
+        let led = |agent| Some(since(agent).collect::<Option<Vec<_>>>()?.into_iter().max()? + HAND_OVER);
+        let watched = since("prober").flatten().min();
         Reading {
             seed_since,
-            clear_since: both(self.probers.clear_since(now)),
-            guarded_since: both(self.guards.values().copied().min().filter(|from| *from <= now)),
-            weeding_since: both(self.weeders.clear_since(now)),
+            clear_since: both(led("prober")),
+            guarded_since: both(watched.map(|since| since + ON_GUARD)),
+            weeding_since: both(led("weeder")),
+            weeder_started: self.weeder_started,
             suspended: self.suspended.is_some_and(|at| now - at < MEMORY),
             lag: if now - self.lag.1 > MEMORY { Duration::ZERO } else { self.lag.0 },
         }
@@ -137,20 +144,25 @@ mod tests {
     }
 
     #[test]
-    fn one_prober_that_has_watched_for_long_is_enough_of_a_guard() {
+    fn one_prober_that_has_watched_for_long_is_enough_of_a_guard_and_each_that_was_disturbed_may_have_led() {
         let now = Instant::now();
         let at = |second: u64| now + Duration::from_secs(second);
         let mut disturbances = Disturbances::new(now);
-        let guarded = |disturbances: &Disturbances, second| disturbances.read(at(second)).guarded_since;
-        assert_eq!(guarded(&disturbances, 1), None);
-        disturbances.guards = [("a".to_owned(), at(6)), ("b".to_owned(), at(9))].into();
-        assert_eq!([5, 6, 20].map(|second| guarded(&disturbances, second)), [None, Some(at(6)), Some(at(6))]);
-        disturbances.guards.remove("a");
-        assert_eq!([8, 20].map(|second| guarded(&disturbances, second)), [None, Some(at(9))]);
-        disturbances.guards = [("a".to_owned(), at(30))].into();
-        assert_eq!([29, 31].map(|second| guarded(&disturbances, second)), [None, Some(at(30))]);
-        disturbances.seed.begin();
-        assert_eq!(guarded(&disturbances, 40), None, "nobody can write");
+        // Whether it is guarded, and whether somebody leads, at these seconds.
+        let mut read = |since: [Option<u64>; 2], seed_ill: bool, seconds: &[u64]| -> Vec<(bool, bool)> {
+            let names = ["prober-a".to_owned(), "prober-b".to_owned()];
+            disturbances.at_work = names.into_iter().zip(since.map(|since| since.map(at))).collect();
+            disturbances.seed.on = seed_ill.into();
+            let readings = seconds.iter().map(|second| disturbances.read(at(*second)));
+            readings.map(|reading| (reading.guarded_since.is_some(), reading.clear_since.is_some())).collect()
+        };
+        assert_eq!(read([None, None], false, &[40]), [(false, false)]);
+        assert_eq!(
+            read([Some(0), Some(3)], false, &[5, 6, 15, 16]),
+            [(false, false), (true, false), (true, false), (true, true)]
+        );
+        assert_eq!(read([None, Some(3)], false, &[8, 9, 40]), [(false, false), (true, false), (true, false)]);
+        assert_eq!(read([Some(0), Some(3)], true, &[40]), [(false, false)], "nobody can write");
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! All that is known of one shoot: what its nodes do, how its dependents are, what keeps the watchdog away, and what happened.
+//! All that is known of one shoot: what its nodes do, how its dependents and pods are, what keeps the watchdog away, and what happened.
 //!
 //! It is written to from inside of the stores' locks, so whoever holds it must not use a store.
 
 pub mod clock;
-pub mod episode;
 pub mod judge;
+pub mod plane;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -13,7 +13,8 @@ use faults::writes::Dependent;
 use tokio::time::Instant;
 
 use self::clock::Clock;
-use self::episode::Episode;
+use self::judge::{Episode, Sample};
+use self::plane::Plane;
 use super::disturbances::Disturbance;
 use super::truth::{BLUR, Judgement, Lease, TOLERANCE};
 use crate::pace::{BEAT, FINDING_AGE, GRACE, WELL};
@@ -31,9 +32,7 @@ pub struct Node {
     /// Whether it has lost its way to the API server.
     pub cut: bool,
     pub clock: Clock,
-    /// Whether its Machine is neither Failed nor Terminating.
-    pub backed: bool,
-    /// Whether the node itself says nothing against it.
+    /// Whether its Machine is neither Failed nor Terminating, and the node itself says nothing against it.
     pub counts: bool,
 }
 
@@ -42,44 +41,21 @@ impl Node {
     pub fn new(now: Instant) -> Self {
         let mut clock = Clock::default();
         clock.stamp();
-        Self { renewed: now, cut: false, clock, backed: true, counts: true }
+        Self { renewed: now, cut: false, clock, counts: true }
     }
-}
-
-/// When a shoot's API server was away, for its nodes too.
-#[derive(Clone, Copy, Debug)]
-struct Away {
-    from: Instant,
-    /// None while it is.
-    until: Option<Instant>,
-}
-
-/// A write that has arrived and is not applied yet.
-#[derive(Clone, Debug)]
-pub struct Arrival {
-    pub at: Instant,
-    /// The dependent's name.
-    pub name: String,
-    /// How it is known that the writer does not lead; none when it does.
-    pub leaderless: Option<String>,
-}
-
-/// The oracle's view at one moment.
-#[derive(Clone, Copy, Debug)]
-pub struct Sample {
-    pub at: Instant,
-    pub judgement: Judgement,
-    /// Whether the shoot's API server could be asked.
-    pub answers: bool,
 }
 
 /// All that is known of one shoot.
 #[derive(Debug)]
 pub struct Record {
-    pub namespace: String,
     pub grace: Duration,
     pub nodes: BTreeMap<String, Node>,
     pub dependents: BTreeMap<String, Dependent>,
+    /// The replicas that its owner wants of them.
+    pub wanted: BTreeMap<&'static str, i64>,
+    /// The token that it is probed by.
+    pub token: String,
+    pub plane: Plane,
     /// What keeps the shoot's API server from answering the watchdog.
     pub api: Disturbance,
     /// Since when its Cluster says that it must not be probed.
@@ -88,27 +64,29 @@ pub struct Record {
     pub paused_since: Option<Instant>,
     /// Since when somebody can have been watching it without a break.
     pub watched_from: Instant,
-    away: Option<Away>,
+    /// From when until when its API server was away, for its nodes too; without an end while it is.
+    away: Option<(Instant, Option<Instant>)>,
     /// Until when it is open which nodes and which grace the watchdog judges by.
     unsettled_until: Instant,
     samples: VecDeque<Sample>,
     events: VecDeque<(Instant, String)>,
-    arrivals: VecDeque<Arrival>,
     /// When somebody else last brought a dependent up: it goes down again with the next look, which nothing hastens.
     raised_at: Option<Instant>,
     exposed_since: Option<Instant>,
     stuck_since: Option<Instant>,
-    pub episode: Option<Episode>,
+    episode: Option<Episode>,
 }
 
 impl Record {
     /// Of a shoot that may be probed from `from` on.
-    pub fn new(namespace: String, from: Instant) -> Self {
+    pub fn new(from: Instant) -> Self {
         Self {
-            namespace,
             grace: GRACE,
             nodes: BTreeMap::new(),
             dependents: BTreeMap::new(),
+            wanted: BTreeMap::new(),
+            token: String::new(),
+            plane: Plane::new(from),
             api: Disturbance::clear_from(from),
             stopped_since: None,
             paused_since: None,
@@ -117,7 +95,6 @@ impl Record {
             unsettled_until: from,
             samples: VecDeque::new(),
             events: VecDeque::new(),
-            arrivals: VecDeque::new(),
             raised_at: None,
             exposed_since: None,
             stuck_since: None,
@@ -127,10 +104,7 @@ impl Record {
 
     /// Notes what happened.
     pub fn note(&mut self, now: Instant, event: impl Into<String>) {
-        if self.events.len() == EVENTS {
-            self.events.pop_front();
-        }
-        self.events.push_back((now, event.into()));
+        keep(&mut self.events, EVENTS, (now, event.into()));
     }
 
     /// Notes a change of a dependent that is not the watchdog's.
@@ -146,38 +120,21 @@ impl Record {
         self.unsettled_until = now + FINDING_AGE;
     }
 
-    /// A write to a dependent has arrived at the seed.
-    pub fn arrived(&mut self, arrival: Arrival) {
-        if self.arrivals.len() == EVENTS {
-            self.arrivals.pop_front();
-        }
-        self.arrivals.push_back(arrival);
-    }
-
     /// The API server goes away, for its nodes too.
     pub fn leave(&mut self, now: Instant) {
         self.note(now, "the API server is away, for its nodes too");
-        self.away = Some(Away { from: now, until: None });
+        self.away = Some((now, None));
     }
 
     /// It is back, and so are the nodes that have their way to it as soon as each tries again.
     pub fn come_back(&mut self, now: Instant) {
         self.note(now, "the API server is back");
-        if let Some(away) = &mut self.away {
-            away.until = Some(now);
-        }
+        self.away = self.away.map(|(from, _)| (from, Some(now)));
     }
 
     /// Whether the nodes cannot reach it.
     pub fn is_away(&self) -> bool {
-        self.away.is_some_and(|away| away.until.is_none())
-    }
-
-    /// As much of a node's silence as is evidence of an outage: while its API server is away, and for a beat and a second after that,
-    /// what there was before.
-    fn evident(&self, renewed: Instant, now: Instant) -> Duration {
-        let in_doubt = |away: &Away| away.until.is_none_or(|until| now + BLUR < until + BEAT + TOLERANCE);
-        self.away.filter(in_doubt).map_or(now, |away| away.from).saturating_duration_since(renewed)
+        matches!(self.away, Some((_, None)))
     }
 
     /// What happened lately, a line each.
@@ -187,27 +144,18 @@ impl Record {
 
     /// The leases that count now.
     fn leases(&self, watched_from: Instant, now: Instant) -> Vec<Lease> {
-        let counted = self.nodes.values().filter(|node| node.backed && node.counts);
-        let watched = now.saturating_duration_since(watched_from);
-        counted
-            .map(|node| Lease {
-                silent: now.saturating_duration_since(node.renewed),
-                evident: self.evident(node.renewed, now),
-                skewed: node.clock.is_off(now),
-                early: node.clock.early(self.grace * 3 / 4),
-                watched,
-            })
-            .collect()
-    }
-
-    /// Whether there has been no trace of an outage for so long.
-    pub fn healthy_for(&self, time: Duration) -> bool {
-        self.judged_for(time, |judgement| !judgement.may_down)
-    }
-
-    /// Whether there has been an outage beyond doubt for so long.
-    pub fn ill_for(&self, time: Duration) -> bool {
-        self.judged_for(time, |judgement| !judgement.may_up)
+        // While the API server is away, and for a beat and a second after that, what was silent before is evidence of an outage.
+        let in_doubt = |until: Option<Instant>| until.is_none_or(|until| now + BLUR < until + BEAT + TOLERANCE);
+        let evidence = self.away.filter(|(_, until)| in_doubt(*until)).map_or(now, |(from, _)| from);
+        let counted = self.nodes.values().filter(|node| node.counts);
+        let lease = |node: &Node| Lease {
+            silent: now.saturating_duration_since(node.renewed),
+            evident: evidence.saturating_duration_since(node.renewed),
+            skewed: node.clock.is_off(now),
+            early: node.clock.early(self.grace * 3 / 4),
+            watched: now.saturating_duration_since(watched_from),
+        };
+        counted.map(lease).collect()
     }
 
     /// Whether an outage beyond doubt, which any replica has seen, lies less than [`WELL`] before this moment.
@@ -222,7 +170,8 @@ impl Record {
         })
     }
 
-    fn judged_for(&self, time: Duration, so: impl Fn(&Judgement) -> bool) -> bool {
+    /// Whether it has been judged so for so long.
+    pub fn judged_for(&self, time: Duration, so: impl Fn(&Judgement) -> bool) -> bool {
         let Some(last) = self.samples.back() else { return false };
         let from = last.at - time;
         self.samples.front().is_some_and(|first| first.at < from)
@@ -245,10 +194,17 @@ impl Record {
         let held = self.dependents.iter().find(|(_, dependent)| {
             dependent.replicas == 0 || dependent.marker || dependent.ignored || dependent.ready != dependent.replicas
         });
-        match (silent, held) {
-            (Some((name, _)), _) => Some(format!("{name} does not renew its lease")),
-            (None, Some((name, dependent))) => Some(format!("{name} is at {dependent}, {} ready", dependent.ready)),
-            (None, None) => None,
-        }
+        silent
+            .map(|(name, _)| format!("{name} does not renew its lease"))
+            .or_else(|| held.map(|(name, dependent)| format!("{name} is at {dependent}, {} ready", dependent.ready)))
+            .or_else(|| self.plane.why_not_idle())
     }
+}
+
+/// The newest ones are kept.
+fn keep<T>(past: &mut VecDeque<T>, most: usize, newest: T) {
+    if past.len() == most {
+        past.pop_front();
+    }
+    past.push_back(newest);
 }

@@ -1,6 +1,7 @@
 //! The shoot whose control plane is real: kube-apiserver behind a relay, and kube-controller-manager, which runs while its
 //! Deployment has replicas and gives nodes up.
 
+use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use anyhow::Result;
@@ -13,7 +14,8 @@ use testbed::relay::Relay;
 use testbed::seed::{ControlPlane, apply};
 use testbed::shoot;
 
-use super::LEASES;
+use super::{Api, LEASES, Shoot};
+use crate::oracle::ledger::Ledger;
 use crate::pace::GRACE;
 
 fn collection(resource: &str) -> &'static str {
@@ -42,12 +44,10 @@ impl Real {
         self.plane.kubeconfig(&format!("https://{}", self.relay.address()), token)
     }
 
-    /// A token for the prober, beside those that there are.
     pub async fn token(&self) -> Result<String> {
         self.plane.api().token("kube-system", PROBE).await
     }
 
-    /// Makes all tokens worthless that there are.
     pub async fn revoke(&self) -> Result<()> {
         self.plane.api().delete(&format!("/api/v1/namespaces/kube-system/serviceaccounts/{PROBE}")).await?;
         apply(self.plane.api(), shoot_access()).await
@@ -69,20 +69,42 @@ impl Real {
         self.plane.api().delete(&format!("{}/{name}", collection(resource))).await
     }
 
-    /// Runs kube-controller-manager, or ends it.
-    pub fn manage(&self, running: bool) -> Result<()> {
-        lock(&self.manager).set_running(running)
-    }
-
     /// The nodes that kube-controller-manager has given up and whose kubelets have not said otherwise.
-    pub async fn given_up(&self) -> Result<Vec<String>> {
+    async fn given_up(&self) -> Result<Vec<String>> {
         let nodes = self.plane.api().get("/api/v1/nodes").await?;
         let unknown = |node: &&Value| {
             let conditions = node["status"]["conditions"].as_array();
-            let ready = conditions.into_iter().flatten().find(|condition| condition["type"] == "Ready");
-            ready.is_some_and(|ready| ready["status"] == "Unknown")
+            conditions.is_some_and(|all| all.iter().any(|one| one["type"] == "Ready" && one["status"] == "Unknown"))
         };
         let nodes = nodes["items"].as_array().into_iter().flatten().filter(unknown);
         Ok(nodes.map(|node| node["metadata"]["name"].as_str().unwrap_or_default().to_owned()).collect())
+    }
+}
+
+impl Shoot {
+    /// Runs its kube-controller-manager, or ends it, if it has a real one.
+    pub fn manage(&self, running: bool) {
+        if let Api::Real(real) = &*self.api
+            && let Err(error) = lock(&real.manager).set_running(running)
+        {
+            self.note(format!("kube-controller-manager: {error:#}"));
+        }
+    }
+
+    /// Counts the nodes that a real kube-controller-manager gives up, and lets those be ready again that renew.
+    pub async fn census(&self, lost: &mut BTreeSet<String>, ledger: &Ledger) {
+        let Api::Real(real) = &*self.api else { return };
+        // It may not answer at this moment.
+        for name in real.given_up().await.unwrap_or_default() {
+            if lost.insert(name.clone()) {
+                ledger.count("nodes that the real kube-controller-manager gave up");
+                self.note(format!("kube-controller-manager gives {name} up"));
+            }
+            let cut = self.record().nodes.get(&name).is_none_or(|node| node.cut);
+            let ready = json!({"status": {"conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]}});
+            if !cut && real.patch("nodes", &name, &ready).await.is_ok() {
+                lost.remove(&name);
+            }
+        }
     }
 }

@@ -6,25 +6,18 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use testbed::api::gardener::PAUSE;
 
-use super::Story;
+use super::actor::Actor;
 use crate::pace::{GRACE, INITIAL_DELAY, LONG_GRACE};
 use crate::shoot::{CLUSTERS, Shoot};
 
 /// From now on the shoot must not be probed.
 fn stop(shoot: &Shoot, what: &str) {
-    shoot.know(|record, now| {
-        record.note(now, what);
-        record.stopped_since.get_or_insert(now);
-    });
+    shoot.happens(what, |record, now| record.stopped_since = record.stopped_since.or(Some(now)));
 }
 
 /// It may be, from the initial delay on. Noted before it is so: the watchdog may act at once.
 fn go_on(shoot: &Shoot, what: &str) {
-    shoot.know(|record, now| {
-        record.note(now, what);
-        record.stopped_since = None;
-        record.watched_from = now + INITIAL_DELAY;
-    });
+    shoot.happens(what, |record, now| (record.stopped_since, record.watched_from) = (None, now + INITIAL_DELAY));
 }
 
 fn operation(shoot: &Shoot, kind: &str, state: &str) -> Result<()> {
@@ -33,92 +26,81 @@ fn operation(shoot: &Shoot, kind: &str, state: &str) -> Result<()> {
 }
 
 fn set_grace(shoot: &Shoot, grace: Duration) -> Result<()> {
-    shoot.know(|record, now| {
+    shoot.happens(format!("its grace is {grace:?} from now on"), |record, now| {
         record.grace = grace;
         record.unsettle(now);
-        record.note(now, format!("its grace is {grace:?} from now on"));
     });
     let period = format!("{}s", grace.as_secs());
     shoot.change(|shoot| shoot["spec"]["kubernetes"]["kubeControllerManager"]["nodeMonitorGracePeriod"] = json!(period))
 }
 
-impl Story {
-    /// The shoot sleeps for a while.
-    pub(super) async fn hibernation(&mut self) -> Result<()> {
-        let Self { shoot, actor, .. } = self;
-        shoot.change(|shoot| shoot["spec"]["hibernation"] = json!({"enabled": true}))?;
-        stop(shoot, "hibernated");
-        actor.wait(0.2..=3.0).await;
-        shoot.scale_all(false);
-        actor.wait(1.0..=8.0).await;
-        // Waking up: the control plane comes back before the shoot may be probed.
-        shoot.change(|shoot| {
-            shoot["spec"]["hibernation"] = json!({"enabled": false});
-            shoot["status"]["hibernated"] = json!(true);
-        })?;
-        shoot.note("wakes up");
-        if actor.chance(0.7) {
-            shoot.scale_all(true);
-        }
-        actor.wait(0.5..=3.0).await;
-        go_on(shoot, "is awake");
-        shoot.change(|shoot| shoot["status"]["hibernated"] = json!(false))
+/// The shoot sleeps for a while.
+pub(super) async fn hibernation(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
+    shoot.change(|shoot| shoot["spec"]["hibernation"] = json!({"enabled": true}))?;
+    stop(shoot, "hibernated");
+    actor.wait(0.2..=3.0).await;
+    shoot.scale_all(false);
+    actor.wait(1.0..=8.0).await;
+    // Waking up: the control plane comes back before the shoot may be probed.
+    shoot.change(|shoot| {
+        shoot["spec"]["hibernation"] = json!({"enabled": false});
+        shoot["status"]["hibernated"] = json!(true);
+    })?;
+    shoot.note("wakes up");
+    if actor.chance(0.7) {
+        shoot.scale_all(true);
     }
+    actor.wait(0.5..=3.0).await;
+    go_on(shoot, "is awake");
+    shoot.change(|shoot| shoot["status"]["hibernated"] = json!(false))
+}
 
-    /// The control plane moves away and comes back.
-    pub(super) async fn migration(&mut self) -> Result<()> {
-        let Self { shoot, actor, .. } = self;
-        operation(shoot, "Migrate", "Processing")?;
-        stop(shoot, "migrates");
-        actor.wait(2.0..=8.0).await;
-        operation(shoot, "Restore", "Processing")?;
-        shoot.note("is being restored");
-        actor.wait(0.5..=4.0).await;
-        go_on(shoot, "was restored");
-        operation(shoot, "Restore", "Succeeded")
-    }
+/// The control plane moves away and comes back.
+pub(super) async fn migration(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
+    operation(shoot, "Migrate", "Processing")?;
+    stop(shoot, "migrates");
+    actor.wait(2.0..=8.0).await;
+    operation(shoot, "Restore", "Processing")?;
+    shoot.note("is being restored");
+    actor.wait(0.5..=4.0).await;
+    go_on(shoot, "was restored");
+    operation(shoot, "Restore", "Succeeded")
+}
 
-    /// The shoot is deleted, and another one gets its name.
-    pub(super) async fn deletion(&mut self) -> Result<()> {
-        let Self { shoot, actor, .. } = self;
-        if actor.chance(0.5) {
-            shoot.change(|shoot| shoot["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"))?;
-            stop(shoot, "is being deleted");
-            actor.wait(0.1..=3.0).await;
-        }
-        shoot.seed.delete(CLUSTERS, "", &shoot.namespace)?;
-        stop(shoot, "is deleted");
-        actor.wait(0.0..=6.0).await;
-        go_on(shoot, "is recreated");
-        shoot.publish()
+/// The shoot is deleted, and another one gets its name.
+pub(super) async fn deletion(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
+    if actor.chance(0.5) {
+        shoot.change(|shoot| shoot["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"))?;
+        stop(shoot, "is being deleted");
+        actor.wait(0.1..=3.0).await;
     }
+    shoot.seed.delete(CLUSTERS, "", &shoot.namespace)?;
+    stop(shoot, "is deleted");
+    actor.wait(0.0..=6.0).await;
+    go_on(shoot, "is recreated");
+    shoot.publish()
+}
 
-    /// Operators want it left alone for a while.
-    pub(super) async fn operators_pause(&mut self) -> Result<()> {
-        let Self { shoot, actor, .. } = self;
-        let annotate = |value: Value| {
-            let annotation = json!({"metadata": {"annotations": {PAUSE: value}}});
-            shoot.seed.patch("namespaces", "", &shoot.namespace, &annotation)
-        };
-        annotate(json!("true"))?;
-        shoot.know(|record, now| {
-            record.note(now, "operators pause it");
-            record.paused_since = Some(now);
-        });
-        actor.wait(3.0..=12.0).await;
-        shoot.know(|record, now| {
-            record.note(now, "operators let it go on");
-            record.paused_since = None;
-            record.watched_from = record.watched_from.max(now);
-        });
-        annotate(Value::Null)?;
-        Ok(())
-    }
+/// Operators want it left alone for a while.
+pub(super) async fn operators_pause(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
+    let annotate = |value: Value| {
+        let annotation = json!({"metadata": {"annotations": {PAUSE: value}}});
+        shoot.seed.patch("namespaces", "", &shoot.namespace, &annotation)
+    };
+    annotate(json!("true"))?;
+    shoot.happens("operators pause it", |record, now| record.paused_since = Some(now));
+    actor.wait(3.0..=12.0).await;
+    shoot.happens("operators let it go on", |record, now| {
+        record.paused_since = None;
+        record.watched_from = record.watched_from.max(now);
+    });
+    annotate(Value::Null)?;
+    Ok(())
+}
 
-    /// Another grace period for a while.
-    pub(super) async fn grace(&mut self) -> Result<()> {
-        set_grace(&self.shoot, LONG_GRACE)?;
-        self.actor.wait(5.0..=20.0).await;
-        set_grace(&self.shoot, GRACE)
-    }
+/// Another grace period for a while.
+pub(super) async fn grace(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
+    set_grace(shoot, LONG_GRACE)?;
+    actor.wait(5.0..=20.0).await;
+    set_grace(shoot, GRACE)
 }

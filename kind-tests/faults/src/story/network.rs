@@ -5,11 +5,11 @@ use std::time::Duration;
 use anyhow::Result;
 use bytes::Bytes;
 use rand::RngExt;
-use testbed::api::gardener::{self, PROBE_SECRET};
+use testbed::api::gardener::PROBE_SECRET;
 use testbed::api::{Fault, MemoryApi, Network, When};
 use testbed::relay::Path;
 
-use super::Story;
+use super::actor::Actor;
 use super::be_away;
 use super::ills::Ill;
 use crate::pace::BEAT;
@@ -51,133 +51,108 @@ fn ills(seconds: u32) -> [(&'static str, Ill); 19] {
 }
 
 /// Something begins that keeps the watchdog from getting answers.
-fn begin(shoot: &Shoot, what: &str) {
-    shoot.know(|record, now| {
-        record.note(now, what);
-        record.api.begin();
-    });
+fn begin(shoot: &Shoot, what: impl Into<String>) {
+    shoot.happens(what, |record, _| record.api.begin());
 }
 
 /// It ends; it has consequences for so long.
 fn end(shoot: &Shoot, consequences: Duration) {
-    shoot.know(|record, now| {
-        record.note(now, "answers can be had again");
-        record.api.end(now + consequences + CONSEQUENCES);
-    });
+    shoot.happens("answers can be had again", |record, now| record.api.end(now + consequences + CONSEQUENCES));
 }
 
-impl Story {
-    /// The API server is ill for a while, in one of many ways.
-    pub(super) async fn api_fault(&mut self) -> Result<()> {
-        let Self { shoot, actor, .. } = self;
-        let time = actor.seconds(1.0..=8.0);
-        let consequences = match &*shoot.api {
-            Api::Memory(api) => {
-                let seconds = actor.rng.random_range(1..=3);
-                let (name, ill) = actor.take(ills(seconds).into());
-                if let Ill::Moment(strike) = ill {
-                    shoot.note(name);
-                    strike(api);
-                    return Ok(());
-                }
-                let throttles = matches!(ill, Ill::Answers(_, Fault::Status { retry_after: Some(_), .. }));
-                begin(shoot, name);
-                let fault = ill.begin(api);
-                actor.pause(time).await;
-                Ill::end(api, fault);
-                if throttles { Duration::from_secs(seconds.into()) } else { Duration::ZERO }
+/// The API server is ill for a while, in one of many ways.
+pub(super) async fn api_fault(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
+    let time = actor.seconds(1.0..=8.0);
+    let consequences = match &*shoot.api {
+        Api::Memory(api) => {
+            let seconds = actor.rng.random_range(1..=3);
+            let (name, ill) = actor.take(ills(seconds).into());
+            if let Ill::Moment(strike) = ill {
+                shoot.note(name);
+                strike(api);
+                return Ok(());
             }
-            Api::Real(real) => {
-                let path = actor.pick(&[Path::Stalled, Path::Refused, Path::Reset, Path::HalfOpen]);
-                begin(shoot, &format!("the way to the API server is {path:?}"));
-                real.relay.set(path);
-                actor.pause(time).await;
-                real.relay.set(Path::Open);
-                Duration::ZERO
-            }
-        };
-        end(shoot, consequences);
+            let throttles = matches!(ill, Ill::Answers(_, Fault::Status { retry_after: Some(_), .. }));
+            begin(shoot, name);
+            let fault = ill.begin(api);
+            actor.pause(time).await;
+            Ill::end(api, fault);
+            if throttles { Duration::from_secs(seconds.into()) } else { Duration::ZERO }
+        }
+        Api::Real(real) => {
+            let path = actor.pick(&[Path::Stalled, Path::Refused, Path::Reset, Path::HalfOpen]);
+            begin(shoot, format!("the way to the API server is {path:?}"));
+            real.relay.set(path);
+            actor.pause(time).await;
+            real.relay.set(Path::Open);
+            Duration::ZERO
+        }
+    };
+    end(shoot, consequences);
+    Ok(())
+}
+
+/// The API server is away for a while, for its nodes too. A real one is only out of the watchdog's reach.
+pub(super) async fn api_away(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
+    let Api::Memory(api) = &*shoot.api else { return api_fault(shoot, actor).await };
+    // It answers and says that it cannot serve, or nobody listens.
+    let ways = [("503", Ill::Answers(When::any(), Fault::status(503))), ("refused", Ill::Network(Network::Refused))];
+    let (name, ill) = actor.take(ways.into());
+    // 25 to 60 s with a grace of 40 s.
+    let time = actor.seconds(5.0..=12.0);
+    begin(shoot, format!("the API server is about to be away: {name}"));
+    be_away(shoot, api, ill, time).await;
+    end(shoot, Duration::ZERO);
+    // All nodes can renew before it is away again: for one that flaps nothing is promised.
+    actor.pause(2 * BEAT).await;
+    Ok(())
+}
+
+/// The token is renewed: the Secret is written, and the old token dies before or after that.
+pub(super) async fn rotation(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
+    let gap = if actor.chance(0.5) { actor.seconds(0.1..=3.0) } else { Duration::ZERO };
+    let early = actor.chance(0.5);
+    begin(shoot, format!("the token is rotated, {gap:?} apart"));
+    let real = matches!(*shoot.api, Api::Real(_));
+    let renew = async {
+        let old = shoot.record().token.clone();
+        if early {
+            shoot.api.revoke(&old).await?;
+            actor.pause(gap).await;
+        }
+        shoot.write_token(shoot.api.token().await?)?;
+        // Of a real API server the new one would go too.
+        if !early && !real {
+            actor.pause(gap).await;
+            shoot.api.revoke(&old).await?;
+        }
         Ok(())
-    }
+    };
+    let done = renew.await;
+    // A real API server remembers for up to 10 s which tokens it has accepted or not.
+    end(shoot, Duration::from_secs(if real { 10 } else { 0 }));
+    done
+}
 
-    /// The API server is away for a while, for its nodes too. A real one is only out of the watchdog's reach.
-    pub(super) async fn api_away(&mut self) -> Result<()> {
-        let shoot = self.shoot.clone();
-        let Api::Memory(api) = &*shoot.api else { return self.api_fault().await };
-        // It answers and says that it cannot serve, or nobody listens.
-        let ways = [("503", Ill::Answers(When::any(), Fault::status(503))), ("refused", Ill::Network(Network::Refused))];
-        let (name, ill) = self.actor.take(ways.into());
-        // 25 to 60 s with a grace of 40 s.
-        let time = self.actor.seconds(5.0..=12.0);
-        self.world.oracle.ledger.count("API servers that were away, for their nodes too");
-        begin(&shoot, &format!("the API server is about to be away: {name}"));
-        be_away(&shoot, api, ill, time).await;
-        end(&shoot, Duration::ZERO);
-        // All nodes can renew before it is away again: for one that flaps nothing is promised.
-        self.actor.pause(2 * BEAT).await;
-        Ok(())
-    }
-
-    /// The token is renewed: the Secret is written, and the old token dies before or after that.
-    pub(super) async fn rotation(&mut self) -> Result<()> {
-        let Self { shoot, actor, .. } = self;
-        let gap = if actor.chance(0.5) { actor.seconds(0.1..=3.0) } else { Duration::ZERO };
-        let early = actor.chance(0.5);
-        begin(shoot, &format!("the token is rotated, {gap:?} apart"));
-        let renew = async {
-            match &*shoot.api {
-                Api::Memory(api) => {
-                    let old = shoot.probe_kubeconfig();
-                    let old = old.lines().find_map(|line| line.trim().strip_prefix("token: ")).unwrap_or_default();
-                    let new = format!("soak-probe-token-{}-{}", shoot.namespace, actor.rng.random::<u64>());
-                    api.access().grant(&new, gardener::shoot_probe());
-                    if early {
-                        api.access().revoke(old);
-                        actor.pause(gap).await;
-                    }
-                    let written = shoot.write_secret(&shoot.kubeconfig(&new));
-                    if !early {
-                        actor.pause(gap).await;
-                        api.access().revoke(old);
-                    }
-                    written
-                }
-                Api::Real(real) => {
-                    if early {
-                        real.revoke().await?;
-                        actor.pause(gap).await;
-                    }
-                    shoot.write_secret(&shoot.kubeconfig(&real.token().await?))
-                }
-            }
-        };
-        let done = renew.await;
-        // A real API server remembers for up to 10 s which tokens it has accepted or not.
-        end(shoot, if shoot.is_real() { Duration::from_secs(10) } else { Duration::ZERO });
-        done
-    }
-
-    /// The Secret is gone or useless for a while.
-    pub(super) async fn bad_secret(&mut self) -> Result<()> {
-        let Self { shoot, actor, .. } = self;
-        let good = shoot.probe_kubeconfig();
-        let exec = "    exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/false}\n    x:";
-        let what = actor.pick(&["gone", "empty", "nonsense", "an exec plugin", "another server", "no key"]);
-        begin(shoot, &format!("the Secret is bad: {what}"));
-        let written = match what {
-            "gone" => shoot.seed.delete("secrets", &shoot.namespace, PROBE_SECRET).map(drop).map_err(Into::into),
-            "empty" => shoot.write_secret(""),
-            "nonsense" => shoot.write_secret("{neither: YAML nor"),
-            "an exec plugin" => shoot.write_secret(&good.replace("    token:", exec)),
-            "another server" => shoot.write_secret(&good.replace("https://127.0.0.1:", "https://127.0.0.2:")),
-            _ => {
-                let data = serde_json::json!({"data": {"kubeconfig": null, "other": "eA=="}});
-                shoot.seed.patch("secrets", &shoot.namespace, PROBE_SECRET, &data).map(drop).map_err(Into::into)
-            }
-        };
-        actor.wait(0.5..=6.0).await;
-        let restored = shoot.write_secret(&good);
-        end(shoot, Duration::ZERO);
-        written.and(restored)
-    }
+/// The Secret is gone or useless for a while.
+pub(super) async fn bad_secret(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
+    let good = shoot.kubeconfig();
+    let exec = "    exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/false}\n    x:";
+    let what = actor.pick(&["gone", "empty", "nonsense", "an exec plugin", "another server", "no key"]);
+    begin(shoot, format!("the Secret is bad: {what}"));
+    let written = match what {
+        "gone" => shoot.seed.delete("secrets", &shoot.namespace, PROBE_SECRET).map(drop).map_err(Into::into),
+        "empty" => shoot.write_secret(""),
+        "nonsense" => shoot.write_secret("{neither: YAML nor"),
+        "an exec plugin" => shoot.write_secret(&good.replace("    token:", exec)),
+        "another server" => shoot.write_secret(&good.replace("https://127.0.0.1:", "https://127.0.0.2:")),
+        _ => {
+            let data = serde_json::json!({"data": {"kubeconfig": null, "other": "eA=="}});
+            shoot.seed.patch("secrets", &shoot.namespace, PROBE_SECRET, &data).map(drop).map_err(Into::into)
+        }
+    };
+    actor.wait(0.5..=6.0).await;
+    let restored = shoot.write_secret(&good);
+    end(shoot, Duration::ZERO);
+    written.and(restored)
 }

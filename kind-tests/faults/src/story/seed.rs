@@ -1,20 +1,20 @@
 //! What happens to all shoots at once: the seed's API server is ill, agents are killed and suspended, configs change.
 
 use std::ops::RangeInclusive;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
 use faults::lock;
 use nix::sys::signal::Signal;
+use rand::RngExt;
 use testbed::agent::Kind;
 use testbed::api::{Fault, MemoryApi, Network, Record as Request, When};
 use tokio::time::Instant;
 
 use super::actor::Actor;
 use super::ills::Ill;
-use crate::agents::replica::Replica;
 use crate::agents::{Agents, prober_config, weeder_config};
+use crate::oracle::Oracle;
 use crate::pace::{HAND_OVER, WINDOW};
 use crate::world::World;
 
@@ -22,9 +22,9 @@ use crate::world::World;
 const RECOVERY: Duration = Duration::from_secs(5);
 
 /// The story of the seed, of the processes, or of the configs.
-pub struct SeedFaults {
-    pub world: Arc<World>,
-    pub agents: Arc<Agents>,
+pub struct SeedFaults<'a> {
+    pub world: &'a World,
+    pub agents: &'a Agents,
     pub actor: Actor,
 }
 
@@ -61,7 +61,7 @@ fn compact(seed: &MemoryApi) {
     seed.store().break_watches();
 }
 
-impl SeedFaults {
+impl SeedFaults<'_> {
     /// Everybody's record gets a line.
     fn note_all(&self, event: &str) {
         self.world.shoots.iter().for_each(|shoot| shoot.note(event));
@@ -74,33 +74,32 @@ impl SeedFaults {
     }
 
     /// The seed falls ill now and then, for so long that it may cost an agent the lead, or not.
-    pub async fn seed(&mut self, long: bool) {
+    pub async fn seed(mut self, long: bool) {
+        let Oracle { ledger, disturbances, .. } = &*self.world.oracle;
         while self.another(12.0..=30.0).await {
             let (name, most, ill) = self.actor.take(ills(long).into());
             let lasts = !matches!(ill, Ill::Moment(_));
             let time = self.actor.seconds(if long { 0.5..=11.0 } else { 0.2..=most.max(0.2) });
-            let world = self.world.clone();
-            world.oracle.ledger.count("seed faults");
+            ledger.count("seed faults");
             self.note_all(&format!("SEED: {name}"));
-            lock(&world.oracle.disturbances).seed.begin();
-            let fault = ill.begin(&world.seed);
+            lock(disturbances).seed.begin();
+            let fault = ill.begin(&self.world.seed);
             if lasts {
-                self.agents.disturb();
+                self.agents.0.iter().for_each(|replica| replica.disturb());
                 self.actor.pause(time).await;
-                self.agents.disturb();
+                self.agents.0.iter().for_each(|replica| replica.disturb());
                 self.note_all("SEED: well again");
             }
-            Ill::end(&world.seed, fault);
+            Ill::end(&self.world.seed, fault);
             let recovery = if long && lasts { HAND_OVER } else { RECOVERY };
-            lock(&world.oracle.disturbances).seed.end(Instant::now() + recovery);
+            lock(disturbances).seed.end(Instant::now() + recovery);
         }
     }
 
     /// Agents are killed, asked to end, suspended.
-    pub async fn processes(&mut self) -> Result<()> {
+    pub async fn processes(mut self) -> Result<()> {
         while self.another(10.0..=24.0).await {
-            let everyone: Vec<&Arc<Replica>> = self.agents.all().collect();
-            let replica = self.actor.pick(&everyone).clone();
+            let replica = &self.agents.0[self.actor.rng.random_range(0..self.agents.0.len())];
             self.world.oracle.ledger.count("process faults");
             let (term, kill, stop) = (Signal::SIGTERM, Signal::SIGKILL, Signal::SIGSTOP);
             let (signal, from, to) = self.actor.pick(&[(term, 0.0, 0.0), (kill, 0.0, 0.0), (stop, 0.2, 3.0), (stop, 3.0, 12.0)]);
@@ -108,7 +107,7 @@ impl SeedFaults {
             self.note_all(&format!("AGENT {}: {signal} for {time:.1?}", replica.name));
             match signal {
                 Signal::SIGTERM => replica.terminate().await?,
-                Signal::SIGKILL => replica.kill()?,
+                Signal::SIGKILL => replica.signal(signal)?,
                 _ => replica.suspend(time).await?,
             }
             self.note_all(&format!("AGENT {}: done", replica.name));
@@ -117,9 +116,9 @@ impl SeedFaults {
     }
 
     /// Configs change, some of them into something that must be refused.
-    pub async fn configs(&mut self) -> Result<()> {
+    pub async fn configs(mut self) -> Result<()> {
+        let Oracle { ledger, disturbances, .. } = &*self.world.oracle;
         while self.another(15.0..=35.0).await {
-            let (world, agents) = (self.world.clone(), self.agents.clone());
             let changes = [
                 ("probeInterval", true, Kind::Prober, prober_config("3s")),
                 ("the prober's is bad", false, Kind::Prober, "probeInterval: 30".to_owned()),
@@ -127,18 +126,18 @@ impl SeedFaults {
                 ("the weeder's is bad", false, Kind::Weeder, "watchDuration: -1s".to_owned()),
             ];
             let (what, good, kind, text) = self.actor.take(changes.into());
-            world.oracle.ledger.count("config changes");
+            ledger.count("config changes");
             self.note_all(&format!("CONFIG: {what}"));
-            world.configs_good.send_replace(good);
-            agents.configure(kind, &text)?;
+            self.world.configs_good.send_replace(good);
+            self.agents.configure(kind, &text)?;
             if good && kind == Kind::Weeder {
-                world.oracle.weeder.starts();
+                lock(disturbances).weeder_started = Instant::now();
             }
             self.actor.wait(3.0..=10.0).await;
             self.note_all("CONFIG: as before");
-            agents.configure_as_usual()?;
-            world.configs_good.send_replace(true);
-            world.oracle.weeder.starts();
+            self.agents.configure_as_usual()?;
+            self.world.configs_good.send_replace(true);
+            lock(disturbances).weeder_started = Instant::now();
         }
         Ok(())
     }

@@ -6,31 +6,80 @@ use faults::writes::{Dependent, Way, way};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{Arrival, Episode, Record, SAMPLES, Sample};
+use super::{Node, Record, SAMPLES, keep};
 use crate::oracle::disturbances::Reading;
 use crate::oracle::ledger::Kind;
 use crate::oracle::truth::{Judgement, judge};
 use crate::pace::{BEAT, BUSY, CLEAN, DOWN_LIMIT, OBEDIENCE, UP_LIMIT};
 
-/// How long a write may be on its way inside of the seed, delayed by a fault.
-const UNDER_WAY: Duration = Duration::from_secs(8);
 /// An outage that is in doubt for so long is over.
 const PAUSE: Duration = Duration::from_secs(1);
+/// A clean outage is beyond doubt 0.25 s after the verdict is possible, and 0.4 s before the first node's end at worst. On a busy machine an
+/// answer within this time is in time all the same.
+const LATE: Duration = Duration::from_millis(1500);
 
 /// What the oracle finds.
 pub type Finding = (Kind, String);
 
-/// What a tick brought.
-#[derive(Debug, Default)]
-pub struct Tick {
-    pub findings: Vec<Finding>,
-    /// An outage that is over.
-    pub over: Option<Episode>,
+/// The oracle's view at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    pub at: Instant,
+    pub judgement: Judgement,
+    /// Whether the shoot's API server could be asked.
+    pub answers: bool,
+}
+
+/// One outage, from the moment from which it is beyond doubt until it no longer is.
+#[derive(Clone, Copy, Debug)]
+pub struct Episode {
+    began: Instant,
+    /// When it was last beyond doubt.
+    last: Instant,
+    /// Whether nothing was wrong for a while before.
+    pub clean: bool,
+    /// When kube-controller-manager would give the first node up.
+    first_end: Option<Instant>,
+    /// When all was at 0 first.
+    safe_at: Option<Instant>,
+    /// How late this machine was until then.
+    lag: Duration,
+}
+
+impl Episode {
+    /// Whether all was at 0 before the first node's end.
+    pub fn met_in_time(&self) -> bool {
+        self.safe_at.zip(self.first_end).is_some_and(|(safe, end)| safe <= end)
+    }
+
+    /// From its being beyond doubt to all being at 0.
+    pub fn latency(&self) -> Option<Duration> {
+        Some(self.safe_at?.saturating_duration_since(self.began))
+    }
+
+    /// A clean outage must be met before the first node's end.
+    fn finding(&self) -> Option<Finding> {
+        let latency = self.latency().filter(|latency| self.clean && !self.met_in_time() && *latency > LATE + self.lag)?;
+        let [latency, lag] = [latency, self.lag].map(|time| time.as_secs_f64());
+        let told = format!("all was at 0 {latency:.1} s after the outage was beyond doubt, on a machine {lag:.1} s late");
+        Some((Kind::LateAnswers, told))
+    }
+}
+
+/// A write of the watchdog to a dependent.
+pub struct Write<'a> {
+    pub name: &'a str,
+    pub before: &'a Value,
+    pub after: &'a Value,
+    /// When its request arrived.
+    pub arrived: Instant,
+    /// How it is known that the writer did not lead then; none when it did.
+    pub leaderless: Option<String>,
 }
 
 impl Record {
-    /// Looks at the shoot as it is now. To be called about ten times a second.
-    pub fn tick(&mut self, disturbances: Reading, now: Instant) -> Tick {
+    /// Looks at the shoot as it is now, about ten times a second: what is found, and the outage that is over.
+    pub fn tick(&mut self, disturbances: Reading, now: Instant) -> (Vec<Finding>, Option<Episode>) {
         let (judgement, api) = self.look(disturbances, now);
         // Since when nothing has kept any prober from knowing and protecting, and the leader from restoring.
         let left_alone = self.stopped_since.is_some() || self.paused_since.is_some();
@@ -39,21 +88,24 @@ impl Record {
             both.map(|(since, api)| since.max(api).max(self.watched_from)).filter(|able| *able <= now)
         };
         let (guarded, led) = (able(disturbances.guarded_since), able(disturbances.clear_since));
-        let mut tick = Tick { findings: Vec::new(), over: self.follow(judgement, guarded, disturbances.lag, now) };
+        let over = self.follow(judgement, guarded, disturbances.lag, now);
         let exposed = judgement.must_down && guarded.is_some() && !self.is_safe();
         let exposed = lasted(&mut self.exposed_since, exposed, DOWN_LIMIT + disturbances.lag, now);
         let stuck = judgement.must_up && led.is_some() && !self.is_restored();
         let stuck = lasted(&mut self.stuck_since, stuck, UP_LIMIT + disturbances.lag, now);
-        for (kind, late, what, lacking) in [
-            (Kind::Missed, exposed, "an outage", "not all is at 0"),
+        let missed = [
+            (Kind::MissedOutages, exposed, "an outage", "not all is at 0"),
             (Kind::NotRestored, stuck, "healthy", "not all is restored"),
-        ] {
-            let Some(late) = late else { continue };
-            let told = format!("{what} for {:.1} s with complete answers at hand, and {lacking}", late.as_secs_f64());
+        ];
+        let missed = missed.into_iter().filter_map(|(kind, late, what, lacking)| {
+            Some((kind, format!("{what} for {:.1} s with complete answers at hand, and {lacking}", late?.as_secs_f64())))
+        });
+        let late = over.and_then(|over| over.finding());
+        let findings: Vec<Finding> = missed.chain(late).chain(self.plane.tick(disturbances, now)).collect();
+        for (_, told) in &findings {
             self.note(now, format!("ORACLE: {told}"));
-            tick.findings.push((kind, told));
         }
-        tick
+        (findings, over)
     }
 
     /// Judges by how it is now, and remembers that.
@@ -64,111 +116,82 @@ impl Record {
             judgement = Judgement { may_down: true, may_up: true, must_down: false, must_up: false };
         }
         let api = self.api.clear_since(now);
-        if self.samples.len() == SAMPLES {
-            self.samples.pop_front();
-        }
-        self.samples.push_back(Sample { at: now, judgement, answers: api.is_some() });
+        keep(&mut self.samples, SAMPLES, Sample { at: now, judgement, answers: api.is_some() });
         (judgement, api)
     }
 
     /// Follows an outage; the one that is over now.
     fn follow(&mut self, judgement: Judgement, able: Option<Instant>, lag: Duration, now: Instant) -> Option<Episode> {
-        if judgement.must_down {
-            let undisturbed = lag < BUSY && self.raised_at.is_none_or(|raised| now - raised >= CLEAN);
-            let safe = self.is_safe() && !self.dependents.is_empty();
-            if self.episode.is_none() {
-                let counted = self.nodes.values().filter(|node| node.backed && node.counts);
-                let first_end = counted.map(|node| node.renewed + self.grace).min();
-                let clean = able.is_some_and(|able| now - able >= CLEAN) && !safe && undisturbed;
-                self.note(now, format!("outage beyond doubt{}", if clean { ", clean" } else { "" }));
-                self.episode = Some(Episode { began: now, last: now, clean, first_end, safe_at: None, lag: Duration::ZERO });
-            }
-            if let Some(episode) = &mut self.episode {
-                episode.last = now;
-                if safe {
-                    episode.safe_at.get_or_insert(now);
-                }
-                if episode.safe_at.is_none_or(|safe| now - safe < PAUSE) {
-                    episode.lag = episode.lag.max(lag);
-                }
-                // What happens later in it may excuse a late answer.
-                episode.clean &= (able.is_some() && undisturbed) || episode.safe_at.is_some();
-            }
-            return None;
+        if !judgement.must_down {
+            let over = self.episode.take_if(|episode| now - episode.last > PAUSE)?;
+            self.note(now, format!("outage over, all at 0 after {:.1?}", over.latency()));
+            return Some(over);
         }
-        let over = self.episode.filter(|episode| now - episode.last > PAUSE)?;
-        self.episode = None;
-        self.note(now, format!("outage over, met {:?}", over.met()));
-        Some(over)
+        let undisturbed = lag < BUSY && self.raised_at.is_none_or(|raised| now - raised >= CLEAN);
+        let safe = self.is_safe() && !self.dependents.is_empty();
+        if self.episode.is_none() {
+            let counted = self.nodes.values().filter(|node| node.counts);
+            let first_end = counted.map(|node| node.renewed + self.grace).min();
+            let clean = able.is_some_and(|able| now - able >= CLEAN) && !safe && undisturbed;
+            self.note(now, format!("outage beyond doubt{}", if clean { ", clean" } else { "" }));
+            self.episode = Some(Episode { began: now, last: now, clean, first_end, safe_at: None, lag: Duration::ZERO });
+        }
+        let episode = self.episode.as_mut()?;
+        episode.last = now;
+        if safe {
+            episode.safe_at.get_or_insert(now);
+        }
+        if episode.safe_at.is_none_or(|safe| now - safe < PAUSE) {
+            episode.lag = episode.lag.max(lag);
+        }
+        // What happens later in it may excuse a late answer.
+        episode.clean &= (able.is_some() && undisturbed) || episode.safe_at.is_some();
+        None
     }
 
-    /// Judges a write of the watchdog to a dependent at the moment at which it is applied.
-    pub fn written(&mut self, name: &str, before: &Value, after: &Value, disturbances: Reading, now: Instant) -> Option<Finding> {
-        let (was, is) = (Dependent::of(before), Dependent::of(after));
-        self.note(now, format!("the watchdog writes {name}: {was} -> {is}"));
-        let finding = self.judge_write(name, before, after, disturbances, now).err();
-        if let Some((_, told)) = &finding {
-            self.note(now, format!("ORACLE: {told}"));
-        }
-        finding
+    /// Judges a write at the moment at which it is applied.
+    pub fn written(&mut self, write: &Write<'_>, disturbances: Reading, now: Instant) -> Option<Finding> {
+        let (was, is) = (Dependent::of(write.before), Dependent::of(write.after));
+        self.note(now, format!("the watchdog writes {}: {was} -> {is}", write.name));
+        let (kind, told) = self.judge_write(write, &was, disturbances, now).err()?;
+        let told = format!("{} {told}", write.name);
+        self.note(now, format!("ORACLE: {told}"));
+        Some((kind, told))
     }
 
-    fn judge_write(
-        &mut self,
-        name: &str,
-        before: &Value,
-        after: &Value,
-        disturbances: Reading,
-        now: Instant,
-    ) -> Result<(), Finding> {
-        let way = way(before, after).map_err(|why| (Kind::Memory, format!("{name}: {why}")))?;
-        let Arrival { at: arrived, leaderless, .. } = self.arrival(name, now);
+    fn judge_write(&mut self, write: &Write<'_>, was: &Dependent, disturbances: Reading, now: Instant) -> Result<(), Finding> {
+        let way = way(write.before, write.after).map_err(|why| (Kind::WrongMemories, format!("is written wrongly: {why}")))?;
+        let arrived = write.arrived;
         let obedience = OBEDIENCE + disturbances.lag;
         for (since, what) in [(self.stopped_since, "must not be probed"), (self.paused_since, "is paused")] {
             // What the seed cannot tell is not known; what was seen of it before counts for a minute (D-27).
             let told = since.zip(disturbances.seed_since).map(|(since, seed)| since.max(seed));
             if let Some(told) = told.filter(|told| arrived > *told + obedience) {
                 let late = (arrived - told).as_secs_f64();
-                return Err((Kind::Disobedient, format!("{name} is written {late:.1} s after the shoot {what}")));
+                return Err((Kind::DisobedientWrites, format!("is written {late:.1} s after the shoot {what}")));
             }
         }
         let (right, kind, what): (fn(&Judgement) -> bool, _, _) = match way {
             Way::HandsOff => return Ok(()),
             Way::Down | Way::Marked => {
-                (|judgement| judgement.may_down, Kind::WrongDown, "scaled down although the nodes renewed")
+                (|judgement| judgement.may_down, Kind::WrongScaleDowns, "scaled down although the nodes renewed")
             }
-            Way::Up => (|judgement| judgement.may_up, Kind::WrongUp, "restored during an outage"),
+            Way::Up => (|judgement| judgement.may_up, Kind::WrongRestores, "restored during an outage"),
         };
         self.look(disturbances, now);
-        if let Some(leaderless) = leaderless {
-            self.judge_leaderless(way, &Dependent::of(before), arrived)
-                .map_err(|why| (Kind::Leaderless, format!("{leaderless}: {name} {why}")))?;
+        if let Some(leaderless) = &write.leaderless {
+            let why = self.judge_leaderless(way, was, arrived);
+            why.map_err(|why| (Kind::LeaderlessWrites, format!("{why}, and {leaderless}")))?;
         }
         // The last complete look that it can rest on was made while the API server last answered.
-        let age = disturbances.finding_age();
-        let before_it = |sample: &&Sample| sample.at <= arrived;
-        let answered =
-            self.samples.iter().rev().filter(before_it).find(|sample| sample.answers).map_or(arrived, |sample| sample.at);
-        let from = answered.min(arrived) - age;
+        let answered = self.samples.iter().rev().find(|sample| sample.at <= arrived && sample.answers);
+        let from = answered.map_or(arrived, |sample| sample.at) - disturbances.finding_age();
         let mut window = self.samples.iter().filter(|sample| sample.at >= from).peekable();
         if window.peek().is_none() || window.any(|sample| right(&sample.judgement)) {
             return Ok(());
         }
         let silent: Vec<String> = self.nodes.iter().map(|(name, node)| node_line(name, node, now)).collect();
-        Err((kind, format!("{name} is {what}; {}", silent.join(", "))))
-    }
-}
-
-impl Record {
-    /// How the write that is applied now has arrived. Of several that may be it, some of which were refused, it is the first, and the
-    /// leader's if one of them is.
-    fn arrival(&mut self, name: &str, now: Instant) -> Arrival {
-        self.arrivals.retain(|arrival| now - arrival.at < UNDER_WAY);
-        let led = self.arrivals.iter().any(|arrival| arrival.name == name && arrival.leaderless.is_none());
-        let place = self.arrivals.iter().position(|arrival| arrival.name == name);
-        let arrival = place.and_then(|place| self.arrivals.remove(place));
-        let arrival = arrival.unwrap_or_else(|| Arrival { at: now, name: name.to_owned(), leaderless: None });
-        Arrival { leaderless: arrival.leaderless.filter(|_| !led), ..arrival }
+        Err((kind, format!("is {what}; {}", silent.join(", "))))
     }
 
     /// Whether a prober may write so without the lead (D-50): it protects, and restores what carries the marker when the shoot has been
@@ -187,29 +210,17 @@ impl Record {
 
 /// For how long a condition has lasted, once it has for longer than the limit; reported once, then counted again.
 fn lasted(since: &mut Option<Instant>, holds: bool, limit: Duration, now: Instant) -> Option<Duration> {
-    if !holds {
-        *since = None;
-        return None;
-    }
-    let lasted = now - *since.get_or_insert(now);
-    (lasted > limit).then(|| {
-        *since = Some(now);
-        lasted
-    })
+    let begin = since.filter(|_| holds).unwrap_or(now);
+    let lasted = Some(now - begin).filter(|lasted| *lasted > limit);
+    *since = holds.then_some(if lasted.is_some() { now } else { begin });
+    lasted
 }
 
-fn node_line(name: &str, node: &super::Node, now: Instant) -> String {
+fn node_line(name: &str, node: &Node, now: Instant) -> String {
     let silent = now.saturating_duration_since(node.renewed);
-    let mut line = format!("{name} silent for {:.1} s", silent.as_secs_f64());
-    for (holds, word) in [
-        (node.clock.differs(), " (skewed)"),
-        (!node.backed, " (no machine)"),
-        (!node.counts, " (does not count)"),
-        (node.cut && silent > BEAT, " (cut)"),
-    ] {
-        line.push_str(if holds { word } else { "" });
-    }
-    line
+    let words = [(node.clock.differs(), " (skewed)"), (!node.counts, " (does not count)"), (node.cut && silent > BEAT, " (cut)")];
+    let words: String = words.iter().filter(|(holds, _)| *holds).map(|(_, word)| *word).collect();
+    format!("{name} silent for {:.1} s{words}", silent.as_secs_f64())
 }
 
 #[cfg(test)]

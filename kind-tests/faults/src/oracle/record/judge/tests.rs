@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use testbed::api::gardener::{PROTECTED, REPLICAS};
 use tokio::time::Instant;
 
-use super::super::episode::Met;
 use super::super::{Node, Record};
 use super::*;
 use crate::oracle::disturbances::Disturbances;
@@ -26,14 +25,14 @@ struct Tale {
 impl Tale {
     fn new() -> Self {
         let start = Instant::now();
-        let mut record = Record::new("shoot".into(), start);
+        let mut record = Record::new(start);
         for name in ["a", "b", "c"] {
             record.nodes.insert(name.into(), Node::new(start));
         }
         record.dependents.insert("kcm".into(), Dependent::of(&free(2)));
-        let mut disturbances = Disturbances::new(start);
-        disturbances.guards.insert("prober".into(), start);
-        let disturbances = disturbances.read(start);
+        let since = Some(start);
+        let clear = Disturbances::new(start).read(start);
+        let disturbances = Reading { clear_since: since, guarded_since: since, weeding_since: since, ..clear };
         Self { record, start, now: 0.0, disturbances, found: Vec::new(), over: Vec::new() }
     }
 
@@ -54,9 +53,9 @@ impl Tale {
                     node.clock.stamp();
                 }
             }
-            let tick = self.record.tick(self.disturbances, now);
-            self.found.extend(tick.findings.into_iter().map(|(kind, _)| kind));
-            self.over.extend(tick.over);
+            let (findings, over) = self.record.tick(self.disturbances, now);
+            self.found.extend(findings.into_iter().map(|(kind, _)| kind));
+            self.over.extend(over);
         }
         self
     }
@@ -72,17 +71,21 @@ impl Tale {
         self
     }
 
-    /// The watchdog writes; what the oracle says of that.
-    fn write(&mut self, before: &Value, after: &Value) -> Option<Kind> {
-        let finding = self.record.written("kcm", before, after, self.disturbances, self.at());
+    /// The watchdog's write is applied, which has arrived some seconds ago; what the oracle says of that.
+    fn written(&mut self, before: &Value, after: &Value, ago: f64, leaderless: Option<String>) -> Option<Kind> {
+        let write = Write { name: "kcm", before, after, arrived: self.at() - Duration::from_secs_f64(ago), leaderless };
+        let finding = self.record.written(&write, self.disturbances, self.at());
         self.record.dependents.insert("kcm".into(), Dependent::of(after));
         finding.map(|(kind, _)| kind)
     }
 
+    fn write(&mut self, before: &Value, after: &Value) -> Option<Kind> {
+        self.written(before, after, 0.0, None)
+    }
+
     /// The same by a prober that does not lead.
     fn write_leaderless(&mut self, before: &Value, after: &Value) -> Option<Kind> {
-        self.record.arrived(Arrival { at: self.at(), name: "kcm".into(), leaderless: Some("b does not lead".into()) });
-        self.write(before, after)
+        self.written(before, after, 0.0, Some("b does not lead".into()))
     }
 
     /// The API server goes away, for its nodes too, and comes back after so long.
@@ -123,15 +126,15 @@ fn an_outage_that_is_answered_and_ends_well_is_right() {
     assert_eq!(tale.up(), None);
     let tale = tale.go(60.0);
     assert_eq!(tale.found, []);
-    assert_eq!(tale.over.iter().map(|episode| (episode.met(), episode.clean)).collect::<Vec<_>>(), [(Met::InTime, true)]);
+    assert_eq!(tale.over.iter().map(|over| (over.met_in_time(), over.clean)).collect::<Vec<_>>(), [(true, true)]);
 }
 
 #[test]
 fn a_scale_down_of_a_healthy_shoot_is_wrong() {
-    assert_eq!(Tale::new().go(20.0).down(), Some(Kind::WrongDown));
-    assert_eq!(Tale::new().go(20.0).cut(true).go(3.0).down(), Some(Kind::WrongDown), "too early");
+    assert_eq!(Tale::new().go(20.0).down(), Some(Kind::WrongScaleDowns));
+    assert_eq!(Tale::new().go(20.0).cut(true).go(3.0).down(), Some(Kind::WrongScaleDowns), "too early");
     assert_eq!(Tale::new().go(20.0).cut(true).go(10.0).cut(false).go(3.0).down(), None, "decided before they were back");
-    assert_eq!(Tale::new().go(20.0).cut(true).go(10.0).cut(false).go(8.0).down(), Some(Kind::WrongDown), "long after that");
+    assert_eq!(Tale::new().go(20.0).cut(true).go(10.0).cut(false).go(8.0).down(), Some(Kind::WrongScaleDowns), "long after that");
 }
 
 #[test]
@@ -149,16 +152,16 @@ fn a_clock_that_was_put_back_a_little_allows_a_scale_down_earlier_by_just_so_muc
         tale.cut(true).with(renew).go(silent).down()
     };
     assert_eq!(down(1300, 4.9), None);
-    assert_eq!(down(1300, 3.9), Some(Kind::WrongDown), "earlier than that");
-    assert_eq!(down(0, 4.9), Some(Kind::WrongDown), "it was right all the time");
-    assert_eq!(down(20_000, 4.9), Some(Kind::WrongDown), "that step is seen");
+    assert_eq!(down(1300, 3.9), Some(Kind::WrongScaleDowns), "earlier than that");
+    assert_eq!(down(0, 4.9), Some(Kind::WrongScaleDowns), "it was right all the time");
+    assert_eq!(down(20_000, 4.9), Some(Kind::WrongScaleDowns), "that step is seen");
 }
 
 #[test]
 fn what_was_decided_before_the_answers_ceased_is_right_until_they_come_again() {
     let silent = |tale: Tale| tale.with(|record, _| record.api.begin()).cut(false).go(20.0);
     assert_eq!(silent(Tale::new().go(20.0).cut(true).go(8.0)).down(), None);
-    assert_eq!(silent(Tale::new().go(20.0)).down(), Some(Kind::WrongDown), "it was healthy then");
+    assert_eq!(silent(Tale::new().go(20.0)).down(), Some(Kind::WrongScaleDowns), "it was healthy then");
 }
 
 #[test]
@@ -168,13 +171,13 @@ fn a_restore_during_an_outage_is_wrong() {
         assert_eq!(tale.down(), None);
         tale.go(after)
     };
-    assert_eq!(outage(10.0).up(), Some(Kind::WrongUp));
+    assert_eq!(outage(10.0).up(), Some(Kind::WrongRestores));
     assert_eq!(outage(10.0).cut(false).go(0.2).up(), None, "they are just back");
 }
 
 #[test]
 fn an_outage_is_missed_only_if_answers_could_be_had() {
-    assert_eq!(Tale::new().go(20.0).cut(true).go(30.0).found, [Kind::Missed]);
+    assert_eq!(Tale::new().go(20.0).cut(true).go(30.0).found, [Kind::MissedOutages]);
     assert_eq!(Tale::new().go(20.0).cut(true).with(|record, _| record.api.begin()).go(60.0).found, []);
     assert_eq!(Tale::new().go(20.0).cut(true).with(|record, now| record.paused_since = Some(now)).go(60.0).found, []);
     let mut tale = Tale::new().go(20.0).cut(true);
@@ -187,31 +190,31 @@ fn that_nobody_leads_excuses_no_missed_outage_but_that_nothing_is_restored() {
     let mut tale = Tale::new().go(20.0).cut(true);
     tale.disturbances.clear_since = None;
     let mut tale = tale.go(30.0);
-    assert_eq!(tale.found, [Kind::Missed]);
+    assert_eq!(tale.found, [Kind::MissedOutages]);
     assert_eq!(tale.down(), None);
-    assert_eq!(tale.cut(false).go(60.0).found, [Kind::Missed]);
+    assert_eq!(tale.cut(false).go(60.0).found, [Kind::MissedOutages]);
 }
 
 #[test]
 fn a_scale_down_because_the_api_server_was_away_is_wrong() {
     let healthy = || Tale::new().go(20.0);
-    assert_eq!(healthy().away(9.0).down(), Some(Kind::WrongDown), "its nodes are not back yet");
-    assert_eq!(healthy().away(9.0).go(1.5).down(), Some(Kind::WrongDown));
-    assert_eq!(healthy().with(|record, now| record.leave(now)).go(9.0).down(), Some(Kind::WrongDown), "it is away");
-    assert_eq!(healthy().cut(true).away(9.0).go(2.0).down(), Some(Kind::WrongDown), "too early to tell");
+    assert_eq!(healthy().away(9.0).down(), Some(Kind::WrongScaleDowns), "its nodes are not back yet");
+    assert_eq!(healthy().away(9.0).go(1.5).down(), Some(Kind::WrongScaleDowns));
+    assert_eq!(healthy().with(|record, now| record.leave(now)).go(9.0).down(), Some(Kind::WrongScaleDowns), "it is away");
+    assert_eq!(healthy().cut(true).away(9.0).go(2.0).down(), Some(Kind::WrongScaleDowns), "too early to tell");
     assert_eq!(healthy().cut(true).away(9.0).go(3.5).down(), None);
     assert_eq!(healthy().cut(true).go(7.0).away(9.0).down(), None, "it was an outage before");
     assert_eq!(healthy().away(9.0).go(60.0).found, []);
-    assert_eq!(healthy().cut(true).away(9.0).go(30.0).found, [Kind::Missed]);
+    assert_eq!(healthy().cut(true).away(9.0).go(30.0).found, [Kind::MissedOutages]);
 }
 
 #[test]
 fn who_does_not_lead_may_protect() {
     let mut tale = Tale::new().go(20.0).cut(true).go(6.5);
     assert_eq!(tale.write_leaderless(&free(2), &held()), None);
-    assert_eq!(Tale::new().go(20.0).write_leaderless(&free(2), &held()), Some(Kind::WrongDown), "it is healthy");
+    assert_eq!(Tale::new().go(20.0).write_leaderless(&free(2), &held()), Some(Kind::WrongScaleDowns), "it is healthy");
     let bare = json!({"metadata": {"annotations": {REPLICAS: "2"}}, "spec": {"replicas": 0}, "status": {"readyReplicas": 2}});
-    assert_eq!(tale.write_leaderless(&bare, &held()), Some(Kind::Leaderless), "a marker is the leader's business");
+    assert_eq!(tale.write_leaderless(&bare, &held()), Some(Kind::LeaderlessWrites), "a marker is the leader's business");
     assert_eq!(tale.write(&bare, &held()), None);
 }
 
@@ -222,19 +225,13 @@ fn who_does_not_lead_restores_what_is_held_when_it_has_been_well_for_a_minute() 
         assert_eq!(tale.down(), None);
         tale.go(5.0).cut(false).go(after)
     };
-    assert_eq!(well(40.0).write_leaderless(&held(), &free(2)), Some(Kind::Leaderless));
+    assert_eq!(well(40.0).write_leaderless(&held(), &free(2)), Some(Kind::LeaderlessWrites));
     assert_eq!(well(61.0).write_leaderless(&held(), &free(2)), None);
     let at_zero = json!({"metadata": {}, "spec": {"replicas": 0}, "status": {"readyReplicas": 1}});
-    assert_eq!(well(61.0).write_leaderless(&at_zero, &free(1)), Some(Kind::Leaderless), "it carries no marker");
+    assert_eq!(well(61.0).write_leaderless(&at_zero, &free(1)), Some(Kind::LeaderlessWrites), "it carries no marker");
     let marked = json!({"metadata": {"annotations": {PROTECTED: ""}}, "spec": {"replicas": 2}, "status": {"readyReplicas": 2}});
-    assert_eq!(well(61.0).write_leaderless(&marked, &free(2)), Some(Kind::Leaderless), "it is not held down");
+    assert_eq!(well(61.0).write_leaderless(&marked, &free(2)), Some(Kind::LeaderlessWrites), "it is not held down");
     assert_eq!(well(5.0).write(&held(), &free(2)), None, "the leader waits for nothing");
-    let arrive = |leaderless: Option<&str>| {
-        let leaderless = leaderless.map(str::to_owned);
-        move |record: &mut Record, at| record.arrived(Arrival { at, name: "kcm".into(), leaderless })
-    };
-    let mut both = well(5.0).with(arrive(Some("refused"))).go(1.0).with(arrive(None));
-    assert_eq!(both.write(&held(), &free(2)), None, "it may be the leader's");
 }
 
 #[test]
@@ -249,33 +246,32 @@ fn a_write_for_a_shoot_that_must_be_left_alone_is_found() {
     let stopped =
         |after: f64| Tale::new().go(20.0).cut(true).go(8.0).with(|record, now| record.stopped_since = Some(now)).go(after);
     assert_eq!(stopped(1.5).down(), None, "it was under way");
-    assert_eq!(stopped(2.5).down(), Some(Kind::Disobedient));
+    assert_eq!(stopped(2.5).down(), Some(Kind::DisobedientWrites));
     let mut blind = stopped(10.0);
     blind.disturbances.seed_since = Some(blind.at() - Duration::from_secs(1));
     assert_eq!(blind.down(), None, "the seed has only just answered again");
-    let arrive = |record: &mut Record, at| record.arrived(Arrival { at, name: "kcm".into(), leaderless: None });
-    let mut late = stopped(1.5).with(arrive).go(3.0);
-    assert_eq!(late.down(), None, "it arrived in time and was applied late");
+    assert_eq!(stopped(4.5).written(&free(2), &held(), 3.0, None), None, "it arrived in time and was applied late");
 }
 
 #[test]
 fn a_late_answer_is_told_from_one_in_time() {
-    let answered = |after: f64| {
-        let mut tale = Tale::new().go(20.0).cut(true).go(after);
+    let answered = |tale: Tale, after: f64| {
+        let mut tale = tale.go(after);
         assert_eq!(tale.down(), None);
-        tale.go(1.0).cut(false).go(10.0).over[0]
+        let tale = tale.go(1.0).cut(false).go(10.0);
+        (tale.over[0], tale.found)
     };
-    assert_eq!(answered(7.0).met(), Met::InTime);
-    let mut tale = Tale::new().go(20.0).cut(true).go(7.0);
-    tale.disturbances.lag = BUSY;
-    let mut tale = tale.go(5.0);
-    assert_eq!(tale.down(), None);
-    assert!(!tale.go(1.0).cut(false).go(10.0).over[0].clean, "the machine was busy");
-    let raised = |record: &mut Record, now| record.others_wrote("kcm", &Dependent::of(&free(0)), &Dependent::of(&free(2)), now);
-    let mut tale = Tale::new().go(20.0).cut(true).go(7.0).with(raised).go(5.0);
-    assert_eq!(tale.down(), None);
-    assert!(!tale.go(1.0).cut(false).go(10.0).over[0].clean, "somebody else brought it up in between");
-    let late = answered(12.0);
-    assert_eq!((late.met(), late.clean), (Met::Late, true));
+    let outage = || Tale::new().go(20.0).cut(true).go(7.0);
+    let (in_time, found) = answered(outage(), 0.0);
+    assert_eq!((in_time.met_in_time(), found.as_slice()), (true, &[][..]));
+    let (late, found) = answered(outage(), 5.0);
+    assert_eq!((late.met_in_time(), late.clean, found.as_slice()), (false, true, &[Kind::LateAnswers][..]));
     assert!(late.latency().is_some_and(|latency| latency > GRACE / 2), "{late:?}");
+    let mut busy = outage();
+    busy.disturbances.lag = BUSY;
+    let (busy, found) = answered(busy, 5.0);
+    assert_eq!((busy.clean, found.as_slice()), (false, &[][..]), "the machine was busy");
+    let raised = |record: &mut Record, now| record.others_wrote("kcm", &Dependent::of(&free(0)), &Dependent::of(&free(2)), now);
+    let (raised, found) = answered(outage().with(raised), 5.0);
+    assert_eq!((raised.clean, found.as_slice()), (false, &[][..]), "somebody else brought it up in between");
 }

@@ -1,0 +1,114 @@
+//! What the weeder sees of a shoot's control plane: two Services, and pods that crash-loop while the one that they need is down; and
+//! the judgement of what is deleted and what is not.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use faults::pods::ROLE;
+use testbed::api::Seen;
+use tokio::time::Instant;
+
+use super::judge::Finding;
+use crate::oracle::disturbances::Reading;
+use crate::oracle::ledger::Kind;
+use crate::pace::{HAND_OVER, WINDOW};
+
+/// The Services, each with the role of the pods that need it.
+pub const SERVICES: [(&str, &str); 2] = [("etcd-main-client", "apiserver"), ("kube-apiserver", "controller-manager")];
+/// What a watch may be late by, and a DELETE that was under way.
+const WAY: Duration = Duration::from_secs(2);
+/// A first window opens up to a tenth of its length late.
+const SPREAD: Duration = Duration::from_millis(1200);
+/// A crash-looping pod whose Service has recovered is deleted within this time: at once, and 5 s for a busy machine.
+const DELETED_WITHIN: Duration = Duration::from_secs(5);
+
+#[derive(Debug)]
+pub struct Plane {
+    /// Whether each Service is ready, and since when.
+    pub services: [(bool, Instant); 2],
+    pods: BTreeMap<String, Pod>,
+}
+
+#[derive(Debug)]
+struct Pod {
+    /// The Service that it needs; none for pods that must never be deleted.
+    needs: Option<usize>,
+    crashing_since: Option<Instant>,
+    /// Until when it may have been seen crashing.
+    crashed_until: Instant,
+    told: bool,
+}
+
+impl Plane {
+    /// One with nothing in it yet.
+    pub fn new(now: Instant) -> Self {
+        Self { services: [(true, now); 2], pods: BTreeMap::new() }
+    }
+
+    /// The pods that need a Service.
+    pub fn pods_of(&self, service: usize) -> Vec<String> {
+        self.pods.iter().filter(|(_, pod)| pod.needs == Some(service)).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Takes in a change of a pod.
+    pub fn changed(&mut self, name: &str, write: &Seen<'_>, now: Instant) {
+        if write.deleted {
+            self.pods.remove(name);
+            return;
+        }
+        let metadata = &write.after["metadata"];
+        let owned = metadata["ownerReferences"][0].is_object() && metadata["labels"][ROLE.0] == ROLE.1;
+        let needs = SERVICES.iter().position(|(_, role)| metadata["labels"]["role"] == *role).filter(|_| owned);
+        let crashing = write.after["status"]["containerStatuses"][0]["state"]["waiting"].is_object();
+        let new = Pod { needs, crashing_since: None, crashed_until: now, told: false };
+        let pod = self.pods.entry(name.to_owned()).or_insert(new);
+        match (crashing, pod.crashing_since) {
+            (true, None) => (pod.crashing_since, pod.told) = (Some(now), false),
+            (false, Some(_)) => (pod.crashing_since, pod.crashed_until) = (None, now + WAY),
+            _ => {}
+        }
+    }
+
+    /// Whether a pod may be deleted.
+    pub fn may_go(&self, name: &str, disturbances: Reading, now: Instant) -> Result<(), String> {
+        let pod = self.pods.get(name).ok_or("nobody knows it")?;
+        let service = pod.needs.ok_or("nobody recreates it, or no selector asks for it")?;
+        if pod.crashing_since.is_none() && now > pod.crashed_until + disturbances.lag {
+            return Err("it does not crash".into());
+        }
+        let (ready, since) = self.services[service];
+        // A weeder that starts opens its first windows when it leads, which may be that much later.
+        let opened = since.max(disturbances.weeder_started + HAND_OVER);
+        let until = if ready { opened + WINDOW + SPREAD } else { since };
+        if now <= until + WAY + disturbances.lag {
+            return Ok(());
+        }
+        let (not, for_so_long) = (if ready { "" } else { "not " }, (now - since).as_secs_f64());
+        Err(format!("what it needs has {not}been ready for {for_so_long:.1} s"))
+    }
+
+    /// Looks for pods that should have been deleted.
+    pub fn tick(&mut self, disturbances: Reading, now: Instant) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        for (name, pod) in &mut self.pods {
+            let Some((service, crashing)) = pod.needs.zip(pod.crashing_since) else { continue };
+            let (ready, since) = self.services[service];
+            // The weeder must have known that the Service was down.
+            let watched = disturbances.weeding_since.is_some_and(|clear| clear + WAY <= since);
+            let waited = now.saturating_duration_since(since.max(crashing));
+            if ready && watched && !pod.told && waited > DELETED_WITHIN + disturbances.lag && now < since + WINDOW {
+                pod.told = true;
+                let waited = waited.as_secs_f64();
+                let told = format!("pod {name} crashes, for {waited:.1} s although what it needs is ready again");
+                findings.push((Kind::NotWeeded, told));
+            }
+        }
+        findings
+    }
+
+    /// Why the pods are not idle; none when they are.
+    pub fn why_not_idle(&self) -> Option<String> {
+        let crashing = self.pods.iter().find(|(_, pod)| pod.needs.is_some() && pod.crashing_since.is_some());
+        crashing.map(|(name, _)| format!("{name} crashes"))
+    }
+}

@@ -1,0 +1,60 @@
+//! The stand-in for those who run the pods of a shoot's control plane, and recreate what is deleted.
+
+use anyhow::Result;
+use faults::pods::{ROLE, pod, slice, status};
+use serde_json::json;
+
+use super::Shoot;
+use crate::oracle::record::plane::SERVICES;
+
+impl Shoot {
+    /// Makes the Services and pods, with everything ready.
+    pub(super) fn make_pods(&self) -> Result<()> {
+        for (service, _) in SERVICES {
+            self.seed.apply(slice(&self.namespace, service, true))?;
+        }
+        self.recreate_pods();
+        // Nobody would recreate this one (D-44), and no selector asks for that one.
+        self.seed.create(pod(&self.namespace, "bare", &json!({ROLE.0: ROLE.1, "role": "x"}), None, true))?;
+        self.seed.create(pod(&self.namespace, "other", &json!({"role": "x"}), Some("set"), true))?;
+        Ok(())
+    }
+
+    /// Recreates the pods that were deleted; they crash if what they need is not ready.
+    pub fn recreate_pods(&self) {
+        for (service, (_, role)) in SERVICES.iter().enumerate() {
+            let (pods, ready) = {
+                let plane = &self.record().plane;
+                (plane.pods_of(service), plane.services[service].0)
+            };
+            if pods.is_empty() {
+                let (name, labels) = (format!("{role}-{}", rand::random::<u32>()), json!({ROLE.0: ROLE.1, "role": role}));
+                // Only an unknown kind could be refused.
+                self.seed.create(pod(&self.namespace, &name, &labels, Some("set"), !ready)).ok();
+            }
+        }
+    }
+
+    /// A Service becomes ready or not. It counts as ready for as long as it may be seen so.
+    pub fn turn(&self, service: usize, ready: bool) {
+        let turned = || self.know(|record, now| record.plane.services[service] = (ready, now));
+        if ready {
+            turned();
+        }
+        // Only an unknown kind could be refused.
+        self.seed.apply(slice(&self.namespace, SERVICES[service].0, ready)).ok();
+        if !ready {
+            turned();
+        }
+    }
+
+    /// The pods that need a Service begin to crash, or are back by themselves.
+    pub fn crash(&self, service: usize, crashing: bool) {
+        // The store must not be used while the record is locked.
+        let pods = self.record().plane.pods_of(service);
+        for name in pods {
+            // One that was deleted in this moment stays so.
+            self.seed.update("pods", &self.namespace, &name, |pod| pod["status"] = status(crashing)).ok();
+        }
+    }
+}
