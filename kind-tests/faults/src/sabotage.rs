@@ -20,6 +20,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::agents::Agents;
 use crate::options::Sabotage;
 use crate::oracle::ledger::Kind;
+use crate::pace::SUSPENDED_FINDING_AGE;
 use crate::shoot::{Api, KCM, Shoot};
 use crate::story::{be_away, ills::Ill};
 use crate::world::World;
@@ -50,8 +51,8 @@ pub async fn act(world: &World, agents: &Agents, wanted: Sabotage) -> Result<Vec
         }
         Sabotage::Away => {
             let Api::Memory(api) = &*shoot.api else { bail!("the first shoot is not in memory") };
-            // Nothing that could be right must lie so near that a finding may rest on it.
-            while !shoot.record().judged_for(beyond_doubt(world), |judgement| !judgement.may_down) {
+            // Nothing that could be right must lie so near that a finding may rest on it, also if an agent is suspended meanwhile.
+            while !shoot.record().judged_for(beyond_doubt(world) + SUSPENDED_FINDING_AGE, |judgement| !judgement.may_down) {
                 sleep(LOOK).await;
             }
             shoot.record().api.begin();

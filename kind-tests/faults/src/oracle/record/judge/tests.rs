@@ -192,7 +192,7 @@ fn that_nobody_leads_excuses_no_missed_outage_but_that_nothing_is_restored() {
     let mut tale = tale.go(30.0);
     assert_eq!(tale.found, [Kind::MissedOutages]);
     assert_eq!(tale.down(), None);
-    assert_eq!(tale.cut(false).go(60.0).found, [Kind::MissedOutages, Kind::LateAnswers]);
+    assert_eq!(tale.cut(false).go(60.0).found, [Kind::MissedOutages]);
 }
 
 #[test]
