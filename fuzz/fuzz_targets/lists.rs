@@ -2,6 +2,6 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    readers::hold::<readers::lists::Damaged<readers::lists::Leases>>(bytes);
-    readers::hold::<readers::lists::Damaged<readers::lists::Nodes>>(bytes);
+    readers::hold::<readers::lists::List<readers::lists::Leases>>(bytes);
+    readers::hold::<readers::lists::List<readers::lists::Nodes>>(bytes);
 });

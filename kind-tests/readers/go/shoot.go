@@ -41,33 +41,8 @@ type gardenerShoot struct {
 }
 
 // shoot reads an embedded Shoot as the decoder of Kubernetes does: case counts, unknown fields do not.
-func shoot(raw json.RawMessage) (any, error) {
+func shoot(raw json.RawMessage) (gardenerShoot, error) {
 	var read gardenerShoot
-	if err := kubejson.UnmarshalCaseSensitivePreserveInts(raw, &read); err != nil {
-		return nil, err
-	}
-	workers := []any{}
-	for _, worker := range read.Spec.Provider.Workers {
-		var conditions []string
-		if worker.MachineControllerManager != nil {
-			conditions = append([]string{}, worker.MachineControllerManager.NodeConditions...)
-		}
-		workers = append(workers, map[string]any{"name": worker.Name, "conditions": conditions})
-	}
-	value := map[string]any{
-		"deleted":    read.DeletionTimestamp != nil,
-		"hibernates": read.Spec.Hibernation != nil && read.Spec.Hibernation.Enabled != nil && *read.Spec.Hibernation.Enabled,
-		"hibernated": read.Status.IsHibernated,
-		"workers":    workers,
-		"grace":      nil,
-		"operation":  nil,
-		"seeds":      []*string{read.Spec.SeedName, read.Status.SeedName},
-	}
-	if manager := read.Spec.Kubernetes.KubeControllerManager; manager != nil && manager.NodeMonitorGracePeriod != nil {
-		value["grace"] = manager.NodeMonitorGracePeriod.Nanoseconds()
-	}
-	if operation := read.Status.LastOperation; operation != nil {
-		value["operation"] = []string{operation.Type, operation.State}
-	}
-	return value, nil
+	err := kubejson.UnmarshalCaseSensitivePreserveInts(raw, &read)
+	return read, err
 }

@@ -61,13 +61,14 @@ fn smallest<I: Input>(mut bytes: Vec<u8>, mut failure: Error, go: &mut Go) -> Er
         let mut at = 0;
         while at < bytes.len() && attempts < ATTEMPTS {
             let end = bytes.len().min(at + size);
-            let without = [&bytes[..at], &bytes[end..]].concat();
-            let zeroed = [&bytes[..at], &vec![0; end - at], &bytes[end..]].concat();
-            let is_zero = bytes[at..end].iter().all(|byte| *byte == 0);
+            let (before, after) = (&bytes[..at], &bytes[end..]);
+            let simpler = [[before, after].concat(), [before, &vec![0; end - at], after].concat()];
             at = end;
-            for simpler in [without, zeroed].into_iter().take(if is_zero { 1 } else { 2 }) {
+            for simpler in simpler {
                 attempts += 1;
-                if let Err(again) = tried::<I>(&simpler, go) {
+                if simpler != bytes
+                    && let Err(again) = tried::<I>(&simpler, go)
+                {
                     at -= bytes.len() - simpler.len();
                     (bytes, failure) = (simpler, again);
                     break;

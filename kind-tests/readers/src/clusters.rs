@@ -2,11 +2,13 @@
 //! take its Cluster along (rule 30, fault 55).
 
 use anyhow::{Context, Result, bail, ensure};
+use common::go_compat::duration::GoDuration;
 use prober::core::lifecycle::{Lifecycle, lifecycle, settings};
-use prober::gardener::{Cluster, Machine, OperationState, OperationType, Shoot};
+use prober::gardener::{Cluster, Machine, Shoot};
 use serde_json::{Map, Value, json};
 
-use crate::{Go, Input, Source, durations, is_one_line};
+use crate::durations::{self, nanos};
+use crate::{Go, Input, Source, is_one_line};
 
 /// The seed that the Cluster is on.
 const SEED: &str = "here";
@@ -56,9 +58,9 @@ fn spoilt(source: &mut Source<'_>, value: Value) -> Value {
             let mut kept = Map::new();
             for (name, value) in fields {
                 let name = match source.below(22) {
-                    0..20 => name,
                     20 => name.to_lowercase(),
-                    _ => name.to_uppercase(),
+                    21 => name.to_uppercase(),
+                    _ => name,
                 };
                 if source.percent(80) {
                     kept.insert(name, spoilt(source, value));
@@ -72,29 +74,21 @@ fn spoilt(source: &mut Source<'_>, value: Value) -> Value {
 }
 
 fn odd(source: &mut Source<'_>) -> Value {
-    match source.below(9) {
-        0 => Value::Null,
-        1 => json!(source.any::<bool>()),
-        2 => json!(source.any::<i64>()),
-        3 => json!(source.any::<f32>()),
-        4 => json!(source.text("\\PC{0,4}")),
-        _ => source.pick(&[json!([]), json!({}), json!([null]), json!({"a": 1})]),
-    }
-}
-
-/// A shoot, of which most can be understood.
-fn shoot(source: &mut Source<'_>) -> Value {
-    let mut shoot = source.filled(&template());
-    if let Some(grace) = shoot.pointer_mut("/spec/kubernetes/kubeControllerManager/nodeMonitorGracePeriod") {
-        *grace = json!(durations::text(source));
-    }
-    spoilt(source, shoot)
+    let odd = [json!(source.any::<i64>()), json!(source.any::<f32>()), json!(source.text("\\PC{0,4}"))];
+    let all = [Value::Null, json!(true), json!(false), json!([]), json!({}), json!([null]), json!({"a": 1})];
+    source.pick(&[&all[..], &odd].concat())
 }
 
 impl Input for Raw {
     fn make(source: &mut Source<'_>) -> Self {
-        let raw = source.raw().map(|bytes| serde_json::from_slice(bytes).unwrap_or_default());
-        Self(raw.unwrap_or_else(|| shoot(source)))
+        if let Some(bytes) = source.raw() {
+            return Self(serde_json::from_slice(bytes).unwrap_or_default());
+        }
+        let mut shoot = source.filled(&template());
+        if let Some(grace) = shoot.pointer_mut(GRACE) {
+            *grace = json!(durations::text(source));
+        }
+        Self(spoilt(source, shoot))
     }
 
     /// Whatever JSON is embedded as a shoot, the Cluster is read; and what the shoot says follows from a few of its fields.
@@ -105,8 +99,8 @@ impl Input for Raw {
         // Whatever is embedded as a Seed harms no shoot either.
         let odd: Cluster = serde_json::from_value(json!({"metadata": {}, "spec": {"seed": raw, "shoot": {}}}))?;
         ensure!(matches!(odd.spec.shoot, Some(Ok(_))), "a shoot is lost for its seed");
-        let seed = json!({"metadata": {"name": SEED}});
-        let cluster = json!({"metadata": {"name": "shoot--a--b"}, "spec": {"shoot": raw, "seed": seed}});
+        let spec = json!({"shoot": raw, "seed": {"metadata": {"name": SEED}}});
+        let cluster = json!({"metadata": {"name": "shoot--a--b"}, "spec": spec});
         let cluster: Cluster = serde_json::from_value(cluster).context("one bad shoot never spoils its Cluster")?;
         let shoot = match cluster.spec.shoot {
             None => {
@@ -144,58 +138,51 @@ impl Input for Raw {
 
     fn compare(&self, go: &mut Go) -> Result<()> {
         let cluster: Cluster = serde_json::from_value(json!({"metadata": {"name": "shoot--a--b"}, "spec": {"shoot": self.0}}))?;
-        match (go.ask(&json!({"shoot": self.0}))?, cluster.spec.shoot) {
-            (Ok(go), Some(Ok(shoot))) => {
-                let ours = shown(&shoot, &go);
-                ensure!(go == ours, "Go reads {go}, we {ours}");
-                Ok(())
-            }
+        match (go.ask("shoot", self.0.clone())?, cluster.spec.shoot) {
+            (Ok(go), Some(Ok(shoot))) => agree(&go, &shoot),
             (Err(_), Some(Err(_))) => Ok(()),
             // A grace period that is not positive would make every lease expired at once.
-            (Ok(go), Some(Err(_))) if go["grace"].as_i64().is_some_and(|nanos| nanos <= 0) => Ok(()),
+            (Ok(go), Some(Err(_))) if go.pointer(GRACE).is_some_and(|grace| nanos(grace) <= 0) => Ok(()),
             (_, None) if self.0.is_null() => Ok(()),
             (go, ours) => bail!("Go: {go:?}, we: {ours:?}"),
         }
     }
 }
 
-/// What we read, in the words of the Go program. Of an operation only those words are kept that decide something.
-fn shown(shoot: &Shoot, go: &Value) -> Value {
-    let workers: Vec<Value> = shoot
-        .spec
-        .provider
-        .workers
-        .iter()
-        .map(|worker| json!({"name": worker.name, "conditions": worker.machine_controller_manager.as_ref().map(|manager| &manager.node_conditions)}))
-        .collect();
-    let operation = shoot.status.last_operation.as_ref().map(|operation| {
-        let told = |index: usize, known: &[&str]| {
-            let word = go["operation"][index].as_str().unwrap_or_default();
-            if known.contains(&word) { String::from("another") } else { word.to_owned() }
-        };
-        let kind = match operation.kind {
-            OperationType::Create => "Create".to_owned(),
-            OperationType::Reconcile => "Reconcile".to_owned(),
-            OperationType::Migrate => "Migrate".to_owned(),
-            OperationType::LiveMigrate => "LiveMigrate".to_owned(),
-            OperationType::Restore => "Restore".to_owned(),
-            OperationType::Other => told(0, &["Create", "Reconcile", "Migrate", "LiveMigrate", "Restore"]),
-        };
-        let state = match operation.state {
-            OperationState::Succeeded => "Succeeded".to_owned(),
-            OperationState::Failed => "Failed".to_owned(),
-            OperationState::Aborted => "Aborted".to_owned(),
-            OperationState::Other => told(1, &["Succeeded", "Failed", "Aborted"]),
-        };
-        [kind, state]
+const GRACE: &str = "/spec/kubernetes/kubeControllerManager/nodeMonitorGracePeriod";
+
+/// Whether what we read is what Go reads. Of an operation we know only those words that decide something.
+fn agree(go: &Value, shoot: &Shoot) -> Result<()> {
+    let (spec, status) = (&go["spec"], &go["status"]);
+    let known = |field: &str, words: &[&str]| {
+        let word = status["lastOperation"][field].as_str();
+        json!(word.map(|word| if words.contains(&word) { word } else { "Other" }))
+    };
+    let items = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let gos_workers = items(&spec["provider"]["workers"]).into_iter().map(|worker| {
+        let manager = &worker["machineControllerManager"];
+        json!([worker["name"], (!manager.is_null()).then(|| items(&manager["nodeConditions"]))])
     });
-    json!({
-        "deleted": shoot.metadata.deletion_timestamp.is_some(),
-        "hibernates": shoot.spec.hibernation_enabled(),
-        "hibernated": shoot.status.is_hibernated,
-        "workers": workers,
-        "grace": shoot.spec.node_monitor_grace().and_then(|grace| grace.num_nanoseconds()),
-        "operation": operation,
-        "seeds": [shoot.spec.seed_name, shoot.status.seed_name],
-    })
+    let workers = shoot.spec.provider.workers.iter().map(|worker| {
+        let manager = worker.machine_controller_manager.as_ref();
+        json!([worker.name, manager.map(|manager| &manager.node_conditions)])
+    });
+    let grace = shoot.spec.node_monitor_grace().and_then(|grace| grace.num_nanoseconds());
+    let grace = grace.map(|nanos| GoDuration::from_nanos(nanos).to_string());
+    let (kind, state) =
+        shoot.status.last_operation.as_ref().map(|last| (format!("{:?}", last.kind), format!("{:?}", last.state))).unzip();
+    for (what, ours, go) in [
+        ("deleted", json!(shoot.metadata.deletion_timestamp.is_some()), json!(!go["metadata"]["deletionTimestamp"].is_null())),
+        ("hibernates", json!(shoot.spec.hibernation_enabled()), json!(spec["hibernation"]["enabled"] == true)),
+        ("hibernated", json!(shoot.status.is_hibernated), status["hibernated"].clone()),
+        ("workers", workers.collect(), gos_workers.collect()),
+        ("grace", json!(grace), go.pointer(GRACE).cloned().unwrap_or_default()),
+        ("operation", json!(kind), known("type", &["Create", "Reconcile", "Migrate", "LiveMigrate", "Restore"])),
+        ("its state", json!(state), known("state", &["Succeeded", "Failed", "Aborted"])),
+        ("seed of the spec", json!(shoot.spec.seed_name), spec["seedName"].clone()),
+        ("seed of the status", json!(shoot.status.seed_name), status["seedName"].clone()),
+    ] {
+        ensure!(go == ours, "{what}: Go reads {go}, we {ours}");
+    }
+    Ok(())
 }

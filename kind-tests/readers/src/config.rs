@@ -6,8 +6,8 @@ use anyhow::{Result, bail, ensure};
 use common::document::{ConfigError, Loaded};
 use serde_json::Value;
 
-use crate::is_one_line;
 use crate::yaml::File;
+use crate::{Answer, is_one_line};
 
 /// Far more than the largest file needs, even instrumented on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -49,15 +49,15 @@ fn is_refusal(error: &ConfigError, template: &Value) -> Result<()> {
 /// purpose; `shown` is our config in the words of the Go program.
 pub fn agree<C>(
     File { text, is_spilt }: &File,
-    go: Result<Value, String>,
+    go: Answer,
     ours: Result<Loaded<C>, ConfigError>,
     surprises: fn(&Value) -> Vec<String>,
-    shown: impl FnOnce(&C) -> Value,
+    shown: impl FnOnce(&C) -> Result<Value>,
 ) -> Result<()> {
     match (go, ours) {
         (Ok(go), Ok(ours)) => {
             ensure!(surprises(&go).is_empty(), "accepted although {}: {text}", surprises(&go).join(", "));
-            let ours = shown(&ours.config);
+            let ours = shown(&ours.config)?;
             ensure!(go == ours, "Go reads {go}, we {ours} from\n{text}");
         }
         (Err(_), Err(_)) => {}

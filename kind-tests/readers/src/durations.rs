@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use common::go_compat::duration::GoDuration;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{Go, Input, Source, is_one_line};
 
@@ -22,33 +22,24 @@ pub fn text(source: &mut Source<'_>) -> String {
             source.spill(&mut text, "[-+.0-9smhnuµ\u{3bc} _e]");
             text
         }
-        8 => source.text("[-+.0-9smhnu]{0,8}"),
-        _ => source.text("\\PC{0,6}"),
+        _ => source.text("([-+.0-9smhnu]{0,8}|\\PC{0,6})"),
     }
 }
 
 fn whole(source: &mut Source<'_>) -> String {
-    let sign = source.text("[-+]?");
-    let parts = 1 + source.below(4);
-    (0..parts).fold(sign, |text, _| text + &part(source))
+    let mut text = source.text("[-+]?");
+    for _ in 0..=source.below(4) {
+        text += &source.weighted(&[(4, "[0-9]{1,3}"), (1, "[0-9]{0,24}"), (1, LIMITS)]);
+        text += &source.weighted(&[(6, ""), (3, "\\.[0-9]{0,4}"), (2, "\\.[0-9]{0,30}")]);
+        text += &source.weighted(&[(20, "(s|ns|us|\u{b5}s|\u{3bc}s|ms|m|h)"), (1, "(|d|w|S|H|sec|n| s|µ)")]);
+    }
+    text
 }
 
-fn part(source: &mut Source<'_>) -> String {
-    let digits = match source.below(12) {
-        0..8 => source.text("[0-9]{1,3}"),
-        8..10 => source.text("[0-9]{0,24}"),
-        _ => source.text(LIMITS),
-    };
-    let fraction = match source.below(11) {
-        0..6 => String::new(),
-        6..9 => source.text("\\.[0-9]{0,4}"),
-        _ => source.text("\\.[0-9]{0,30}"),
-    };
-    let unit = match source.below(21) {
-        0..20 => source.text("(s|ns|us|\u{b5}s|\u{3bc}s|ms|m|h)"),
-        _ => source.text("(|d|w|S|H|sec|n| s|µ)"),
-    };
-    digits + &fraction + &unit
+/// The nanoseconds of a duration that Go has written.
+pub fn nanos(written: &Value) -> i64 {
+    let read = written.as_str().and_then(|text| text.parse::<GoDuration>().ok());
+    read.map_or(0, GoDuration::as_nanos)
 }
 
 impl Input for Text {
@@ -72,15 +63,10 @@ impl Input for Text {
     }
 
     fn compare(&self, go: &mut Go) -> Result<()> {
-        match (go.ask(&json!({"duration": self.0}))?, self.0.parse::<GoDuration>()) {
-            (Ok(go), Ok(ours)) => {
-                ensure!(go["nanos"] == json!(ours.as_nanos()), "Go reads {}, we {}", go["nanos"], ours.as_nanos());
-                ensure!(go["written"] == json!(ours.to_string()), "Go writes {}, we {ours}", go["written"]);
-                Ok(())
-            }
-            (Err(_), Err(_)) => Ok(()),
-            (go, ours) => bail!("Go: {go:?}, we: {ours:?}"),
-        }
+        let ours = self.0.parse::<GoDuration>().map(|ours| json!({"nanos": ours.as_nanos(), "written": ours.to_string()}));
+        let go = go.ask("duration", json!(self.0))?;
+        ensure!(go.as_ref().ok() == ours.as_ref().ok(), "Go: {go:?}, we: {ours:?}");
+        Ok(())
     }
 }
 
@@ -89,10 +75,9 @@ fn arithmetic(text: &str) -> Result<(i128, i128)> {
     let mut rest = text.trim_start_matches(['+', '-']);
     let (mut total, mut parts) = (0, 0);
     while !rest.is_empty() && rest != "0" {
-        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').context("no unit")?;
-        let (number, after) = rest.split_at(end);
-        let end = after.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(after.len());
-        let (unit, after) = after.split_at(end);
+        let is_number = |c: char| c.is_ascii_digit() || c == '.';
+        let (number, after) = rest.split_at(rest.find(|c: char| !is_number(c)).context("no unit")?);
+        let (unit, after) = after.split_at(after.find(is_number).unwrap_or(after.len()));
         let unit: i128 = match unit {
             "ns" => 1,
             "us" | "µs" | "μs" => 1_000,
@@ -105,8 +90,8 @@ fn arithmetic(text: &str) -> Result<(i128, i128)> {
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
         let whole: i128 = if whole.is_empty() { 0 } else { whole.parse()? };
         // 20 digits are more than a nanosecond of an hour needs.
-        let fraction: String = fraction.chars().chain("0".repeat(20).chars()).take(20).collect();
-        total += whole * unit + fraction.parse::<i128>()? * unit / 10_i128.pow(20);
+        let fraction: i128 = format!("{fraction:0<20.20}").parse()?;
+        total += whole * unit + fraction * unit / 10_i128.pow(20);
         parts += 1;
         rest = after;
     }

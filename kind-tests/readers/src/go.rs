@@ -2,10 +2,10 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
-use anyhow::{Context, Result, bail, ensure};
-use serde_json::Value;
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
 
 /// The value Go reads, or the words in which it refuses.
 pub type Answer = Result<Value, String>;
@@ -13,7 +13,6 @@ pub type Answer = Result<Value, String>;
 /// A running program that answers for Go's libraries. It ends when this is dropped.
 pub struct Go {
     child: Child,
-    questions: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
 }
 
@@ -29,34 +28,32 @@ impl Go {
             .stdout(Stdio::piped())
             .spawn()
             .with_context(|| format!("starting {}", program.display()))?;
-        let questions = child.stdin.take();
         let answers = BufReader::new(child.stdout.take().context("the program has no standard output")?);
-        Ok(Self { child, questions, answers })
+        Ok(Self { child, answers })
     }
 
     /// Asks one question.
     ///
     /// # Errors
     /// When the program does not answer.
-    pub fn ask(&mut self, question: &Value) -> Result<Answer> {
-        let questions = self.questions.as_mut().context("it was told to end")?;
-        questions.write_all(format!("{question}\n").as_bytes())?;
+    pub fn ask(&mut self, about: &str, asked: Value) -> Result<Answer> {
+        let question = json!({"about": about, "asked": asked});
+        let questions = self.child.stdin.as_mut().context("the program has no standard input")?;
+        questions.write_all(question.to_string().as_bytes())?;
         let mut line = String::new();
         self.answers.read_line(&mut line)?;
         ensure!(!line.is_empty(), "the program ended at {question}");
         let mut answer: Value = serde_json::from_str(&line).with_context(|| line.clone())?;
-        let Some(fields) = answer.as_object_mut() else { bail!("{line}: not an object") };
-        Ok(match fields.remove("error") {
-            Some(Value::String(error)) => Err(error),
-            _ => Ok(fields.remove("value").unwrap_or_default()),
+        Ok(match answer["error"].take() {
+            Value::String(error) => Err(error),
+            _ => Ok(answer["value"].take()),
         })
     }
 }
 
 impl Drop for Go {
     fn drop(&mut self) {
-        // It ends with its standard input.
-        self.questions = None;
+        // It ends with its standard input, which this closes.
         let _ = self.child.wait();
     }
 }

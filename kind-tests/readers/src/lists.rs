@@ -4,12 +4,12 @@ use std::fmt::Debug;
 use std::marker::PhantomData;
 
 use anyhow::{Context, Error, Result, ensure};
+use arbitrary::Arbitrary;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use chrono::DateTime;
+use chrono::{DateTime, Utc};
 use prober::core::lease::LeaseList;
-use prober::core::verdict::NodeRecord;
-use prober::shoot_client::wire::{self, DecodeError, Next};
+use prober::shoot_client::wire::{self, DecodeError};
 use serde_json::{Value, json};
 
 use crate::protobuf::{MEDIA_TYPE as PROTOBUF, bytes, entry, number, text, time};
@@ -19,36 +19,44 @@ const JSON: &str = "application/json";
 const POOL: &str = "worker.gardener.cloud/pool";
 const NOT_MANAGED: &str = "node.machine.sapcloud.io/not-managed-by-mcm";
 
-/// What a list of leases is read into.
-pub type Leases = LeaseList;
-/// What a list of nodes is read into.
-pub type Nodes = Vec<NodeRecord>;
-
-/// What a list is read into.
-pub trait Listed: Debug + Default {
-    /// The list's `kind`.
-    const KIND: &'static str;
-    /// The list's `apiVersion`.
-    const API_VERSION: &'static str;
-
-    /// An item whose texts are patterns.
+/// A kind of lists.
+pub trait Listed: Debug {
+    /// A list with one item, whose texts are patterns.
     fn template() -> Value;
 
     /// An item in protobuf, with a field that is not known here between all that are.
     fn protobuf(item: &Value, unknown: &[u8]) -> Vec<u8>;
 
-    /// What an item holds, in the words of the Go program.
+    /// What matters of an item.
     fn held(item: &Value) -> Value;
 
-    /// Reads a list in either form.
+    /// Reads a list in either form, as a [`page`].
     ///
     /// # Errors
     /// When it is none.
-    fn read(&mut self, content_type: &str, body: &[u8]) -> Result<Next, DecodeError>;
-
-    /// What was read, in the words of the Go program.
-    fn shown(&self) -> Vec<Value>;
+    fn read(content_type: &str, body: &[u8]) -> Result<Value, DecodeError>;
 }
+
+/// What matters of a list: where the next page begins, and what matters of each item.
+fn page(next: &str, items: impl Iterator<Item = Value>) -> Value {
+    json!({"continue": next, "items": items.collect::<Vec<_>>()})
+}
+
+fn each(list: &Value) -> impl Iterator<Item = &Value> {
+    list.as_array().into_iter().flatten()
+}
+
+fn word(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// Lists of leases.
+#[derive(Debug)]
+pub struct Leases;
+
+/// Lists of nodes.
+#[derive(Debug)]
+pub struct Nodes;
 
 /// Patterns of names, of which some are odd, and of the moments of renewals.
 const NAME: &str = "([a-z][a-z0-9-]{0,8}|[a-z][a-z0-9-]{0,8}|[a-z][a-z0-9-]{0,8}|\\PC{0,20})";
@@ -57,61 +65,51 @@ const RENEWED: &str = "((2026|2026|2026|2026|2026|2026|19[7-9][0-9]|[2-9][0-9]{3
     |19[0-6][0-9]-01-01T00:00:00\\.[0-9]{6}Z|1970-01-01T00:00:00\\.000000Z)";
 
 impl Listed for Leases {
-    const KIND: &'static str = "LeaseList";
-    const API_VERSION: &'static str = "coordination.k8s.io/v1";
-
     fn template() -> Value {
-        json!({
+        let item = json!({
             "metadata": {"name": NAME, "namespace": "kube-node-lease", "new": [1],
                 "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "[a-z]{1,4}", "uid": "u"}]},
             "spec": {"~leaseDurationSeconds": 0, "~renewTime": RENEWED, "acquireTime": "2026-03-01T12:00:07\\.000001Z",
                 "~holderIdentity": "[a-z]{0,4}", "~leaseTransitions": 0},
-        })
+        });
+        json!({"kind": "LeaseList", "apiVersion": "coordination\\.k8s\\.io/v1", "items": [item]})
     }
 
     fn protobuf(item: &Value, unknown: &[u8]) -> Vec<u8> {
         let mut spec = vec![bytes(77, unknown)];
         spec.extend(item["spec"]["leaseDurationSeconds"].as_i64().map(|seconds| number(2, seconds)));
-        spec.extend(renewed(item).map(|stamp| time(4, stamp)));
+        let renewed = DateTime::parse_from_rfc3339(word(&item["spec"]["renewTime"]));
+        spec.extend(renewed.ok().map(|stamp| time(4, stamp)));
         bytes(2, &[bytes(1, &text(1, word(&item["metadata"]["name"]))), bytes(2, &spec.concat())].concat())
     }
 
     fn held(item: &Value) -> Value {
-        let stamp = renewed(item).map(|at| json!({"seconds": at.timestamp(), "nanos": at.timestamp_subsec_nanos()}));
-        json!({"name": item["metadata"]["name"], "duration": item["spec"]["leaseDurationSeconds"], "renewed": stamp})
+        let renewed = item["spec"]["renewTime"].as_str();
+        // Go also writes years of more than four digits.
+        let renewed = renewed.map(|text| DateTime::parse_from_rfc3339(text).map_or(text.to_owned(), |at| moment(at.to_utc())));
+        json!({"name": word(&item["metadata"]["name"]), "duration": item["spec"]["leaseDurationSeconds"], "renewed": renewed})
     }
 
-    fn read(&mut self, content_type: &str, body: &[u8]) -> Result<Next, DecodeError> {
-        wire::leases(content_type, body, self)
-    }
-
-    fn shown(&self) -> Vec<Value> {
-        let shown = self.iter().map(|lease| {
-            // Go cuts off what is less than a microsecond, which no kubelet writes.
-            let micros = |nanos: u32| nanos / 1000 * 1000;
-            let stamp = lease.renew_time;
-            let stamp = stamp.map(|at| json!({"seconds": at.timestamp(), "nanos": micros(at.timestamp_subsec_nanos())}));
-            json!({"name": lease.name, "duration": lease.duration_seconds, "renewed": stamp})
+    fn read(content_type: &str, body: &[u8]) -> Result<Value, DecodeError> {
+        let mut leases = LeaseList::default();
+        let next = wire::leases(content_type, body, &mut leases)?.unwrap_or_default();
+        let held = leases.iter().map(|lease| {
+            let renewed = lease.renew_time.map(moment);
+            json!({"name": lease.name, "duration": lease.duration_seconds, "renewed": renewed})
         });
-        shown.collect()
+        Ok(page(&next, held))
     }
 }
 
-fn renewed(item: &Value) -> Option<DateTime<chrono::FixedOffset>> {
-    DateTime::parse_from_rfc3339(word(&item["spec"]["renewTime"])).ok()
-}
-
-fn word(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
+/// A time as Go writes it, which cuts off what is less than a microsecond; no kubelet writes that.
+fn moment(at: DateTime<Utc>) -> String {
+    at.format("%Y-%m-%dT%H:%M:%S%.6fZ").to_string().trim_start_matches('+').to_owned()
 }
 
 impl Listed for Nodes {
-    const KIND: &'static str = "NodeList";
-    const API_VERSION: &'static str = "v1";
-
     fn template() -> Value {
-        let optional = |name: &str| format!("~{name}");
-        json!({
+        let optional = |name: &str| format!("~{}", regex_syntax::escape(name));
+        let item = json!({
             "metadata": {"name": NAME, "creationTimestamp": "2026-03-01T12:00:07Z", "new": [1],
                 "labels": {optional(POOL): "\\PC{0,4}", "~[a-z]{0,3}": "\\PC{0,4}"},
                 "annotations": {optional(NOT_MANAGED): "\\PC{0,4}", "~[a-z]{0,3}": "\\PC{0,4}"}},
@@ -127,7 +125,8 @@ impl Listed for Nodes {
                     "message": "\\PC{0,6}",
                     "lastHeartbeatTime": "2026-03-01T12:00:07Z",
                 }]},
-        })
+        });
+        json!({"kind": "NodeList", "apiVersion": "v1", "items": [item]})
     }
 
     fn protobuf(item: &Value, unknown: &[u8]) -> Vec<u8> {
@@ -140,185 +139,84 @@ impl Listed for Nodes {
             let [kind, status, reason] = ["type", "status", "reason"].map(|field| word(&one[field]));
             bytes(4, &[text(1, kind), text(2, status), bytes(99, unknown), text(5, reason)].concat())
         };
-        let status: Vec<u8> = item["status"]["conditions"].as_array().into_iter().flatten().flat_map(condition).collect();
+        let status: Vec<u8> = each(&item["status"]["conditions"]).flat_map(condition).collect();
         bytes(2, &[bytes(1, &metadata), bytes(2, unknown), bytes(3, &status)].concat())
     }
 
+    /// There is no room for conditions that do not matter: those that are not True, but for that of an in-place update; those that no
+    /// controller writes; and more than 64.
     fn held(item: &Value) -> Value {
-        let (metadata, conditions) = (&item["metadata"], item["status"]["conditions"].as_array());
-        let conditions = conditions.into_iter().flatten().map(|one| json!([one["type"], one["status"], one["reason"]]));
-        let not_managed = !metadata["annotations"][NOT_MANAGED].is_null();
-        let conditions: Value = conditions.collect();
-        json!({"name": metadata["name"], "pool": metadata["labels"][POOL], "notManaged": not_managed, "conditions": conditions})
+        let metadata = &item["metadata"];
+        let conditions =
+            each(&item["status"]["conditions"]).map(|one| ["type", "status", "reason"].map(|field| word(&one[field])));
+        let matters = |[kind, status, reason]: &[&str; 3]| {
+            (*status == "True" || *kind == "InPlaceUpdate") && kind.len().max(reason.len()) <= 1024
+        };
+        json!({
+            "name": word(&metadata["name"]),
+            "pool": metadata["labels"][POOL],
+            "notManaged": !metadata["annotations"][NOT_MANAGED].is_null(),
+            "conditions": conditions.filter(matters).take(64).collect::<Vec<_>>(),
+        })
     }
 
-    fn read(&mut self, content_type: &str, body: &[u8]) -> Result<Next, DecodeError> {
-        wire::nodes(content_type, body, self)
-    }
-
-    fn shown(&self) -> Vec<Value> {
-        let shown = self.iter().map(|node| {
+    fn read(content_type: &str, body: &[u8]) -> Result<Value, DecodeError> {
+        let mut nodes = Vec::new();
+        let next = wire::nodes(content_type, body, &mut nodes)?.unwrap_or_default();
+        let held = nodes.iter().map(|node| {
             let conditions: Vec<_> = node.conditions.iter().map(|c| [&c.kind, &c.status, &c.reason]).collect();
             json!({"name": node.name, "pool": node.pool, "notManaged": node.not_managed_by_mcm, "conditions": conditions})
         });
-        shown.collect()
+        Ok(page(&next, held))
     }
 }
 
-/// A list by what it holds.
+/// A list by what it holds, and how its bytes are damaged.
 #[derive(Debug)]
-pub struct Whole<T> {
-    list: Value,
+pub struct List<T> {
+    whole: Value,
     unknown: Vec<u8>,
     /// After how many bytes it is cut off.
     cut: usize,
+    damages: Vec<(u16, Damage)>,
     read_as: PhantomData<T>,
 }
 
-impl<T: Listed> Whole<T> {
-    fn items(&self) -> impl Iterator<Item = &Value> {
-        self.list["items"].as_array().into_iter().flatten()
-    }
-
-    /// In either form.
-    fn bodies(&self) -> [(&'static str, Vec<u8>); 2] {
-        let meta = bytes(1, &[text(2, "7"), text(3, word(&self.list["metadata"]["continue"]))].concat());
-        let items: Vec<u8> = self.items().flat_map(|item| T::protobuf(item, &self.unknown)).collect();
-        let in_protobuf = envelope(T::KIND, &[bytes(90, &self.unknown), meta, items].concat());
-        [(JSON, self.list.to_string().into_bytes()), (PROTOBUF, in_protobuf)]
-    }
-}
-
-/// Kubernetes' envelope: magic, then runtime.Unknown with typeMeta (1) and raw (2). Ends with what a cut would break.
-fn envelope(kind: &str, object: &[u8]) -> Vec<u8> {
-    [b"k8s\0".as_slice(), &bytes(1, &[text(1, "v1"), text(2, kind)].concat()), &bytes(2, object)].concat()
-}
-
-impl<T: Listed> Input for Whole<T> {
-    fn make(source: &mut Source<'_>) -> Self {
-        let meta = json!({"resourceVersion": "[0-9]{1,6}", "continue": "(|||[a-zA-Z0-9+/=]{1,12})", "remainingItemCount": 7});
-        let mut list = source.filled(&json!({"metadata": meta, "items": [T::template()]}));
-        (list["kind"], list["apiVersion"]) = (json!(T::KIND), json!(T::API_VERSION));
-        Self { list, unknown: source.list(4, Source::any), cut: source.below(10_000), read_as: PhantomData }
-    }
-
-    /// What a list holds is what is read from either form of it; cut anywhere, it is no list.
-    fn check(&self) -> Result<()> {
-        let items: Vec<Value> = self.items().map(T::held).collect();
-        let holds = held(json!({"continue": self.list["metadata"]["continue"], "items": items}));
-        for (content_type, body) in self.bodies() {
-            let ours = read::<T>(content_type, &body)?;
-            ensure!(holds == ours, "{content_type}: {ours} instead of {holds}");
-            let cut = self.cut % body.len();
-            ensure!(read::<T>(content_type, &body[..cut]).is_err(), "{cut} of {} bytes, {content_type}", body.len());
-        }
-        Ok(())
-    }
-
-    fn compare(&self, go: &mut Go) -> Result<()> {
-        let Encoded { bodies, holds } = Encoded::by(go, &self.list)?;
-        for (form, content_type, body) in bodies {
-            let ours = read::<T>(content_type, &body).with_context(|| format!("as {form}"))?;
-            ensure!(holds == ours, "as {form}: Go holds {holds}, we {ours}");
-        }
-        Ok(())
-    }
-}
-
-/// Reads a list; all that it says.
-fn read<T: Listed>(content_type: &str, body: &[u8]) -> Result<Value, DecodeError> {
-    let mut items = T::default();
-    let next = items.read(content_type, body)?;
-    Ok(json!({"continue": next.unwrap_or_default(), "items": items.shown()}))
-}
-
-/// What a list holds, in the words of the Go program, without that for which we have no room. Conditions that are not True do not
-/// matter, but for that of an in-place update; nor do those that no controller writes, and more than 64 of a node.
-fn held(mut go: Value) -> Value {
-    if let Some(page) = go.as_object_mut() {
-        page.remove("version");
-    }
-    for item in go["items"].as_array_mut().into_iter().flatten() {
-        // The zero time stands for none, and is written as null in JSON.
-        if let Some(stamp) = item.get_mut("renewed")
-            && let Some(zero) = stamp.as_object_mut().and_then(|stamp| stamp.remove("zero"))
-            && zero == json!(true)
-        {
-            *stamp = Value::Null;
-        }
-        if let Some(conditions) = item.get_mut("conditions").and_then(Value::as_array_mut) {
-            conditions.retain(|one| {
-                let [kind, status, reason] = [0, 1, 2].map(|at| word(&one[at]));
-                (status == "True" || kind == "InPlaceUpdate") && kind.len().max(reason.len()) <= 1024
-            });
-            conditions.truncate(64);
-        }
-    }
-    go
-}
-
-/// A list as Go encodes it: its body in either form, and what Go says that it holds.
-struct Encoded {
-    bodies: [(&'static str, &'static str, Vec<u8>); 2],
-    holds: Value,
-}
-
-impl Encoded {
-    fn by(go: &mut Go, list: &Value) -> Result<Self> {
-        let encoded = go.ask(&json!({"encode": list}))?.map_err(Error::msg)?;
-        let body = |form| BASE64_STANDARD.decode(word(&encoded[form]));
-        let bodies = [("json", JSON, body("json")?), ("protobuf", PROTOBUF, body("protobuf")?)];
-        Ok(Self { bodies, holds: held(encoded["holds"].clone()) })
-    }
-}
-
-/// A list whose bodies are damaged in some places.
-#[derive(Debug)]
-pub struct Damaged<T> {
-    whole: Whole<T>,
-    damages: Vec<(usize, Damage)>,
-}
-
-#[derive(Clone, Debug)]
+#[derive(Arbitrary, Debug, Default)]
 enum Damage {
+    #[default]
+    Remove,
     Set(u8),
     Flip(u8),
     Insert(u8),
-    Remove,
     Cut,
-    Repeat(usize),
+    Repeat(u8),
 }
 
-impl Damage {
-    /// What is damaged, and how.
-    fn make(source: &mut Source<'_>) -> (usize, Self) {
-        let damage = match source.below(14) {
-            0..4 => Self::Set(source.any()),
-            4..8 => Self::Flip(1 << source.below(8)),
-            8..10 => Self::Insert(source.any()),
-            10..12 => Self::Remove,
-            12 => Self::Cut,
-            _ => Self::Repeat(1 + source.below(39)),
-        };
-        (source.below(10_000), damage)
+impl<T: Listed> List<T> {
+    /// In either form.
+    fn bodies(&self) -> [(&'static str, Vec<u8>); 2] {
+        let meta = bytes(1, &[text(2, "7"), text(3, word(&self.whole["metadata"]["continue"]))].concat());
+        let items: Vec<u8> = each(&self.whole["items"]).flat_map(|item| T::protobuf(item, &self.unknown)).collect();
+        let in_protobuf = envelope(word(&self.whole["kind"]), &[bytes(90, &self.unknown), meta, items].concat());
+        [(JSON, self.whole.to_string().into_bytes()), (PROTOBUF, in_protobuf)]
     }
-}
 
-impl<T: Listed> Damaged<T> {
-    fn apply(&self, mut bytes: Vec<u8>) -> Vec<u8> {
+    fn damaged(&self, body: &[u8]) -> Vec<u8> {
+        let mut bytes = body.to_owned();
         for (at, damage) in &self.damages {
             if bytes.is_empty() {
                 break;
             }
-            let at = at % bytes.len();
+            let at = usize::from(*at) % bytes.len();
             match damage {
                 Damage::Set(byte) => bytes[at] = *byte,
-                Damage::Flip(bits) => bytes[at] ^= bits,
+                Damage::Flip(bit) => bytes[at] ^= 1 << (bit % 8),
                 Damage::Insert(byte) => bytes.insert(at, *byte),
                 Damage::Remove => drop(bytes.remove(at)),
                 Damage::Cut => bytes.truncate(at),
                 Damage::Repeat(length) => {
-                    let piece = bytes[at..bytes.len().min(at + length)].to_vec();
+                    let piece = bytes[at..bytes.len().min(at + usize::from(length % 40))].to_vec();
                     bytes.splice(at..at, piece);
                 }
             }
@@ -327,80 +225,95 @@ impl<T: Listed> Damaged<T> {
     }
 }
 
-impl<T: Listed> Input for Damaged<T> {
+/// Kubernetes' envelope: magic, then runtime.Unknown with typeMeta (1) and raw (2). Ends with what a cut would break.
+fn envelope(kind: &str, object: &[u8]) -> Vec<u8> {
+    [b"k8s\0".as_slice(), &bytes(1, &[text(1, "v1"), text(2, kind)].concat()), &bytes(2, object)].concat()
+}
+
+impl<T: Listed> Input for List<T> {
     fn make(source: &mut Source<'_>) -> Self {
-        let first = Damage::make(source);
-        let damages = [vec![first], source.list(3, Damage::make)].concat();
-        Self { damages, whole: Whole::make(source) }
+        let damages = (0..=source.below(3)).map(|_| source.any()).collect();
+        let mut template = T::template();
+        template["metadata"] =
+            json!({"resourceVersion": "[0-9]{1,6}", "continue": "(|||[a-zA-Z0-9+/=]{1,12})", "remainingItemCount": 7});
+        let whole = source.filled(&template);
+        Self { damages, whole, unknown: source.list(4, Source::any), cut: source.below(10_000), read_as: PhantomData }
     }
 
+    /// What a list holds is what is read from either form of it; cut anywhere, it is no list; damaged, it holds no more than its bytes.
     fn check(&self) -> Result<()> {
-        self.whole.check()?;
-        self.whole.bodies().into_iter().try_for_each(|(content_type, body)| is_bounded(content_type, &self.apply(body)))
+        let holds = held::<T>(&self.whole);
+        for (content_type, body) in self.bodies() {
+            let ours = T::read(content_type, &body)?;
+            ensure!(holds == ours, "{content_type}: {ours} instead of {holds}");
+            let cut = self.cut % body.len();
+            ensure!(T::read(content_type, &body[..cut]).is_err(), "{cut} of {} bytes, {content_type}", body.len());
+            is_bounded::<T>(content_type, &self.damaged(&body))?;
+        }
+        Ok(())
     }
 
-    /// A damaged list is refused or read as Go reads it. To refuse what Go takes is always safe: not knowing is never evidence. And
-    /// Go looks into every field, we into those that are read here.
+    /// What Go writes is read as it was meant. A damaged list is refused or read as Go reads it: to refuse what Go takes is always safe,
+    /// not knowing is never evidence. And Go looks into every field, we into those that are read here.
     fn compare(&self, go: &mut Go) -> Result<()> {
-        for (form, content_type, body) in Encoded::by(go, &self.whole.list)?.bodies {
-            let bytes = self.apply(body);
-            let answer = go.ask(&json!({"decode": {"as": form, "bytes": BASE64_STANDARD.encode(&bytes)}}))?;
-            if let (Ok(answer), Ok(ours)) = (answer, read::<T>(content_type, &bytes)) {
-                let answer = held(answer);
-                ensure!(answer == ours, "as {form}: Go holds {answer}, we {ours} from {:?}", String::from_utf8_lossy(&bytes));
+        let [json, protobuf] = rewritten(go, "json", self.whole.to_string().as_bytes())?.map_err(Error::msg)?;
+        let holds = held::<T>(&serde_json::from_slice(&json)?);
+        for (form, content_type, body) in [("json", JSON, json), ("protobuf", PROTOBUF, protobuf)] {
+            let ours = T::read(content_type, &body).with_context(|| format!("as {form}"))?;
+            ensure!(holds == ours, "as {form}: Go holds {holds}, we {ours}");
+            let damaged = self.damaged(&body);
+            if let (Ok([json, _]), Ok(ours)) = (rewritten(go, form, &damaged)?, T::read(content_type, &damaged)) {
+                let holds = held::<T>(&serde_json::from_slice(&json)?);
+                ensure!(holds == ours, "as {form}: Go holds {holds}, we {ours} from {:?}", String::from_utf8_lossy(&damaged));
             }
         }
         Ok(())
     }
 }
 
+/// What matters of a list in JSON.
+fn held<T: Listed>(list: &Value) -> Value {
+    page(word(&list["metadata"]["continue"]), each(&list["items"]).map(T::held))
+}
+
+/// Both forms of the list that Go reads in one of them, or the words in which it refuses.
+fn rewritten(go: &mut Go, form: &str, bytes: &[u8]) -> Result<Result<[Vec<u8>; 2], String>> {
+    let body = |text: &Value| BASE64_STANDARD.decode(word(text)).unwrap_or_default();
+    let answer = go.ask("list", json!({form: BASE64_STANDARD.encode(bytes)}))?;
+    Ok(answer.map(|forms| [body(&forms["json"]), body(&forms["protobuf"])]))
+}
+
 /// An answer as it came.
 #[derive(Debug)]
-pub struct Answer {
-    is_protobuf: bool,
-    /// Puts what every protobuf body begins with before the bytes, so that not every input has to find it.
-    is_framed: bool,
-    body: Vec<u8>,
-}
+pub struct Answer(Vec<u8>);
 
 impl Input for Answer {
     fn make(source: &mut Source<'_>) -> Self {
-        Self { is_protobuf: source.any(), is_framed: source.any(), body: source.rest().to_owned() }
+        Self(source.rest().to_owned())
     }
 
     fn check(&self) -> Result<()> {
-        let content_type = if self.is_protobuf { PROTOBUF } else { JSON };
-        if !self.is_framed {
-            return is_bounded(content_type, &self.body);
+        is_bounded::<Leases>(JSON, &self.0)?;
+        is_bounded::<Nodes>(JSON, &self.0)?;
+        for body in [&self.0, &envelope("LeaseList", &self.0), &envelope("NodeList", &self.0)] {
+            is_bounded::<Leases>(PROTOBUF, body)?;
+            is_bounded::<Nodes>(PROTOBUF, body)?;
         }
-        ["LeaseList", "NodeList"].into_iter().try_for_each(|kind| is_bounded(content_type, &envelope(kind, &self.body)))
-    }
-
-    /// A whole or a damaged list is compared.
-    fn compare(&self, _: &mut Go) -> Result<()> {
         Ok(())
     }
 }
 
 /// A list that is taken has no more in it than its bytes can say; one that is refused is refused in a few words.
-fn is_bounded(content_type: &str, body: &[u8]) -> Result<()> {
-    let mut leases = LeaseList::default();
-    match wire::leases(content_type, body, &mut leases) {
-        Ok(_) => {
-            // An item needs two bytes at least.
-            ensure!(leases.iter().count() <= body.len() / 2);
-            ensure!(leases.iter().map(|lease| lease.name.len()).sum::<usize>() <= body.len());
-        }
-        Err(refusal) => is_one_line(&refusal.to_string())?,
-    }
-    let mut nodes = Vec::new();
-    match wire::nodes(content_type, body, &mut nodes) {
-        Ok(_) => {
-            ensure!(nodes.len() <= body.len() / 2);
-            let conditions = nodes.iter().flat_map(|node| &node.conditions);
-            ensure!(conditions.map(|one| one.kind.len() + one.status.len() + one.reason.len()).sum::<usize>() <= body.len());
-        }
-        Err(refusal) => is_one_line(&refusal.to_string())?,
-    }
+fn is_bounded<T: Listed>(content_type: &str, body: &[u8]) -> Result<()> {
+    let page = match T::read(content_type, body) {
+        Ok(page) => page,
+        Err(refusal) => return is_one_line(&refusal.to_string()),
+    };
+    let items = || each(&page["items"]);
+    // An item needs two bytes at least.
+    ensure!(items().count() <= body.len() / 2);
+    ensure!(items().map(|item| word(&item["name"]).len()).sum::<usize>() <= body.len());
+    let texts = items().flat_map(|item| each(&item["conditions"])).flat_map(each);
+    ensure!(texts.map(|text| word(text).len()).sum::<usize>() <= body.len());
     Ok(())
 }

@@ -16,56 +16,45 @@ use crate::{Go, Input, Source};
 #[derive(Debug)]
 pub struct Resource {
     replicas: u16,
-    memory: Option<String>,
-    marker: Option<String>,
-    ignore: Option<String>,
+    annotations: BTreeMap<String, String>,
     only_held_down: bool,
     is_scope_small: bool,
 }
 
-fn integer(source: &mut Source<'_>) -> String {
-    match source.below(13) {
-        0..4 => source.any::<i32>().to_string(),
-        4..8 => source.text("[-+]?[0-9]{1,12}"),
-        8 => source.any::<i64>().to_string(),
-        9 => (i64::from(i32::MAX) + source.number(-2..=2)).to_string(),
-        10..12 => source.text("[-+ _.0-9xobe]{0,8}"),
-        _ => source.text("\\PC{0,4}"),
-    }
-}
-
-fn boolean(source: &mut Source<'_>) -> String {
-    let words = "(1|t|T|true|TRUE|True|0|f|F|false|FALSE|False|tRUE|yes|on| true|true |)";
-    let pattern = source.pick(&[words, "[tTrRuUeE1]{0,4}", "\\PC{0,4}"]);
-    source.text(pattern)
-}
+/// Patterns of annotations.
+const ANNOTATIONS: [(&str, &str); 3] = [
+    (REPLICAS, "([-+]?[0-9]{1,12}|[-+]?[0-9]{1,10}|-?[0-9]{15,20}|214748364[5-9]|[-+ _.0-9xobe]{0,8}|\\PC{0,4})"),
+    (MELTDOWN_PROTECTION_ACTIVE, "(|\\PC{0,4})"),
+    (IGNORE_SCALING, "((1|t|T|true|TRUE|True|0|f|F|false|FALSE|False|tRUE|yes|on| true|true )|[tTrRuUeE1]{0,4}|\\PC{0,4})"),
+];
 
 impl Input for Resource {
     fn make(source: &mut Source<'_>) -> Self {
-        Self {
-            replicas: if source.percent(50) { source.any() } else { source.below(4) as u16 },
-            memory: source.maybe(integer),
-            marker: source.maybe(|source| source.text("(|\\PC{0,4})")),
-            ignore: source.maybe(boolean),
-            only_held_down: source.any(),
-            is_scope_small: source.any(),
+        let mut annotations = BTreeMap::new();
+        for (name, pattern) in ANNOTATIONS {
+            if source.percent(50) {
+                annotations.insert(name.to_owned(), source.text(pattern));
+            }
         }
+        let replicas = if source.percent(50) { source.any() } else { source.below(4) as u16 };
+        Self { replicas, annotations, only_held_down: source.any(), is_scope_small: source.any() }
     }
 
     /// Down and up again gives what there was, from any start; doing either twice does nothing more.
     fn check(&self) -> Result<()> {
-        let mut annotations = self.annotations();
+        let mut annotations = self.annotations.clone();
         let mut replicas = i32::from(self.replicas);
-        let (before, marked) = (replicas, self.marker.is_some());
-        let remembered =
-            self.memory.as_deref().and_then(|text| text.parse::<i64>().ok()).filter(|n| (1..=0x7fff_ffff).contains(n));
-        let ignored = matches!(self.ignore.as_deref(), Some("1" | "t" | "T" | "true" | "TRUE" | "True"));
+        let (before, marked) = (replicas, annotations.contains_key(MELTDOWN_PROTECTION_ACTIVE));
+        let memory = self.annotations.get(REPLICAS);
+        let remembered = memory.and_then(|text| text.parse::<i64>().ok()).filter(|n| (1..=0x7fff_ffff).contains(n));
+        let ignored = annotations.get(IGNORE_SCALING).map(String::as_str);
+        let ignored = matches!(ignored, Some("1" | "t" | "T" | "true" | "TRUE" | "True"));
 
         let down = scale_down(&observe(replicas, &annotations));
         apply(down.as_ref(), &mut replicas, &mut annotations);
         ensure!(scale_down(&observe(replicas, &annotations)).is_none(), "twice is once");
         if ignored {
-            ensure!((replicas, annotations.get(REPLICAS)) == (before, self.memory.as_ref()), "hands off");
+            ensure!((replicas, annotations.get(REPLICAS)) == (before, memory), "hands off");
             return Ok(());
         }
         ensure!(replicas == 0);
@@ -73,7 +62,7 @@ impl Input for Resource {
         let is_kept = kept.is_some_and(|text| text.parse::<i32>().is_ok_and(|count| count > 0));
         ensure!(before == 0 || is_kept, "{kept:?} is remembered");
         if marked && remembered.is_some() {
-            ensure!(kept == self.memory.as_ref(), "what is remembered while held down stays");
+            ensure!(kept == memory, "what is remembered while held down stays");
         }
 
         let scope = if self.is_scope_small { Scope::HeldDown } else { Scope::All };
@@ -99,27 +88,20 @@ impl Input for Resource {
     }
 
     fn compare(&self, go: &mut Go) -> Result<()> {
-        if let Some(text) = &self.memory {
-            let answer = go.ask(&json!({"integer": text}))?.ok().and_then(|number| number.as_i64());
+        if let Some(text) = self.annotations.get(REPLICAS) {
+            let answer = go.ask("integer", json!(text))?.ok().and_then(|number| number.as_i64());
             let expected = answer.and_then(|number| i32::try_from(number).ok()).filter(|number| *number >= 1);
             let remembering = BTreeMap::from([(REPLICAS.to_owned(), text.clone())]);
             let write = scale_up(&observe(0, &remembering), Scope::All, false);
             let ours = write.map(|write| (write.replicas, write.fell_back));
             ensure!(ours == Some((Some(expected.unwrap_or(1)), expected.is_none())), "Go: {answer:?}, we: {ours:?}");
         }
-        if let Some(text) = &self.ignore {
-            let answer = go.ask(&json!({"boolean": text}))?.is_ok_and(|value| value == json!(true));
-            let ours = Marks::of(Some(&self.annotations())).ignored;
+        if let Some(text) = self.annotations.get(IGNORE_SCALING) {
+            let answer = go.ask("boolean", json!(text))?.is_ok_and(|value| value == json!(true));
+            let ours = Marks::of(Some(&self.annotations)).ignored;
             ensure!(answer == ours, "Go: {answer}, we: {ours}");
         }
         Ok(())
-    }
-}
-
-impl Resource {
-    fn annotations(&self) -> BTreeMap<String, String> {
-        let all = [(REPLICAS, &self.memory), (MELTDOWN_PROTECTION_ACTIVE, &self.marker), (IGNORE_SCALING, &self.ignore)];
-        all.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value.clone()?))).collect()
     }
 }
 

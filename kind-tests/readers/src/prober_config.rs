@@ -1,6 +1,6 @@
 //! The prober's file by `sigs.k8s.io/yaml` and the checks of the Go original (rules 15 to 23).
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::time::Duration;
 
 use anyhow::{Error, Result, ensure};
@@ -8,6 +8,7 @@ use prober::config::{Config, ScaleInfo};
 use serde_json::{Value, json};
 
 use crate::config::{agree, read};
+use crate::durations::nanos;
 use crate::yaml::{BOOLEAN, DURATION, File, INTEGER, NUMBER, WORD};
 use crate::{Go, Input, Source, in_yaml};
 
@@ -52,9 +53,17 @@ fn template() -> Value {
     })
 }
 
+/// A field in several cases, of which one counts.
+const SPELLINGS: &str = "([kK][uU][bB]e[cC]onfig[sS]ecretName: [a-z]{4}\n){1,4}\
+    dependentResourceInfos: \\[\\{ref: \\{kind: Deployment, name: a, apiVersion: v1\\}, scaleUp: \\{\\}, scaleDown: \\{\\}\\}\\]\n";
+
 impl Input for Prober {
     fn make(source: &mut Source<'_>) -> Self {
-        Self(File::make(source, &template()))
+        let mut file = File::make(source, &template());
+        if !file.is_spilt && source.percent(25) {
+            file.text = source.text(SPELLINGS);
+        }
+        Self(file)
     }
 
     /// What is taken is in range and says the same when it is written out; what is refused is refused with every wrong field's name.
@@ -82,50 +91,17 @@ impl Input for Prober {
         if self.0.text.to_lowercase().contains("ownercheck") {
             return Ok(());
         }
-        let answer = go.ask(&json!({"prober": self.0.text}))?;
-        agree(&self.0, answer, Config::parse(&self.0.text), surprises, shown)
-    }
-}
-
-/// A file that has a field in several cases.
-#[derive(Debug)]
-pub struct Spellings(String);
-
-impl Input for Spellings {
-    fn make(source: &mut Source<'_>) -> Self {
-        let spellings: BTreeSet<String> =
-            (0..1 + source.below(4)).map(|_| source.text("[kK][uU][bB]e[cC]onfig[sS]ecretName")).collect();
-        let mut entries = Vec::new();
-        for (index, name) in spellings.into_iter().enumerate() {
-            let place = source.below(entries.len() + 1);
-            entries.insert(place, format!("{name}: value-{index}\n"));
-        }
-        let rest =
-            "dependentResourceInfos: [{ref: {kind: Deployment, name: a, apiVersion: apps/v1}, scaleUp: {}, scaleDown: {}}]";
-        Self(entries.concat() + rest)
-    }
-
-    fn check(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn compare(&self, go: &mut Go) -> Result<()> {
-        let go = go.ask(&json!({"prober": self.0}))?.map_err(Error::msg)?;
-        let ours = shown(&Config::parse(&self.0)?.config);
-        ensure!(go == ours, "Go reads {}, we {}", go["kubeConfigSecretName"], ours["kubeConfigSecretName"]);
-        Ok(())
+        let answer = go.ask("prober", json!(self.0.text))?;
+        agree(&self.0, answer, Config::parse(&self.0.text), surprises, |config| {
+            go.ask("prober", json!(in_yaml(&written(config))))?.map_err(Error::msg)
+        })
     }
 }
 
 /// The fields of a config that the Go original takes and that are refused here on purpose (D-7, D-9, "Ranges are validated at load").
 fn surprises(go: &Value) -> Vec<String> {
     let mut found = Vec::new();
-    let mut when = |surprising: bool, field: &str| {
-        if surprising {
-            found.push(field.to_owned());
-        }
-    };
-    let nanos = |value: &Value| value.as_i64().unwrap_or_default();
+    let mut when = |surprising: bool, field: &str| found.extend(surprising.then(|| field.to_owned()));
     let float = |value: &Value| f64::from_bits(u64::from_str_radix(value.as_str().unwrap_or_default(), 16).unwrap_or_default());
     when(nanos(&go["probeInterval"]) < 1_000_000_000, "probeInterval");
     when(nanos(&go["initialDelay"]) < 0, "initialDelay");
@@ -136,16 +112,16 @@ fn surprises(go: &Value) -> Vec<String> {
     when(!(fraction > 0.0 && fraction <= 1.0), "nodeLeaseFailureFraction");
     when(float(&go["backoffJitterFactor"]) < 0.0, "backoffJitterFactor");
     let mut seen = HashSet::new();
-    for (index, entry) in go["dependents"].as_array().into_iter().flatten().enumerate() {
-        let text = |field: &str| entry[field].as_str().unwrap_or_default().to_owned();
+    for (index, entry) in go["dependentResourceInfos"].as_array().into_iter().flatten().enumerate() {
         let at = |field: &str| format!("dependentResourceInfos[{index}]{field}");
-        when(!seen.insert([text("kind"), text("name"), text("apiVersion")]), &at(""));
-        when(text("kind").trim().is_empty(), &at(".ref.kind"));
-        when(text("name").trim().is_empty(), &at(".ref.name"));
-        when(text("apiVersion").split('/').any(|part| part.trim().is_empty()), &at(".ref.apiVersion"));
+        let [kind, name, version] = ["kind", "name", "apiVersion"].map(|field| entry["ref"][field].as_str().unwrap_or_default());
+        when(!seen.insert([kind, name, version]), &at(""));
+        when(kind.trim().is_empty(), &at(".ref.kind"));
+        when(name.trim().is_empty(), &at(".ref.name"));
+        when(version.split('/').any(|part| part.trim().is_empty()), &at(".ref.apiVersion"));
         for direction in ["scaleUp", "scaleDown"] {
             let turn = &entry[direction];
-            when(i32::try_from(nanos(&turn["level"])).is_err(), &at(&format!(".{direction}.level")));
+            when(turn["level"].as_i64().is_none_or(|level| i32::try_from(level).is_err()), &at(&format!(".{direction}.level")));
             when(nanos(&turn["initialDelay"]) < 0, &at(&format!(".{direction}.initialDelay")));
             when(nanos(&turn["timeout"]) <= 0, &at(&format!(".{direction}.timeout")));
         }
@@ -153,58 +129,35 @@ fn surprises(go: &Value) -> Vec<String> {
     found
 }
 
-fn nanos(duration: Duration) -> Value {
-    json!(duration.as_nanos() as u64)
-}
-
-/// What we read, in the words of the Go program.
-fn shown(config: &Config) -> Value {
-    let turn = |info: &ScaleInfo| json!({"level": info.level, "initialDelay": nanos(info.initial_delay), "timeout": nanos(info.timeout)});
+/// A file that says what we read, with nothing left to defaults.
+fn written(config: &Config) -> Value {
+    let span = |duration: Duration| format!("{}ns", duration.as_nanos());
+    let turn =
+        |info: &ScaleInfo| json!({"level": info.level, "initialDelay": span(info.initial_delay), "timeout": span(info.timeout)});
     let dependents = config.dependents.iter().map(|dependent| {
         let resource = &dependent.resource;
         json!({
-            "kind": resource.kind, "name": resource.name, "apiVersion": resource.api_version, "optional": dependent.optional,
-            "scaleUp": turn(&dependent.scale_up), "scaleDown": turn(&dependent.scale_down),
+            "ref": {"kind": resource.kind, "name": resource.name, "apiVersion": resource.api_version},
+            "optional": dependent.optional,
+            "scaleUp": turn(&dependent.scale_up),
+            "scaleDown": turn(&dependent.scale_down),
         })
     });
     json!({
         "kubeConfigSecretName": config.kubeconfig_secret_name,
-        "probeInterval": nanos(config.probe_interval),
-        "initialDelay": nanos(config.initial_delay),
-        "probeTimeout": nanos(config.probe_timeout),
-        "backoffJitterFactor": format!("{:x}", config.backoff_jitter_factor.to_bits()),
-        "kcmNodeMonitorGraceDuration": nanos(config.node_monitor_grace),
-        "nodeLeaseFailureFraction": format!("{:x}", config.node_lease_failure_fraction.to_bits()),
-        "scaleUpStabilization": nanos(config.scale_up_stabilization),
+        "probeInterval": span(config.probe_interval),
+        "initialDelay": span(config.initial_delay),
+        "probeTimeout": span(config.probe_timeout),
+        "backoffJitterFactor": config.backoff_jitter_factor,
+        "kcmNodeMonitorGraceDuration": span(config.node_monitor_grace),
+        "nodeLeaseFailureFraction": config.node_lease_failure_fraction,
+        "scaleUpStabilization": span(config.scale_up_stabilization),
         "restoreOnlyHeldDown": config.restore_only_held_down,
         "standbyProtects": config.standby_protects,
-        "dependents": dependents.collect::<Vec<_>>(),
+        "ownerCheck": config.owner_check.as_ref().map(|check| json!({
+            "name": check.name, "value": check.value, "servers": check.servers, "onLoss": check.on_loss,
+            "interval": span(check.interval), "timeout": span(check.timeout), "tolerance": span(check.tolerance),
+        })),
+        "dependentResourceInfos": dependents.collect::<Vec<_>>(),
     })
-}
-
-/// What is shown, as a file that says the same.
-fn written(config: &Config) -> Value {
-    let mut written = shown(config);
-    let span = |value: &mut Value| *value = json!(format!("{value}ns"));
-    for field in ["probeInterval", "initialDelay", "probeTimeout", "kcmNodeMonitorGraceDuration", "scaleUpStabilization"] {
-        span(&mut written[field]);
-    }
-    written["backoffJitterFactor"] = json!(config.backoff_jitter_factor);
-    written["nodeLeaseFailureFraction"] = json!(config.node_lease_failure_fraction);
-    written["ownerCheck"] = json!(config.owner_check.as_ref().map(|check| json!({
-        "name": check.name, "value": check.value, "servers": check.servers, "onLoss": check.on_loss,
-        "interval": format!("{}ns", check.interval.as_nanos()), "timeout": format!("{}ns", check.timeout.as_nanos()),
-        "tolerance": format!("{}ns", check.tolerance.as_nanos()),
-    })));
-    let mut dependents = written["dependents"].take();
-    for dependent in dependents.as_array_mut().into_iter().flatten() {
-        let reference = json!({"kind": dependent["kind"], "name": dependent["name"], "apiVersion": dependent["apiVersion"]});
-        dependent["ref"] = reference;
-        for direction in ["scaleUp", "scaleDown"] {
-            span(&mut dependent[direction]["initialDelay"]);
-            span(&mut dependent[direction]["timeout"]);
-        }
-    }
-    written["dependentResourceInfos"] = dependents;
-    written
 }

@@ -1,8 +1,12 @@
 //! Choices, made by bytes: the same bytes make the same input, and once they are used up, the simplest choice is made.
 
-use std::ops::RangeInclusive;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::iter;
+use std::rc::Rc;
 
 use arbitrary::{Arbitrary, Unstructured};
+use regex_syntax::hir::{Class, Hir, HirKind, Repetition};
 use serde_json::{Map, Value, json};
 
 /// The bytes that decide what an input is like.
@@ -35,20 +39,9 @@ impl<'a> Source<'a> {
         self.0.int_in_range(0..=end.saturating_sub(1)).unwrap_or_default()
     }
 
-    /// A number out of a range.
-    pub fn number(&mut self, range: RangeInclusive<i64>) -> i64 {
-        let simplest = *range.start();
-        self.0.int_in_range(range).unwrap_or(simplest)
-    }
-
     /// Whether something is so that is so this often.
     pub fn percent(&mut self, percent: usize) -> bool {
         self.below(100) >= 100 - percent
-    }
-
-    /// Something that is there in half of all cases.
-    pub fn maybe<T>(&mut self, make: impl FnOnce(&mut Self) -> T) -> Option<T> {
-        self.percent(50).then(|| make(self))
     }
 
     /// One of these.
@@ -74,11 +67,8 @@ impl<'a> Source<'a> {
                 let mut object = Map::new();
                 for (name, value) in fields {
                     let pattern = name.trim_start_matches('~');
-                    if self.percent(match name.len() - pattern.len() {
-                        0 => 100,
-                        1 => 50,
-                        _ => 10,
-                    }) {
+                    let tildes = name.len() - pattern.len();
+                    if self.percent([100, 50, 10][tildes]) {
                         object.insert(self.text(pattern), self.filled(value));
                     }
                 }
@@ -104,103 +94,66 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// A text that a pattern matches. Of regular expressions it may have `[a-z]`, `(a|b)`, `{m,n}`, `{n}`, `?`, `\.` and, for any
-    /// character that can be shown, `\PC`.
+    /// A text that one of these patterns matches, each pattern as often as its number says.
+    pub fn weighted(&mut self, patterns: &[(usize, &str)]) -> String {
+        let patterns: Vec<&str> = patterns.iter().flat_map(|(times, pattern)| iter::repeat_n(*pattern, *times)).collect();
+        let pattern = self.pick(&patterns);
+        self.text(pattern)
+    }
+
+    /// A text that a regular expression matches.
     pub fn text(&mut self, pattern: &str) -> String {
-        let (mut text, mut rest) = (String::new(), pattern);
-        while !rest.is_empty() {
-            let (atom, after) = rest.split_at(atom_length(rest));
-            let (least, most, after) = repetition(after);
-            for _ in 0..least + self.below(most - least + 1) {
-                text += &self.atom(atom);
-            }
-            rest = after;
-        }
+        let mut text = String::new();
+        self.append(&mut text, &parsed(pattern));
         text
     }
 
-    fn atom(&mut self, atom: &str) -> String {
-        let inner = || &atom[1..atom.len() - 1];
-        match atom.as_bytes() {
-            [b'(', ..] => {
-                let way = self.pick(&alternatives(inner()));
-                self.text(way)
+    fn append(&mut self, text: &mut String, pattern: &Hir) {
+        match pattern.kind() {
+            HirKind::Literal(literal) => *text += &String::from_utf8_lossy(&literal.0),
+            HirKind::Class(class) => text.push(self.one_of(class)),
+            HirKind::Repetition(Repetition { min, max, sub, .. }) => {
+                let most = max.unwrap_or(*min);
+                for _ in 0..*min as usize + self.below(1 + (most - min) as usize) {
+                    self.append(text, sub);
+                }
             }
-            [b'[', ..] => self.one_of_class(inner()).into(),
-            b"\\PC" => self.shown().into(),
-            [b'\\', ..] => atom[1..].to_owned(),
-            _ => atom.to_owned(),
+            HirKind::Capture(group) => self.append(text, &group.sub),
+            HirKind::Concat(parts) => parts.iter().for_each(|part| self.append(text, part)),
+            HirKind::Alternation(ways) => {
+                let way = self.below(ways.len());
+                self.append(text, &ways[way]);
+            }
+            HirKind::Empty | HirKind::Look(_) => {}
         }
     }
 
-    /// A character out of a class such as `a-z_-`.
-    fn one_of_class(&mut self, class: &str) -> char {
-        let (mut ranges, mut rest) = (Vec::new(), class.chars().peekable());
-        while let Some(first) = rest.next() {
-            let mut after = rest.clone();
-            match (after.next(), after.next()) {
-                (Some('-'), Some(last)) => {
-                    ranges.push(first..=last);
-                    rest = after;
-                }
-                _ => ranges.push(first..=first),
-            }
+    /// Each character of a class is as likely as any other; of one as large as `\PC` those are likelier that people write.
+    fn one_of(&mut self, class: &Class) -> char {
+        let Class::Unicode(class) = class else { return 'x' };
+        let all = || class.iter().flat_map(|range| range.start()..=range.end());
+        match all().take(256).count() {
+            256 => self.shown(),
+            count => all().nth(self.below(count)).unwrap_or('x'),
         }
-        let all: Vec<char> = ranges.into_iter().flatten().collect();
-        self.pick(&all)
     }
 
     fn shown(&mut self) -> char {
         match self.below(8) {
-            0..4 => self.number(0x20..=0x7e) as u8 as char,
+            0..4 => char::from(b' ' + self.below(95) as u8),
             4..6 => self.pick(&['é', 'µ', '\u{3bc}', 'ß', '日', '🦀', '\u{a0}', '\u{301}', '"', '\\', '<', '&']),
             _ => char::from_u32(self.below(0x2_0000) as u32).filter(|c| c.is_alphanumeric()).unwrap_or('x'),
         }
     }
 }
 
-/// The length of what a pattern begins with, without its repetition.
-fn atom_length(pattern: &str) -> usize {
-    let closing = |open: char, close: char| {
-        let mut depth = 0;
-        pattern.char_indices().find_map(|(at, c)| {
-            depth += i32::from(c == open) - i32::from(c == close);
-            (depth == 0).then_some(at + 1)
-        })
-    };
-    let found = match pattern.as_bytes() {
-        [b'(', ..] => closing('(', ')'),
-        [b'[', ..] => closing('[', ']'),
-        [b'\\', b'P', ..] => Some(3),
-        [b'\\', ..] => pattern.chars().nth(1).map(|c| 1 + c.len_utf8()),
-        _ => pattern.chars().next().map(char::len_utf8),
-    };
-    found.unwrap_or(pattern.len())
-}
-
-/// How often at least and at most, if the rest of a pattern begins with that, and what follows.
-fn repetition(rest: &str) -> (usize, usize, &str) {
-    if let Some(rest) = rest.strip_prefix('?') {
-        return (0, 1, rest);
+/// A pattern, parsed when it is first met: there are few, and each is met again and again.
+fn parsed(pattern: &str) -> Rc<Hir> {
+    thread_local! {
+        static PARSED: RefCell<HashMap<String, Rc<Hir>>> = RefCell::default();
     }
-    let Some((times, after)) = rest.strip_prefix('{').and_then(|rest| rest.split_once('}')) else { return (1, 1, rest) };
-    let (least, most) = times.split_once(',').unwrap_or((times, times));
-    (least.parse().unwrap_or(1), most.parse().unwrap_or(1), after)
-}
-
-/// The alternatives of a group, which `|` separates.
-fn alternatives(group: &str) -> Vec<&str> {
-    let (mut ways, mut begin, mut at) = (Vec::new(), 0, 0);
-    while at < group.len() {
-        let length = atom_length(&group[at..]);
-        if group[at..].starts_with('|') {
-            ways.push(&group[begin..at]);
-            begin = at + 1;
-        }
-        at += length;
-    }
-    ways.push(&group[begin..]);
-    ways
+    let parse = || Rc::new(regex_syntax::parse(pattern).expect("the patterns are ours"));
+    PARSED.with_borrow_mut(|parsed| parsed.entry(pattern.to_owned()).or_insert_with(parse).clone())
 }
 
 #[cfg(test)]
@@ -208,13 +161,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_makes_what_it_would_match() {
-        let bytes: Vec<u8> = (0..=255).cycle().take(4096).collect();
-        let mut source = Source::new(&bytes);
-        for _ in 0..50 {
-            let text = source.text("(a|(b|c)\\.|'\\|'){2}[0-9-]{1,3}é?");
+    fn a_text_is_what_its_pattern_matches() {
+        for byte in 0..=255 {
+            let text = Source::new(&[byte; 256]).text("(a|bc\\.){2}[0-9-]{1,3}é?");
             let rest = text.trim_end_matches('é').trim_end_matches(|c: char| c.is_ascii_digit() || c == '-');
-            assert_eq!(rest.replace("b.", "a").replace("c.", "a").replace("'|'", "a"), "aa", "{text}");
+            assert_eq!(rest.replace("bc.", "a"), "aa", "{text}");
         }
         assert_eq!(Source::new(&[]).text("(x|y){3}[b-d]{2,9}\\PC?"), "xxxbb", "the simplest, once the bytes are used up");
     }

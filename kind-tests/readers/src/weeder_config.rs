@@ -3,26 +3,26 @@
 use std::collections::HashSet;
 
 use anyhow::{Result, ensure};
+use common::go_compat::duration::GoDuration;
 use serde_json::{Value, json};
 use weeder::config::Config;
-use weeder::core::selector::{Selector, is_label_value};
+use weeder::core::selector::is_label_value;
 
 use crate::config::{agree, read};
-use crate::selectors::{Pod, misses_nothing, pods, selected};
+use crate::durations::nanos;
+use crate::selectors::{Pod, is_asked_for, pods, says, selected, selectors};
 use crate::yaml::{DURATION, File, INTEGER};
 use crate::{Go, Input, Source};
 
 /// A file.
 #[derive(Debug)]
-pub struct Weeder(File);
+pub struct Weeder(pub(crate) File);
 
 /// The file's fields; its texts are patterns.
 fn template() -> Value {
     let (key, label) = ("(app|role|example\\.org/app|app|role|'[a-zA-Z0-9./_-]{0,6}')", "(api|etcd|main|'')");
-    let mut labels = json!({});
-    labels[format!("~{key}")] = json!(label);
     let expressions = json!([{"key": key, "operator": "(In|NotIn|Exists|DoesNotExist)", "~values": [label]}]);
-    let service = json!({"podSelectors": [{"~matchLabels": labels, "~matchExpressions": expressions}]});
+    let service = json!({"podSelectors": [{"~matchLabels": {format!("~{key}"): label}, "~matchExpressions": expressions}]});
     json!({
         "~watchDuration": DURATION,
         "servicesAndDependantSelectors": {
@@ -47,24 +47,31 @@ impl Input for Weeder {
         let names: HashSet<_> = config.services.iter().map(|service| &service.name).collect();
         ensure!(names.len() == config.services.len(), "one Service twice");
         ensure!(config.services.iter().all(|service| !service.name.is_empty() && !service.selectors.is_empty()));
-        let selectors = config.services.iter().flat_map(|service| &service.selectors).collect::<Vec<_>>();
+        let (common, selectors, mut pods) = (config.common_selector(), selectors(&config), pods());
+        ensure!(common.is_nothing() == selectors.iter().all(|selector| selector.is_nothing()), "{common} in common");
         let gardeners = [("gardener.cloud/role", "controlplane"), ("role", "apiserver")];
-        let mut pods = pods();
         pods.push(gardeners.map(|(key, value)| (key.to_owned(), value.to_owned())).into());
-        misses_nothing(&config.common_selector(), &selectors, &pods)
+        for pod in pods.iter().filter(|pod| selectors.iter().any(|selector| selector.matches(pod))) {
+            ensure!(common.matches(pod), "{common} misses {pod:?}");
+            ensure!(says(&common.to_string(), pod), "{common} does not ask for {pod:?}");
+        }
+        Ok(())
     }
 
     fn compare(&self, go: &mut Go) -> Result<()> {
         let pods = pods();
-        let answer = go.ask(&json!({"weeder": {"text": self.0.text, "pods": pods}}))?;
-        agree(&self.0, answer, Config::parse(&self.0.text), surprises, |config| shown(config, &pods))
+        let answer = go.ask("weeder", json!({"text": self.0.text, "pods": pods}))?;
+        agree(&self.0, answer, Config::parse(&self.0.text), surprises, |config| {
+            is_asked_for(config, &pods, go)?;
+            Ok(shown(config, &pods))
+        })
     }
 }
 
 /// The fields of a config that the Go original takes and that are refused here on purpose (D-41, D-46, and names no Service can have).
 fn surprises(go: &Value) -> Vec<String> {
     let mut found = Vec::new();
-    if go["watchDuration"].as_i64().is_none_or(|nanos| nanos <= 0) {
+    if nanos(&go["watchDuration"]) <= 0 {
         found.push("watchDuration".to_owned());
     }
     let limit = &go["maxDeletionsPerOwner"];
@@ -83,12 +90,13 @@ fn surprises(go: &Value) -> Vec<String> {
 
 /// What we read, in the words of the Go program.
 fn shown(config: &Config, pods: &[Pod]) -> Value {
-    let selected = |selector: &Selector| selected(pods, |pod| selector.matches(pod));
-    let services: serde_json::Map<String, Value> =
-        config.services.iter().map(|service| (service.name.clone(), service.selectors.iter().map(selected).collect())).collect();
+    let services = config.services.iter().map(|service| {
+        let selected = service.selectors.iter().map(|selector| selected(selector, pods));
+        (service.name.clone(), selected.collect::<Value>())
+    });
     json!({
-        "watchDuration": config.watch_duration.as_nanos() as u64,
+        "watchDuration": GoDuration::from_std(config.watch_duration).to_string(),
         "maxDeletionsPerOwner": config.max_deletions_per_owner,
-        "services": services,
+        "services": services.collect::<Value>(),
     })
 }

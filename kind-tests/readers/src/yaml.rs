@@ -1,79 +1,60 @@
 //! YAML documents of every style, some of them only nearly YAML.
 
+use std::collections::HashMap;
+use std::{iter, slice};
+
 use serde_json::Value;
 
 use crate::{Source, durations};
 
-/// A value and the style it is written in.
-#[derive(Clone, Debug)]
-enum Yaml {
-    /// Its text as it stands in the file.
-    Scalar(String),
-    List(Vec<Yaml>, Style),
-    Map(Vec<(String, Yaml)>, Style),
+/// A value as it may stand in a file.
+#[derive(Clone, Debug, Default)]
+struct Yaml {
+    /// On one line.
+    flow: String,
+    /// On lines of its own, if that is how it is written.
+    block: Vec<String>,
+    /// Whether these begin below the first letter of their key, as the dashes of a list may.
+    is_flush: bool,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Style {
-    Flow,
-    Block,
-    /// As `Block`, with a list's dashes below the first letter of its key.
-    Flush,
-}
+/// The styles of lists and maps: flow, and block, which the last is too, with the dashes of a list below the first letter of its key.
+const STYLES: usize = 4;
 
 impl Yaml {
+    fn scalar(text: String) -> Self {
+        Self { flow: text, ..Self::default() }
+    }
+
+    fn list(items: &[Self], style: usize) -> Self {
+        let flow: Vec<_> = items.iter().map(|item| item.flow.as_str()).collect();
+        let lines = items.iter().flat_map(|item| {
+            let lines = if item.block.is_empty() { slice::from_ref(&item.flow) } else { &item.block };
+            lines.iter().enumerate().map(|(index, line)| if index == 0 { format!("- {line}") } else { format!("  {line}") })
+        });
+        Self::styled(style, format!("[{}]", flow.join(", ")), lines.collect())
+    }
+
+    fn map(entries: &[(String, Self)], style: usize) -> Self {
+        let flow: Vec<_> = entries.iter().map(|(key, value)| format!("{key}: {}", value.flow)).collect();
+        let lines = entries.iter().zip(&flow).flat_map(|((key, value), line)| {
+            let indent = if value.is_flush { "" } else { "  " };
+            let first = if value.block.is_empty() { line.clone() } else { format!("{key}:") };
+            iter::once(first).chain(value.block.iter().map(move |line| format!("{indent}{line}")))
+        });
+        Self { is_flush: false, ..Self::styled(style, format!("{{{}}}", flow.join(", ")), lines.collect()) }
+    }
+
+    fn styled(style: usize, flow: String, block: Vec<String>) -> Self {
+        match style {
+            0 => Self::scalar(flow),
+            style => Self { flow, block, is_flush: style == 3 },
+        }
+    }
+
     /// The text of a document.
-    fn text(&self) -> String {
-        match self {
-            Self::Map(entries, Style::Block | Style::Flush) if !entries.is_empty() => self.block(0),
-            Self::List(items, Style::Block | Style::Flush) if !items.is_empty() => self.block(0),
-            _ => format!("{}\n", self.flow()),
-        }
-    }
-
-    fn flow(&self) -> String {
-        match self {
-            Self::Scalar(text) => text.clone(),
-            Self::List(items, _) => format!("[{}]", items.iter().map(Self::flow).collect::<Vec<_>>().join(", ")),
-            Self::Map(entries, _) => {
-                let entries: Vec<_> = entries.iter().map(|(key, value)| format!("{key}: {}", value.flow())).collect();
-                format!("{{{}}}", entries.join(", "))
-            }
-        }
-    }
-
-    /// Lines that are indented by `depth`.
-    fn block(&self, depth: usize) -> String {
-        let indent = " ".repeat(depth);
-        let mut text = String::new();
-        match self {
-            Self::Map(entries, _) => {
-                for (key, value) in entries {
-                    let nested = match value {
-                        Self::List(items, Style::Flush) if !items.is_empty() => value.block(depth),
-                        Self::List(items, Style::Block) if !items.is_empty() => value.block(depth + 2),
-                        Self::Map(entries, Style::Block | Style::Flush) if !entries.is_empty() => value.block(depth + 2),
-                        _ => {
-                            text += &format!("{indent}{key}: {}\n", value.flow());
-                            continue;
-                        }
-                    };
-                    text += &format!("{indent}{key}:\n{nested}");
-                }
-            }
-            Self::List(items, _) => {
-                for item in items {
-                    let nested = match item {
-                        Self::List(items, Style::Block | Style::Flush) if !items.is_empty() => item.block(depth + 2),
-                        Self::Map(entries, Style::Block | Style::Flush) if !entries.is_empty() => item.block(depth + 2),
-                        _ => format!("{indent}  {}\n", item.flow()),
-                    };
-                    text += &format!("{indent}- {}", nested.get(depth + 2..).unwrap_or_default());
-                }
-            }
-            Self::Scalar(_) => text = self.flow(),
-        }
-        text
+    fn text(self) -> String {
+        if self.block.is_empty() { self.flow + "\n" } else { self.block.join("\n") + "\n" }
     }
 }
 
@@ -89,28 +70,17 @@ const NULL: &str = "(~|null|Null|NULL|)";
 const QUOTED: &str = "('[a-zA-Z0-9 ~:,._-]{0,6}'|\"[a-zA-Z0-9 ~:,._-]{0,6}\"|\"(\\\\x41|\\\\u00e9|\\\\n|\\\\t|\\\\\"|\\\\/|a){0,3}\"|\
     '(''|a){0,3}'|'(yes|null|5|0\\.5|30s|)')";
 const ODD: &str = "(1:30|190:20:30|2001-12-14|2001-12-14t21:59:43\\.10-05:00|<<|=|12e03|0\\.|\\.|0o|0x|0b|08|09|-08|0o8\
-    |+\\.inf|\\.Inf|\\.NAN|\\.nan|1e300|-0|+0|0x8000000000000000|9223372036854775807|9223372036854775808\
+    |\\+\\.inf|\\.Inf|\\.NAN|\\.nan|1e300|-0|\\+0|0x8000000000000000|9223372036854775807|9223372036854775808\
     |18446744073709551615|18446744073709551616|-9223372036854775808|-9223372036854775809\
     |123456789012345678901234567890)";
 
-fn style(source: &mut Source<'_>) -> Style {
-    source.pick(&[Style::Flow, Style::Block, Style::Block, Style::Flush])
-}
-
 /// A scalar in any spelling that somebody may think of.
 fn scalar(source: &mut Source<'_>) -> String {
-    let pattern = match source.below(19) {
-        0..3 => WORD,
-        3..6 => INTEGER,
-        6..9 => NUMBER,
-        9..12 => BOOLEAN,
-        12..14 => NULL,
-        14..16 => QUOTED,
-        16 => DURATION,
-        17 => return duration(source),
-        _ => ODD,
-    };
-    plain(source.text(pattern))
+    if source.below(19) == 18 {
+        return duration(source);
+    }
+    let spellings = [(3, WORD), (3, INTEGER), (3, NUMBER), (3, BOOLEAN), (2, NULL), (2, QUOTED), (1, DURATION), (1, ODD)];
+    plain(source.weighted(&spellings))
 }
 
 /// Leaves out boolean words in mixed case, which are booleans here and texts to Go (an exception that nobody means to write).
@@ -137,15 +107,14 @@ fn duration(source: &mut Source<'_>) -> String {
 fn any_yaml(source: &mut Source<'_>, depth: usize) -> Yaml {
     let deeper = depth.saturating_sub(1);
     match if depth == 0 { 0 } else { source.below(4) } {
-        0..2 => Yaml::Scalar(scalar(source)),
-        2 => Yaml::List(source.list(3, |source| any_yaml(source, deeper)), style(source)),
-        _ => Yaml::Map(source.list(3, |source| (any_key(source), any_yaml(source, deeper))), style(source)),
+        0..2 => Yaml::scalar(scalar(source)),
+        2 => Yaml::list(&source.list(3, |source| any_yaml(source, deeper)), source.below(STYLES)),
+        _ => Yaml::map(&source.list(3, |source| (any_key(source), any_yaml(source, deeper))), source.below(STYLES)),
     }
 }
 
 fn any_key(source: &mut Source<'_>) -> String {
-    let pattern = source.pick(&[WORD, WORD, WORD, WORD, INTEGER, BOOLEAN, "'[a-z ]{0,3}'"]);
-    source.text(pattern)
+    source.weighted(&[(4, WORD), (1, INTEGER), (1, BOOLEAN), (1, "'[a-z ]{0,3}'")])
 }
 
 /// A value in any style, whose texts are scalars as they stand in the file: its fields in any order, now and then one twice, one
@@ -158,8 +127,7 @@ fn dressed(source: &mut Source<'_>, value: &Value) -> Yaml {
         Value::Object(fields) => {
             let mut entries = Vec::new();
             for (name, value) in fields {
-                let times = if source.below(100) == 99 { 2 } else { 1 };
-                for _ in 0..times {
+                for _ in 0..=usize::from(source.percent(1)) {
                     let place = source.below(entries.len() + 1);
                     entries.insert(place, (key(source, name), dressed(source, value)));
                 }
@@ -168,11 +136,14 @@ fn dressed(source: &mut Source<'_>, value: &Value) -> Yaml {
                 let place = source.below(entries.len() + 1);
                 entries.insert(place, (any_key(source), any_yaml(source, 2)));
             }
-            Yaml::Map(without_merging(entries), style(source))
+            Yaml::map(&without_merging(entries), source.below(STYLES))
         }
-        Value::Array(items) => Yaml::List(items.iter().map(|item| dressed(source, item)).collect(), style(source)),
-        value if source.below(10) < 9 => Yaml::Scalar(plain(value.as_str().unwrap_or_default().to_owned())),
-        _ => Yaml::Scalar(scalar(source)),
+        Value::Array(items) => {
+            let items: Vec<_> = items.iter().map(|item| dressed(source, item)).collect();
+            Yaml::list(&items, source.below(STYLES))
+        }
+        value if source.below(10) < 9 => Yaml::scalar(plain(value.as_str().unwrap_or_default().to_owned())),
+        _ => Yaml::scalar(scalar(source)),
     }
 }
 
@@ -189,16 +160,13 @@ fn key(source: &mut Source<'_>, name: &str) -> String {
 
 /// Leaves out what would be one field twice, in different case: the one that does not count is not looked at here, and Go merges
 /// sections (exceptions for a file that nobody means to write).
-fn without_merging(entries: Vec<(String, Yaml)>) -> Vec<(String, Yaml)> {
-    let name = |key: &str| key.trim_matches(['\'', '"']).to_owned();
-    let mut kept: Vec<(String, Yaml)> = Vec::new();
-    for (key, value) in entries {
-        let is_other_case = |known: &str| name(known) != name(&key) && name(known).eq_ignore_ascii_case(&name(&key));
-        if !kept.iter().any(|(known, _)| is_other_case(known)) {
-            kept.push((key, value));
-        }
-    }
-    kept
+fn without_merging(mut entries: Vec<(String, Yaml)>) -> Vec<(String, Yaml)> {
+    let mut spellings = HashMap::new();
+    entries.retain(|(key, _)| {
+        let name = key.trim_matches(['\'', '"']).to_owned();
+        *spellings.entry(name.to_ascii_lowercase()).or_insert(name.clone()) == name
+    });
+    entries
 }
 
 /// A file.
@@ -215,14 +183,9 @@ impl File {
         if let Some(text) = source.raw_text() {
             return Self { text, is_spilt: true };
         }
-        let (before, after) = match source.below(13) {
-            0..8 => ("", ""),
-            8 => ("---\n", ""),
-            9 => ("# a comment\n\n", "# another\n"),
-            10 => ("%YAML 1.1\n---\n", "...\n"),
-            11 => ("", "---\nsecond: document\n"),
-            _ => ("\u{feff}", ""),
-        };
+        let before =
+            source.weighted(&[(8, ""), (1, "---\n"), (1, "# a comment\n\n"), (1, "%YAML 1\\.1\n---\n"), (1, "\u{feff}")]);
+        let after = source.weighted(&[(8, ""), (1, "# another\n"), (1, "\\.\\.\\.\n"), (1, "---\nsecond: document\n")]);
         let content = source.filled(template);
         let mut text = dressed(source, &content).text();
         let is_spilt = source.percent(10);
