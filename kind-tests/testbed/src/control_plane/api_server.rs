@@ -39,14 +39,14 @@ impl ApiServer {
     /// prefix in etcd and must be its alone.
     pub async fn start(programs: &Path, etcd: &Etcd, authority: &Authority, name: &str) -> Result<Self> {
         let folder = leash::folder(name)?;
-        let serving = authority.issue(&Serving::default())?;
+        let (certificate, key) = authority.sign(&Serving::default())?;
         let accounts = KeyPair::generate()?;
         let file = |file: &str, text: &str| -> Result<PathBuf> {
             let path = folder.join(file);
             std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
             Ok(path)
         };
-        let (certificate, key) = (file("tls.crt", &serving.certificate)?, file("tls.key", &serving.key)?);
+        let (certificate, key) = (file("tls.crt", &certificate.pem())?, file("tls.key", &key.serialize_pem())?);
         let signing = file("accounts.key", &accounts.serialize_pem())?;
         let verifying = file("accounts.pub", &accounts.public_key_pem())?;
         let tokens = file("tokens.csv", &format!("{ADMIN_TOKEN},admin,admin,system:masters\n"))?;
