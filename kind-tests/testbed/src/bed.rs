@@ -10,7 +10,8 @@ use anyhow::{Context, Result};
 use tokio::runtime::Runtime;
 use tokio::sync::{OnceCell, Semaphore};
 
-use crate::control_plane::{ApiServer, Etcd, programs};
+use crate::control_plane::{ApiServer, Etcd};
+use crate::go_programs;
 use crate::prober::{Prober, ProberConfig};
 use crate::secrets;
 use crate::seed::{ControlPlane, Seed};
@@ -107,7 +108,7 @@ impl Bed {
     async fn local(&self) -> Result<&Local> {
         self.local
             .get_or_try_init(async || {
-                let programs = programs().await?;
+                let programs = go_programs::built("control-plane").await?;
                 let etcd = Etcd::start(&programs).await?;
                 Ok(Local { programs, etcd, authority: Authority::new()? })
             })
@@ -129,7 +130,7 @@ impl Bed {
     /// # Errors
     /// When it does not do so.
     pub async fn compact(&self) -> Result<()> {
-        self.local().await?.etcd.compact().await.map(drop)
+        self.local().await?.etcd.compact().await
     }
 
     /// A control plane of the test bed's own.
@@ -174,11 +175,7 @@ impl Bed {
         if let Some(seed) = &*shared {
             return Ok(seed.clone());
         }
-        let plane = match &self.given {
-            Some((seed, _)) => ControlPlane::given(seed).await?,
-            None => self.start_control_plane("seed").await?,
-        };
-        let seed = Seed::prepare(plane).await?;
+        let seed = self.prepared_seed().await?;
         seed.keep(Prober::start(&seed, ProberConfig::default()).await?);
         let seed = Arc::new(seed);
         *shared = Some(seed.clone());
@@ -187,14 +184,18 @@ impl Bed {
 
     /// A seed for one scenario alone, with no prober yet.
     pub async fn own_seed(&self) -> Result<Arc<Seed>> {
+        if self.is_given() {
+            // Two probers on one seed would fight: the shared one ends with its seed.
+            *self.shared.lock().await = None;
+        }
+        Ok(Arc::new(self.prepared_seed().await?))
+    }
+
+    async fn prepared_seed(&self) -> Result<Seed> {
         let plane = match &self.given {
-            Some((seed, _)) => {
-                // Two probers on one seed would fight: the shared one ends with its seed.
-                *self.shared.lock().await = None;
-                ControlPlane::given(seed).await?
-            }
+            Some((seed, _)) => ControlPlane::given(seed).await?,
             None => self.start_control_plane("seed").await?,
         };
-        Ok(Arc::new(Seed::prepare(plane).await?))
+        Seed::prepare(plane).await
     }
 }

@@ -7,10 +7,12 @@ mod plane;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use anyhow::Result;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
 
 pub use crate::api::READY_AFTER;
 pub use journal::{Dependent, Entry, IGNORE, Journal, MARKER, MEMORY};
@@ -20,7 +22,8 @@ use crate::agent::Agent;
 use crate::audit::{Asked, Mark};
 use crate::kube_api::{Change, KubeApi};
 use crate::leash;
-use crate::manifests::{GARDEN, Manifest, PROBER, PROBER_USER, SCALERS, definitions, seed_access};
+use crate::manifests::{GARDEN, Manifest, PROBER, PROBER_USER, definitions, seed_access};
+use crate::objects::path;
 use crate::secrets;
 use crate::wait::eventually;
 
@@ -47,10 +50,8 @@ impl Seed {
         for collection in
             ["/apis/extensions.gardener.cloud/v1alpha1/clusters", "/apis/machine.sapcloud.io/v1alpha1/machines", DEPENDENTS[2]]
         {
-            eventually("the seed serves Gardener's resources", std::time::Duration::from_secs(30), async || {
-                api.get(collection).await
-            })
-            .await?;
+            eventually("the seed serves Gardener's resources", Duration::from_secs(30), async || api.get(collection).await)
+                .await?;
         }
         let journal = Arc::new(Journal::default());
         let kubelets = Arc::new(kubelets::Kubelets::default());
@@ -163,19 +164,15 @@ async fn follow(api: KubeApi, collection: &'static str, journal: Arc<Journal>, k
     loop {
         let _ = api
             .follow(collection, |change| {
-                if let Change::Set(object) = &change {
-                    kubelets.see(&path(collection, object), object);
+                if let Change::Set(object) = &change
+                    && let Ok(path) = path(object)
+                {
+                    kubelets.pods().see(&path, object, Instant::now());
                 }
                 journal.write(&change);
             })
             .await;
         // The server may be stopped, or the watch too old: restart it a moment later.
-        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        sleep(Duration::from_millis(200)).await;
     }
-}
-
-fn path(collection: &str, object: &Value) -> String {
-    let (base, plural) = collection.rsplit_once('/').unwrap_or((SCALERS, "scalers"));
-    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
-    format!("{base}/namespaces/{}/{plural}/{}", text("namespace"), text("name"))
 }
