@@ -1,6 +1,7 @@
 //! The watchdog's agents: the real binary as a process, with the arguments and the configuration that Gardener gives it (rules 86
 //! and 87).
 
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -10,9 +11,9 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::leash;
-use crate::log::{lines, tail};
+use crate::log::lines;
 use crate::page::SERVED;
-use crate::process::Process;
+use crate::process::{Process, Program};
 
 /// What Gardener grants an agent to end (rule 85).
 pub const GRACE: Duration = Duration::from_secs(5);
@@ -119,16 +120,30 @@ impl Start {
         args.extend([format!("--kubeconfig={}", self.kubeconfig.display()), "--pprof-bind-addr=0".to_owned()]);
         args.extend(SERVED.map(str::to_owned));
         args.extend(self.args.iter().cloned());
-        let binary = self.binary.clone().map_or_else(binary, Ok)?;
-        let process = Process::start_in(&self.environment, self.kind.name(), &binary, &args, &self.log)?;
-        Ok(Agent { process, log: self.log.clone() })
+        let path = self.binary.clone().map_or_else(binary, Ok)?;
+        let (environment, log) = (self.environment.clone(), self.log.clone());
+        Ok(Agent { process: Program { name: self.kind.name().to_owned(), path, args, environment, log }.start()? })
     }
 }
 
 /// A running agent. Dropping it kills it.
 pub struct Agent {
     process: Process,
-    log: PathBuf,
+}
+
+/// What it is as any program.
+impl Deref for Agent {
+    type Target = Process;
+
+    fn deref(&self) -> &Process {
+        &self.process
+    }
+}
+
+impl DerefMut for Agent {
+    fn deref_mut(&mut self) -> &mut Process {
+        &mut self.process
+    }
 }
 
 impl Agent {
@@ -152,43 +167,13 @@ impl Agent {
         self.end(GRACE).await
     }
 
-    /// Waits for its end.
-    pub async fn end(&mut self, deadline: Duration) -> Result<ExitStatus> {
-        self.process.end(deadline).await
-    }
-
-    /// Sends it a signal.
-    pub fn signal(&self, signal: Signal) -> Result<()> {
-        self.process.signal(signal)
-    }
-
     /// Holds it up, or lets it go on.
     pub fn pause(&self, paused: bool) -> Result<()> {
         self.signal(if paused { Signal::SIGSTOP } else { Signal::SIGCONT })
     }
 
-    /// Its process id.
-    pub fn id(&self) -> i32 {
-        self.process.id()
-    }
-
-    /// Its exit status, or none while it runs.
-    pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
-        self.process.ended()
-    }
-
     /// Its log lines that are JSON and speak of `needle`.
     pub fn log(&self, needle: &str) -> Vec<Value> {
-        lines(&self.log, needle)
-    }
-
-    /// The file that it writes its log to.
-    pub fn log_file(&self) -> &Path {
-        &self.log
-    }
-
-    /// The last lines of its log.
-    pub fn tail(&self, lines: usize) -> String {
-        tail(&self.log, lines, "")
+        lines(self.log_file(), needle)
     }
 }

@@ -11,7 +11,6 @@
 //! controllers, no strategic or server-side-apply patches, no dry runs. Namespaces need not exist before their objects.
 
 mod access;
-mod asked;
 mod authority;
 mod computed;
 mod content;
@@ -41,8 +40,8 @@ mod status;
 mod store;
 mod watching;
 
-pub use access::{Access, Attributes, Rule, User};
-pub use authority::{Authority, Certificate, CertificateError, Serving};
+pub use access::{Access, Rule, User};
+pub use authority::{Authority, Serving};
 pub use computed::Computed;
 pub use credentials::Credentials;
 pub use faults::{Fault, FaultId, Faults, When};
@@ -52,8 +51,8 @@ pub use nodes::{Heart, Nodes};
 pub use reply::{Closed, Wire};
 pub use requests::{Record, Requests};
 pub use resource::{Resource, ScalePaths};
-pub use server::{Connections, MemoryApi, Options, StartError, kubeconfig};
-pub use shared::Network;
+pub use server::{MemoryApi, kubeconfig};
+pub use shared::{Connections, Network, Options};
 pub use shoot::ShootPlan;
-pub use status::{ApiError, Details};
+pub use status::ApiError;
 pub use store::{Seen, Source, Store};

@@ -10,7 +10,8 @@ use anyhow::{Context, Result};
 use tokio::runtime::Runtime;
 use tokio::sync::{OnceCell, Semaphore};
 
-use crate::control_plane::{ApiServer, Baseline, Etcd, programs};
+use crate::control_plane::{ApiServer, Baseline, Etcd};
+use crate::go_programs;
 use crate::prober::{Prober, ProberConfig};
 use crate::secrets;
 use crate::seed::{ControlPlane, Seed};
@@ -121,7 +122,7 @@ impl Bed {
     async fn local(&self) -> Result<&Local> {
         self.local
             .get_or_try_init(async || {
-                let programs = programs().await?;
+                let programs = go_programs::built("control-plane").await?;
                 let etcd = Etcd::start(&programs).await?;
                 Ok(Local { programs, etcd, authority: Authority::new()? })
             })
@@ -143,7 +144,7 @@ impl Bed {
     /// # Errors
     /// When it does not do so.
     pub async fn compact(&self) -> Result<()> {
-        self.local().await?.etcd.compact().await.map(drop)
+        self.local().await?.etcd.compact().await
     }
 
     /// A control plane of the test bed's own.
@@ -188,28 +189,31 @@ impl Bed {
     }
 
     /// The seed that ordinary scenarios share, with one prober at work on it.
-    pub async fn seed(&self) -> Result<Arc<Seed>> {
+    pub async fn seed(&'static self) -> Result<Arc<Seed>> {
         let mut shared = self.shared.lock().await;
         if let Some(seed) = &*shared {
             return Ok(seed.clone());
         }
-        let plane = match &self.given {
-            Some((seed, _)) => ControlPlane::given(seed).await?,
-            None => self.start_control_plane("seed").await?,
-        };
-        let seed = Seed::prepare(plane).await?;
+        let seed = self.prepared_seed().await?;
         seed.keep(Prober::start(&seed, ProberConfig::default()).await?);
         let seed = Arc::new(seed);
         *shared = Some(seed.clone());
         Ok(seed)
     }
 
-    /// A seed for one scenario alone, with no prober yet: one that an earlier scenario had, as it was before, or a new one.
+    /// A seed for one scenario alone, with no prober yet.
     pub async fn own_seed(&'static self) -> Result<Arc<Seed>> {
-        if let Some((seed, _)) = &self.given {
+        if self.is_given() {
             // Two probers on one seed would fight: the shared one ends with its seed.
             *self.shared.lock().await = None;
-            return Ok(Arc::new(Seed::prepare(ControlPlane::given(seed).await?).await?));
+        }
+        Ok(Arc::new(self.prepared_seed().await?))
+    }
+
+    /// A seed that an earlier scenario had, as it was before, or a new one.
+    async fn prepared_seed(&'static self) -> Result<Seed> {
+        if let Some((seed, _)) = &self.given {
+            return Seed::prepare(ControlPlane::given(seed).await?).await;
         }
         let idle = self.idle_seeds.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let (plane, baseline) = match idle {
@@ -226,6 +230,6 @@ impl Bed {
             }
         };
         let loan = Loan { bed: self, returned: Some((plane.clone(), baseline)) };
-        Ok(Arc::new(Seed::begin(plane, Some(loan)).await?))
+        Seed::begin(plane, Some(loan)).await
     }
 }

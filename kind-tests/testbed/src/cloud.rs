@@ -70,32 +70,29 @@ impl Cloud {
 
     /// Cuts the way of all nodes to the API server, also of those that are yet to come. No renewal lands after this has returned.
     pub async fn cut(&self) {
-        let mut vms = self.vms.lock().await;
-        vms.cut = true;
-        vms.apply();
-        vms.kubelets.settled().await;
+        self.change(|vms| vms.cut = true).await;
     }
 
     /// Opens the way again.
     pub async fn heal(&self) {
-        let mut vms = self.vms.lock().await;
-        vms.cut = false;
-        vms.apply();
+        self.change(|vms| vms.cut = false).await;
     }
 
     /// Breaks a VM: its kubelet says nothing any more.
     pub async fn break_down(&self, name: &str) {
-        let mut vms = self.vms.lock().await;
-        vms.broken.insert(name.into());
-        vms.apply();
-        vms.kubelets.settled().await;
+        self.change(|vms| vms.broken.extend([name.to_owned()])).await;
     }
 
     /// Mends a VM that was broken.
     pub async fn mend(&self, name: &str) {
+        self.change(|vms| vms.broken.retain(|broken| broken != name)).await;
+    }
+
+    async fn change(&self, change: impl FnOnce(&mut Vms)) {
         let mut vms = self.vms.lock().await;
-        vms.broken.remove(name);
+        change(&mut vms);
         vms.apply();
+        vms.kubelets.settled().await;
     }
 
     /// Ends all kubelets. No renewal lands after this has returned.
@@ -112,11 +109,13 @@ impl Cloud {
 impl Vms {
     /// Lets those kubelets speak that can.
     fn apply(&self) {
-        let is_mute = |name: &String| self.cut || self.broken.contains(name);
-        let (mute, well): (Vec<_>, Vec<_>) = self.kubelets.names().iter().enumerate().partition(|&(_, name)| is_mute(name));
-        let numbers = |vms: Vec<(usize, &String)>| vms.into_iter().map(|(number, _)| number).collect::<Vec<_>>();
-        self.kubelets.cut(numbers(mute));
-        self.kubelets.heal(numbers(well));
+        for (number, name) in self.kubelets.names().iter().enumerate() {
+            if self.cut || self.broken.contains(name) {
+                self.kubelets.cut([number]);
+            } else {
+                self.kubelets.heal([number]);
+            }
+        }
     }
 
     fn begin(&mut self, name: &str) {

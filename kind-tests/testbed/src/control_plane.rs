@@ -8,28 +8,20 @@ mod etcd;
 mod machine_controller_manager;
 
 use std::net::{Ipv4Addr, TcpListener};
-use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
 use tokio::net::TcpSocket;
 
-pub use api_server::{ADMIN_TOKEN, ApiServer};
+pub use api_server::ApiServer;
 pub use baseline::Baseline;
 pub use controller_manager::ControllerManager;
 pub use etcd::Etcd;
 pub use machine_controller_manager::{MachineControllerManager, machine_definitions};
 
-use crate::go_programs;
-
 /// How often a server is restarted on other ports when it ended before it was ready. A port that was free when it was
 /// asked for may be taken by the time it is bound.
 const TRIES: usize = 3;
-
-/// The folder with the programs of the control plane, which are built first if this user's cache has none.
-pub async fn programs() -> Result<PathBuf> {
-    go_programs::built("control-plane").await
-}
 
 /// Keeps a port from being given to anybody who asks for a free one, as long as this lives. Connections to it are refused, and a program
 /// in Go can listen there: it says SO_REUSEADDR, too.

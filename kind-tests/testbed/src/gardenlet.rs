@@ -9,10 +9,10 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use crate::api::gardener::PROBE_SECRET;
 use crate::go_programs;
 use crate::installation::install;
 use crate::leash;
-use crate::manifests::SECRET;
 use crate::objects::{self, Objects, collection};
 use crate::shoot::Shoot;
 
@@ -52,7 +52,7 @@ impl Gardenlet {
     pub async fn give_access(&self, shoot: &Shoot) -> Result<Objects> {
         let server = format!("https://{}", shoot.relay.address());
         let mut objects = self.access(&shoot.namespace, &server, shoot.plane.authority()).await?;
-        let key = format!("Secret {}/{}", shoot.namespace, SECRET);
+        let key = format!("Secret {}/{}", shoot.namespace, PROBE_SECRET);
         let mut secret = objects.remove(&key).with_context(|| format!("no {key}"))?;
         install(shoot.plane.api(), &objects).await?;
         // gardener-resource-manager's part: a token for the account that the annotations name, written into the kubeconfig.
@@ -66,8 +66,7 @@ impl Gardenlet {
         kubeconfig["users"][0]["user"] = json!({"token": token});
         // JSON is YAML.
         secret["data"]["kubeconfig"] = STANDARD.encode(kubeconfig.to_string()).into();
-        let api = shoot.seed.api();
-        api.create(&collection(api, &secret).await?, &secret).await?;
+        shoot.seed.api().create(&collection(&secret)?, &secret).await?;
         Ok(objects)
     }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use crate::objects::{Objects, collection, get};
+use crate::objects::{Objects, collection, get, path};
 use crate::page::{SERVED, address};
 use crate::process::Process;
 use crate::{KubeApi, Seed, agent};
@@ -22,9 +22,8 @@ pub async fn install(api: &KubeApi, objects: &Objects) -> Result<()> {
     for object in objects.values() {
         let kind = object["kind"].as_str().unwrap_or_default();
         if kind.ends_with("Role") || kind.ends_with("RoleBinding") || ["ServiceAccount", "ConfigMap"].contains(&kind) {
-            let path = collection(api, object).await?;
-            api.delete(&format!("{path}/{}", object["metadata"]["name"].as_str().unwrap_or_default())).await?;
-            api.create(&path, object).await?;
+            api.delete(&path(object)?).await?;
+            api.create(&collection(object)?, object).await?;
         }
     }
     Ok(())
@@ -61,8 +60,7 @@ pub fn config<'a>(objects: &'a Objects, deployment: &str) -> Result<&'a str> {
 
 /// An agent at work. Dropping it kills it.
 pub struct Agent {
-    /// The process.
-    pub process: Process,
+    _process: Process,
     /// Where it writes its log.
     pub log: PathBuf,
 }
@@ -92,7 +90,7 @@ impl Agent {
         let log = folder.join("log");
         let process = Process::start(deployment, &agent::binary()?, &args, &log)?;
         seed.set_log(log.clone());
-        Ok(Self { process, log })
+        Ok(Self { _process: process, log })
     }
 
     /// Where it serves metrics, once it does.

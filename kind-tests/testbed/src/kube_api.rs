@@ -40,10 +40,8 @@ pub fn kubeconfig(server: &str, authority: &str, token: &str) -> String {
 
 /// What a request is answered; an error when it takes too long.
 async fn answered<T>(answer: impl Future<Output = Result<T, kube::Error>>) -> Result<T, kube::Error> {
-    match tokio::time::timeout(ANSWER, answer).await {
-        Ok(answer) => answer,
-        Err(_) => Err(kube::Error::Service(format!("no answer within {ANSWER:?}").into())),
-    }
+    let late = |_| Err(kube::Error::Service(format!("no answer within {ANSWER:?}").into()));
+    tokio::time::timeout(ANSWER, answer).await.unwrap_or_else(late)
 }
 
 impl KubeApi {
@@ -142,34 +140,25 @@ impl KubeApi {
 
     /// Follows a collection until an error or the caller's end: first what is there, then every change, in order.
     pub async fn follow(&self, path: &str, mut seen: impl FnMut(Change)) -> Result<()> {
-        let list = self.get(path).await?;
-        let mut version = list["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
-        for item in list["items"].as_array().map(Vec::as_slice).unwrap_or_default() {
-            seen(Change::Set(item.clone()));
-        }
+        // Without a version a watch begins with what is there.
+        let mut version = String::new();
         loop {
             let uri = format!("{path}?watch=true&allowWatchBookmarks=true&resourceVersion={version}");
             let stream = answered(self.client.request_events::<Value>(Request::get(uri).body(Vec::new())?)).await?;
             let mut stream = stream.boxed();
             while let Some(event) = stream.next().await {
-                let object = match event? {
-                    WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                        seen(Change::Set(object.clone()));
-                        object
-                    }
-                    WatchEvent::Deleted(object) => {
-                        seen(Change::Gone(object.clone()));
-                        object
-                    }
+                let change = match event? {
+                    WatchEvent::Added(object) | WatchEvent::Modified(object) => Change::Set(object),
+                    WatchEvent::Deleted(object) => Change::Gone(object),
                     WatchEvent::Bookmark(bookmark) => {
                         version = bookmark.metadata.resource_version;
                         continue;
                     }
                     WatchEvent::Error(status) => anyhow::bail!("watch of {path}: {}", status.message),
                 };
-                if let Some(next) = object["metadata"]["resourceVersion"].as_str() {
-                    version = next.into();
-                }
+                let (Change::Set(object) | Change::Gone(object)) = &change;
+                object["metadata"]["resourceVersion"].as_str().unwrap_or_default().clone_into(&mut version);
+                seen(change);
             }
         }
     }

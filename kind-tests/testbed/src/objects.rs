@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
+use kube::Resource;
+use kube::core::{ApiResource, DynamicObject, GroupVersion};
 use serde_json::Value;
-
-use crate::kube_api::KubeApi;
 
 /// Objects by kind, namespace and name, such as `Role garden/gardener.cloud:dependency-watchdog-prober`.
 pub type Objects = BTreeMap<String, Value>;
@@ -45,22 +45,22 @@ pub fn get<'a>(objects: &'a Objects, key: &str) -> Result<&'a Value> {
     objects.get(key).with_context(|| format!("no {key} among {:#?}", objects.keys()))
 }
 
-/// The collection that an object belongs into, found by discovery.
+/// The collection that an object belongs into; kube knows the plurals of kinds.
 ///
 /// # Errors
-/// When the API server does not serve its kind.
-pub async fn collection(api: &KubeApi, object: &Value) -> Result<String> {
-    let version = object["apiVersion"].as_str().context("no apiVersion")?;
-    let base = if version.contains('/') { format!("/apis/{version}") } else { format!("/api/{version}") };
-    let served = api.get(&base).await?;
-    let resources = served["resources"].as_array().context("no resources")?;
-    let found = resources
-        .iter()
-        .find(|resource| resource["kind"] == object["kind"] && !resource["name"].as_str().unwrap_or_default().contains('/'));
-    let plural = found.and_then(|resource| resource["name"].as_str());
-    let plural = plural.with_context(|| format!("{base} does not serve {}", object["kind"]))?;
-    Ok(match object["metadata"]["namespace"].as_str() {
-        Some(namespace) => format!("{base}/namespaces/{namespace}/{plural}"),
-        None => format!("{base}/{plural}"),
-    })
+/// When it says no apiVersion or kind.
+pub fn collection(object: &Value) -> Result<String> {
+    let text = |key: &str| object[key].as_str().with_context(|| format!("no {key}: {object}"));
+    let version: GroupVersion = text("apiVersion")?.parse()?;
+    let resource = ApiResource::from_gvk(&version.with_kind(text("kind")?));
+    Ok(DynamicObject::url_path(&resource, object["metadata"]["namespace"].as_str()))
+}
+
+/// Where an object is.
+///
+/// # Errors
+/// When it says no apiVersion, kind or name.
+pub fn path(object: &Value) -> Result<String> {
+    let name = object["metadata"]["name"].as_str().with_context(|| format!("no name: {object}"))?;
+    Ok(format!("{}/{name}", collection(object)?))
 }

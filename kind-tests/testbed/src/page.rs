@@ -1,13 +1,13 @@
 //! What the watchdog itself serves: `/metrics`, `/healthz`, `/readyz`, `/statusz`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::task::spawn_blocking;
 
 use crate::log::{lines, tail};
 
@@ -25,20 +25,25 @@ pub async fn page(log: &Path, path: &str) -> Result<(u16, String)> {
     get(&address(log, path)?, path, ANSWER).await
 }
 
-/// What a server on loopback answers to a plain GET within this time.
+/// What a server on loopback answers to a plain GET, if it never pauses for longer than this.
 ///
 /// # Errors
 /// When it does not answer, or not in HTTP.
 pub async fn get(address: &str, path: &str, patience: Duration) -> Result<(u16, String)> {
-    let exchange = async {
-        let mut stream = TcpStream::connect(address).await?;
-        stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").as_bytes()).await?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await?;
-        anyhow::Ok(answer)
-    };
-    let answer = timeout(patience, exchange).await.with_context(|| format!("{path}: no answer within {patience:?}"))??;
-    parse(&answer)
+    let (address, path) = (address.to_owned(), path.to_owned());
+    spawn_blocking(move || get_blocking(&address, &path, patience)).await?
+}
+
+/// The same for who cannot await: it is also asked where a program is dropped.
+pub(crate) fn get_blocking(address: &str, path: &str, patience: Duration) -> Result<(u16, String)> {
+    let mut stream = TcpStream::connect_timeout(&address.parse()?, patience)?;
+    stream.set_read_timeout(Some(patience))?;
+    stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").as_bytes())?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).with_context(|| format!("{path}: no answer within {patience:?}"))?;
+    let (head, body) = answer.split_once("\r\n\r\n").context("no HTTP")?;
+    let status = head.split(' ').nth(1).context("no status")?.parse()?;
+    Ok((status, body.into()))
 }
 
 /// Where the process that writes this log serves a page.
@@ -50,13 +55,6 @@ pub fn address(log: &Path, path: &str) -> Result<String> {
     let told = lines(log, what);
     let address = told.last().and_then(|line| line["address"].as_str());
     address.map(Into::into).with_context(|| format!("not yet {what}: {}", tail(log, 5, "")))
-}
-
-/// Status and body of an answer.
-pub(crate) fn parse(answer: &str) -> Result<(u16, String)> {
-    let (head, body) = answer.split_once("\r\n\r\n").context("no HTTP")?;
-    let status = head.split(' ').nth(1).context("no status")?.parse()?;
-    Ok((status, body.into()))
 }
 
 /// `/metrics`, read.

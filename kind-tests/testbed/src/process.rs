@@ -13,27 +13,40 @@ use tokio::process::{Child, Command};
 use crate::log::tail;
 use crate::{leash, secrets};
 
+/// How a program is started, once or again and again.
+#[derive(Clone)]
+pub struct Program {
+    /// What it is called where something goes wrong.
+    pub name: String,
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Environment variables that only its processes have.
+    pub environment: Vec<(String, String)>,
+    /// Where its standard output and error are appended.
+    pub log: PathBuf,
+}
+
 /// A running program in a process group of its own. Dropping it kills the group.
 pub struct Process {
-    name: String,
+    program: Program,
     child: Child,
     pid: Pid,
-    log: PathBuf,
     /// Whether it is the program under test, which may tell no credentials.
     tested: bool,
 }
 
-impl Process {
-    /// Starts a program, with no proxy between it and this machine; its standard output and error are appended to `log`.
-    pub fn start(name: &str, program: &Path, args: &[String], log: &Path) -> Result<Self> {
-        Self::start_in(&[], name, program, args, log)
-    }
-
-    /// The same with more environment variables.
-    pub fn start_in(environment: &[(String, String)], name: &str, program: &Path, args: &[String], log: &Path) -> Result<Self> {
+impl Program {
+    /// Starts it, with no proxy between it and this machine.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start(&self) -> Result<Process> {
+        let Self { name, path, args, environment, log } = self;
         let output =
             File::options().create(true).append(true).open(log).with_context(|| format!("cannot open {}", log.display()))?;
-        let mut command = Command::new(program);
+        let mut command = Command::new(path);
         for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
             command.env_remove(name).env_remove(name.to_lowercase());
         }
@@ -47,14 +60,29 @@ impl Process {
             .process_group(0)
             .kill_on_drop(true)
             .spawn()
-            .with_context(|| format!("cannot start {}", program.display()))?;
+            .with_context(|| format!("cannot start {}", path.display()))?;
         let pid = child.id().and_then(|id| i32::try_from(id).ok()).ok_or_else(|| anyhow!("{name} has no process id"))?;
         leash::hold(pid)?;
-        let tested = program.file_stem().is_some_and(|name| name == "dependency-watchdog");
+        let tested = path.file_stem().is_some_and(|name| name == "dependency-watchdog");
         if tested {
             secrets::all().watch(log);
         }
-        Ok(Self { name: name.into(), child, pid: Pid::from_raw(pid), log: log.into(), tested })
+        Ok(Process { program: self.clone(), child, pid: Pid::from_raw(pid), tested })
+    }
+}
+
+impl Process {
+    /// Starts a program.
+    pub fn start(name: &str, path: &Path, args: &[String], log: &Path) -> Result<Self> {
+        Program { name: name.into(), path: path.into(), args: args.into(), environment: Vec::new(), log: log.into() }.start()
+    }
+
+    /// Starts the same program once more.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn again(&self) -> Result<Self> {
+        self.program.start()
     }
 
     /// Its process id, which is its process group's too.
@@ -65,9 +93,9 @@ impl Process {
     /// Sends a signal to this process alone.
     pub fn signal(&self, signal: Signal) -> Result<()> {
         if self.tested && matches!(signal, Signal::SIGTERM | Signal::SIGKILL) {
-            secrets::all().search_pages(&self.log);
+            secrets::all().search_pages(&self.program.log);
         }
-        kill(self.pid, signal).with_context(|| format!("cannot send {signal} to {}", self.name))
+        kill(self.pid, signal).with_context(|| format!("cannot send {signal} to {}", self.program.name))
     }
 
     /// Its exit status, or none while it runs.
@@ -77,15 +105,18 @@ impl Process {
 
     /// Waits for its end.
     pub async fn end(&mut self, deadline: Duration) -> Result<ExitStatus> {
-        match tokio::time::timeout(deadline, self.child.wait()).await {
-            Ok(status) => Ok(status?),
-            Err(_) => Err(anyhow!("{} has not ended within {deadline:?}", self.name)),
-        }
+        let ended = tokio::time::timeout(deadline, self.child.wait()).await;
+        Ok(ended.with_context(|| format!("{} has not ended within {deadline:?}", self.program.name))??)
+    }
+
+    /// The file that it writes its output to.
+    pub fn log_file(&self) -> &Path {
+        &self.program.log
     }
 
     /// The last lines of its output.
     pub fn tail(&self, lines: usize) -> String {
-        tail(&self.log, lines, "")
+        tail(self.log_file(), lines, "")
     }
 }
 
@@ -93,7 +124,7 @@ impl Drop for Process {
     fn drop(&mut self) {
         if matches!(self.child.try_wait(), Ok(None)) {
             if self.tested {
-                secrets::all().search_pages(&self.log);
+                secrets::all().search_pages(&self.program.log);
             }
             // It may end at this very moment; then there is nothing left to kill.
             let _ = killpg(self.pid, Signal::SIGKILL);

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinSet;
 
 /// What the relay does with connections, old and new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub struct Relay {
     address: SocketAddr,
     route: watch::Sender<Route>,
     counters: Arc<Counters>,
-    task: JoinHandle<()>,
+    _task: JoinSet<()>,
 }
 
 impl Relay {
@@ -58,8 +58,8 @@ impl Relay {
         let address = listener.local_addr()?;
         let (route, receiver) = watch::channel(Route { path: Path::Open, target, epoch: 0, frozen: 0 });
         let counters = Arc::new(Counters::default());
-        let task = tokio::spawn(accept(listener, receiver, counters.clone()));
-        Ok(Self { address, route, counters, task })
+        let _task = JoinSet::from_iter([accept(listener, receiver, counters.clone())]);
+        Ok(Self { address, route, counters, _task })
     }
 
     /// Where it listens.
@@ -108,12 +108,6 @@ impl Relay {
     }
 }
 
-impl Drop for Relay {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
 async fn accept(listener: TcpListener, mut route: watch::Receiver<Route>, counters: Arc<Counters>) {
     let Ok(address) = listener.local_addr() else { return };
     let mut listener = Some(listener);
@@ -157,19 +151,13 @@ async fn carry(mut client: TcpStream, mut route: watch::Receiver<Route>, counter
                 return;
             }
             _ if now.epoch != begin.epoch => return,
-            _ if now.frozen != begin.frozen => {
+            path if path == Path::Stalled || now.frozen != begin.frozen => {
                 if route.changed().await.is_err() {
                     return;
                 }
                 continue;
             }
-            Path::Stalled => {
-                if route.changed().await.is_err() {
-                    return;
-                }
-                continue;
-            }
-            Path::Open | Path::HalfOpen => {}
+            _ => {}
         }
         let server = match &mut server {
             Some(server) => server,

@@ -10,8 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
 
 pub use crate::api::READY_AFTER;
 pub use journal::{Dependent, Entry, IGNORE, Journal, MARKER, MEMORY};
@@ -22,7 +23,8 @@ use crate::audit::{Asked, Mark};
 use crate::bed::Loan;
 use crate::kube_api::{Change, KubeApi};
 use crate::leash;
-use crate::manifests::{GARDEN, Manifest, PROBER, PROBER_USER, SCALERS, definitions, seed_access};
+use crate::manifests::{GARDEN, Manifest, PROBER, PROBER_USER, definitions, seed_access};
+use crate::objects::path;
 use crate::secrets;
 use crate::wait::eventually;
 
@@ -194,19 +196,15 @@ async fn follow(api: KubeApi, collection: &'static str, journal: Arc<Journal>, k
     loop {
         let _ = api
             .follow(collection, |change| {
-                if let Change::Set(object) = &change {
-                    kubelets.see(&path(collection, object), object);
+                if let Change::Set(object) = &change
+                    && let Ok(path) = path(object)
+                {
+                    kubelets.pods().see(&path, object, Instant::now());
                 }
                 journal.write(&change);
             })
             .await;
         // The server may be stopped, or the watch too old: restart it a moment later.
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        sleep(Duration::from_millis(200)).await;
     }
-}
-
-fn path(collection: &str, object: &Value) -> String {
-    let (base, plural) = collection.rsplit_once('/').unwrap_or((SCALERS, "scalers"));
-    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
-    format!("{base}/namespaces/{}/{plural}/{}", text("namespace"), text("name"))
 }

@@ -16,9 +16,10 @@ pub use crate::api::gardener::{CA, KCM, MCM};
 pub use cluster::Body;
 pub use nodes::{LEASES, Nodes, labelled};
 
+use crate::api::gardener;
 use crate::audit::Mark;
 use crate::bed::Bed;
-use crate::manifests::{MACHINES, shoot_access, shoot_namespace};
+use crate::manifests::{MACHINES, manifest, shoot_access};
 use crate::relay::Relay;
 use crate::seed::{ControlPlane, Seed, apply};
 
@@ -117,7 +118,7 @@ impl Shoot {
             body,
             forbidden: plan.forbidden,
         };
-        shoot.seed.apply(vec![shoot_namespace(&shoot.namespace)]).await?;
+        shoot.seed.apply(vec![manifest(gardener::namespace(&shoot.namespace))]).await?;
         for (name, replicas) in plan.deployments {
             shoot.deploy(name, replicas).await?;
         }

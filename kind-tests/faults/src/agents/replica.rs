@@ -95,7 +95,7 @@ impl Replica {
 
     /// The id of the process.
     pub fn id(&self) -> Option<i32> {
-        self.state().process.as_ref().map(Agent::id)
+        self.state().process.as_ref().map(|agent| agent.id())
     }
 
     /// Starts the process.

@@ -95,7 +95,7 @@ pub async fn server() -> Result<MemoryApi> {
     PROVIDER.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
     let mut store = Resource::custom("example.org/v1", "stores", "Store").with_status();
     store = store.with_scale(".spec.replicas", ".status.replicas");
-    Ok(MemoryApi::start(&Authority::new()?, Options { resources: vec![store], ..Options::default() }).await?)
+    MemoryApi::start(&Authority::new()?, Options { resources: vec![store], ..Options::default() }).await
 }
 
 /// Waits until so many requests to a server are so.

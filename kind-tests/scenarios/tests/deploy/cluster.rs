@@ -42,7 +42,7 @@ async fn serves(api: &KubeApi, collection: &str) -> Result<()> {
 /// # Errors
 /// When the API server would refuse the object.
 pub async fn dry_run(api: &KubeApi, object: &Value) -> Result<Value> {
-    let path = collection(api, object).await?;
+    let path = collection(object)?;
     api.post(&format!("{path}?dryRun=All&fieldValidation=Strict"), object).await
 }
 

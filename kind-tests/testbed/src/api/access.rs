@@ -3,9 +3,12 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde_json::{Value, json};
 
-use crate::api::status::ApiError;
+use crate::api::requests::Record;
+use crate::api::resource::full_name;
+use crate::api::status::{ApiError, details, of_code};
 
 /// Someone a token stands for.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,19 +29,6 @@ pub struct Rule {
     names: Vec<String>,
 }
 
-/// What a request wants, as the rules see it.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Attributes {
-    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete` or `deletecollection`.
-    pub verb: String,
-    /// Full name, with a subresource behind a slash.
-    pub resource: String,
-    /// Empty at cluster scope and for all namespaces.
-    pub namespace: String,
-    /// Empty when no single object is meant.
-    pub name: String,
-}
-
 /// The tokens of a server; can be changed while it runs.
 #[derive(Debug, Default)]
 pub struct Access {
@@ -56,32 +46,28 @@ impl User {
         Self { name: name.to_owned(), rules: Some(rules) }
     }
 
-    /// Whether the rules allow it.
-    pub fn may(&self, wanted: &Attributes) -> bool {
+    fn may(&self, wanted: &Record) -> bool {
         self.rules.as_ref().is_none_or(|rules| rules.iter().any(|rule| rule.allows(wanted)))
     }
 
-    pub(crate) fn check(&self, wanted: &Attributes) -> Result<(), ApiError> {
+    /// Refuses what the rules do not allow.
+    pub(crate) fn check(&self, wanted: &Record) -> Result<(), ApiError> {
         if self.may(wanted) {
             return Ok(());
         }
         let (full, subresource) = wanted.resource.split_once('/').unwrap_or((&wanted.resource, ""));
         let (plural, group) = full.split_once('.').unwrap_or((full, ""));
-        let slash = if subresource.is_empty() { "" } else { "/" };
+        let resource = full_name("", plural, subresource);
         let place = match wanted.namespace.as_str() {
             "" => "at the cluster scope".to_owned(),
             namespace => format!("in the namespace \"{namespace}\""),
         };
         let named = if wanted.name.is_empty() { String::new() } else { format!(" \"{}\"", wanted.name) };
         let message = format!(
-            "{full}{named} is forbidden: User \"{}\" cannot {} resource \"{plural}{slash}{subresource}\" in API group \"{group}\" {place}",
+            "{full}{named} is forbidden: User \"{}\" cannot {} resource \"{resource}\" in API group \"{group}\" {place}",
             self.name, wanted.verb
         );
-        let mut error = ApiError::of_code(403, message);
-        error.details.name.clone_from(&wanted.name);
-        error.details.group = group.to_owned();
-        error.details.kind = plural.to_owned();
-        Err(error)
+        Err(of_code(403, message).with_details(details(group, plural, &wanted.name)).boxed())
     }
 }
 
@@ -94,25 +80,23 @@ impl Rule {
 
     /// The rules of a Role in this namespace, or of a ClusterRole.
     pub fn of_role(rules: &Value, namespace: Option<&str>) -> Vec<Self> {
-        let texts = |value: &Value| -> Vec<String> {
-            value.as_array().into_iter().flatten().filter_map(|text| text.as_str().map(str::to_owned)).collect()
+        let full_name = |group: &str, resource: &str| {
+            let (plural, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+            full_name(group, plural, subresource)
         };
-        let full_name = |group: &str, resource: &str| match resource.split_once('/') {
-            _ if group.is_empty() => resource.to_owned(),
-            Some((plural, subresource)) => format!("{plural}.{group}/{subresource}"),
-            None => format!("{resource}.{group}"),
-        };
-        let rule = |rule: &Value| {
-            let resources = texts(&rule["resources"]);
-            let named = |group: String| resources.iter().map(move |resource| full_name(&group, resource)).collect::<Vec<_>>();
+        let rule = |rule: PolicyRule| {
+            let resources = rule.resources.unwrap_or_default();
+            let groups = rule.api_groups.unwrap_or_default();
+            let named = |group: &String| resources.iter().map(|resource| full_name(group, resource)).collect::<Vec<_>>();
             Self {
-                verbs: texts(&rule["verbs"]),
-                resources: texts(&rule["apiGroups"]).into_iter().flat_map(named).collect(),
+                verbs: rule.verbs,
+                resources: groups.iter().flat_map(named).collect(),
                 namespace: namespace.map(str::to_owned),
-                names: texts(&rule["resourceNames"]),
+                names: rule.resource_names.unwrap_or_default(),
             }
         };
-        rules.as_array().into_iter().flatten().map(rule).collect()
+        let rules: Vec<PolicyRule> = serde_json::from_value(rules.clone()).expect("the rules of a role");
+        rules.into_iter().map(rule).collect()
     }
 
     /// The same, in one namespace only.
@@ -128,7 +112,7 @@ impl Rule {
         self
     }
 
-    fn allows(&self, wanted: &Attributes) -> bool {
+    fn allows(&self, wanted: &Record) -> bool {
         self.verbs.iter().any(|verb| verb == "*" || *verb == wanted.verb)
             && self.resources.iter().any(|resource| resource == "*" || *resource == wanted.resource)
             && self.namespace.as_ref().is_none_or(|namespace| *namespace == wanted.namespace)
@@ -156,25 +140,10 @@ impl Access {
 
 /// Answers a SelfSubjectAccessReview.
 pub(crate) fn review(user: &User, mut review: Value) -> Value {
-    let wanted = &review["spec"]["resourceAttributes"];
-    let text = |key: &str| wanted[key].as_str().unwrap_or_default();
-    let mut resource = text("resource").to_owned();
-    if !text("group").is_empty() {
-        resource = format!("{resource}.{}", text("group"));
-    }
-    if !text("subresource").is_empty() {
-        resource = format!("{resource}/{}", text("subresource"));
-    }
-    let attributes = Attributes {
-        verb: text("verb").to_owned(),
-        resource,
-        namespace: text("namespace").to_owned(),
-        name: text("name").to_owned(),
-    };
-    let allowed = user.may(&attributes);
-    review["kind"] = json!("SelfSubjectAccessReview");
-    review["apiVersion"] = json!("authorization.k8s.io/v1");
-    review["status"] = json!({"allowed": allowed});
+    let text = |key: &str| review["spec"]["resourceAttributes"][key].as_str().unwrap_or_default().to_owned();
+    let resource = full_name(&text("group"), &text("resource"), &text("subresource"));
+    let wanted = Record { verb: text("verb"), resource, namespace: text("namespace"), name: text("name"), ..Record::default() };
+    review["status"] = json!({"allowed": user.may(&wanted)});
     review
 }
 
@@ -182,9 +151,9 @@ pub(crate) fn review(user: &User, mut review: Value) -> Value {
 mod tests {
     use super::*;
 
-    fn wanted(verb: &str, resource: &str, namespace: &str, name: &str) -> Attributes {
+    fn wanted(verb: &str, resource: &str, namespace: &str, name: &str) -> Record {
         let [verb, resource, namespace, name] = [verb, resource, namespace, name].map(str::to_owned);
-        Attributes { verb, resource, namespace, name }
+        Record { verb, resource, namespace, name, ..Record::default() }
     }
 
     #[test]

@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
+use anyhow::Result;
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose,
-    date_time_ymd,
+    BasicConstraints, Certificate, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+    KeyUsagePurpose, date_time_ymd,
 };
 use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -18,25 +19,6 @@ pub struct Authority {
 }
 
 type Shared = (Serving, Arc<ServerConfig>);
-
-/// A certificate and its key, both as PEM text.
-pub struct Certificate {
-    /// The certificate.
-    pub certificate: String,
-    /// Its private key.
-    pub key: String,
-}
-
-/// Why there is no certificate, or no TLS with it.
-#[derive(Debug, thiserror::Error)]
-pub enum CertificateError {
-    /// It cannot be made.
-    #[error("cannot make a certificate")]
-    Certificate(#[from] rcgen::Error),
-    /// TLS does not take it.
-    #[error("cannot set up TLS")]
-    Tls(#[from] rustls::Error),
-}
 
 /// What a serving certificate says.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,7 +41,7 @@ impl Authority {
     ///
     /// # Errors
     /// When the key cannot be made.
-    pub fn new() -> Result<Self, CertificateError> {
+    pub fn new() -> Result<Self> {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, "memory-api authority");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -73,20 +55,11 @@ impl Authority {
         self.issuer.pem()
     }
 
-    /// A fresh certificate as PEM text, for a server that is a program of its own.
-    ///
-    /// # Errors
-    /// When the key cannot be made.
-    pub fn issue(&self, serving: &Serving) -> Result<Certificate, CertificateError> {
-        let (certificate, key) = self.sign(serving)?;
-        Ok(Certificate { certificate: certificate.pem(), key: key.serialize_pem() })
-    }
-
     /// A TLS set-up, HTTP/1.1 only.
     ///
     /// # Errors
     /// When the key cannot be made.
-    pub fn serve(&self, serving: &Serving) -> Result<Arc<ServerConfig>, CertificateError> {
+    pub fn serve(&self, serving: &Serving) -> Result<Arc<ServerConfig>> {
         let mut newest = self.newest.lock().expect("no panic while locked");
         if let Some((_, config)) = newest.as_ref().filter(|(known, _)| known == serving) {
             return Ok(config.clone());
@@ -104,7 +77,11 @@ impl Authority {
         Ok(config)
     }
 
-    fn sign(&self, serving: &Serving) -> Result<(rcgen::Certificate, KeyPair), CertificateError> {
+    /// A fresh certificate and its key.
+    ///
+    /// # Errors
+    /// When the key cannot be made.
+    pub fn sign(&self, serving: &Serving) -> Result<(Certificate, KeyPair)> {
         let mut params = CertificateParams::new(serving.names.clone())?;
         params.distinguished_name.push(DnType::CommonName, "memory-api");
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
@@ -113,11 +90,5 @@ impl Authority {
         }
         let key = KeyPair::generate()?;
         Ok((params.signed_by(&key, &self.issuer)?, key))
-    }
-}
-
-impl std::fmt::Debug for Authority {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Authority").finish_non_exhaustive()
     }
 }

@@ -9,9 +9,9 @@ use chrono::Utc;
 
 use crate::api::{
     protobuf,
-    reply::{Accepted, Reply},
+    reply::Reply,
     resource::Resource,
-    status::ApiError,
+    status::{ApiError, of_code},
     store::ListQuery,
 };
 
@@ -31,10 +31,10 @@ impl Computed {
     }
 
     /// A page of a computed list; `None` where the list is the store's. Later pages show a later moment.
-    pub(crate) fn page(&self, resource: &Resource, query: &ListQuery, accepted: Accepted) -> Option<Result<Reply, ApiError>> {
+    pub(crate) fn page(&self, resource: &Resource, query: &ListQuery, in_protobuf: bool) -> Option<Result<Reply, ApiError>> {
         let list = self.lists.lock().expect("no panic while locked").get(&resource.full_name())?.clone();
-        if !accepted.protobuf {
-            return Some(Err(ApiError::of_code(406, "a computed list is offered in protobuf only")));
+        if !in_protobuf {
+            return Some(Err(of_code(406, "a computed list is offered in protobuf only")));
         }
         let items = list();
         let begin = query.token.parse().unwrap_or(0).min(items.len());
@@ -44,11 +44,5 @@ impl Computed {
         // The version grows with the time, as the content does.
         let revision = Utc::now().timestamp().unsigned_abs();
         Some(Ok(Reply::whole(200, protobuf::MEDIA_TYPE, protobuf::list_body(resource, revision, rest, &items[begin..end]))))
-    }
-}
-
-impl std::fmt::Debug for Computed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Computed").finish_non_exhaustive()
     }
 }

@@ -1,6 +1,7 @@
 //! No credential is ever told: whatever the programs under test say is searched for pieces of those in use.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -21,11 +22,13 @@ pub struct Credentials {
 }
 
 #[derive(Default)]
-struct State {
+pub(crate) struct State {
     pieces: HashSet<[u8; PIECE]>,
     /// Those that are too short to be cut into pieces.
     short: BTreeSet<Vec<u8>>,
     leaks: Vec<String>,
+    /// Logs that are searched, and how far they have been.
+    pub logs: BTreeMap<PathBuf, u64>,
 }
 
 impl Credentials {
@@ -88,7 +91,7 @@ impl Credentials {
         self.state().leaks.clone()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

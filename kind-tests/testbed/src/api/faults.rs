@@ -1,10 +1,9 @@
 //! Scripted faults: which requests meet them, and what happens to those.
 
-use std::sync::Mutex;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::Notify;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::requests::Record;
@@ -132,9 +131,7 @@ pub struct FaultId(u64);
 /// The script of one server; can be changed while it runs.
 #[derive(Default)]
 pub struct Faults {
-    script: Mutex<Script>,
-    /// Wakes those who wait for a fault to be met.
-    met: Notify,
+    script: watch::Sender<Script>,
 }
 
 #[derive(Default)]
@@ -150,50 +147,13 @@ struct Line {
     hits: u64,
 }
 
-impl Faults {
-    /// Adds a fault behind those already there.
-    pub fn add(&self, when: When, fault: Fault) -> FaultId {
-        let mut script = self.script.lock().expect("no panic while locked");
-        script.added += 1;
-        let id = FaultId(script.added);
-        script.lines.push(Line { id, when, fault, hits: 0 });
-        id
+impl Script {
+    fn hits(&self, id: FaultId) -> u64 {
+        self.lines.iter().find(|line| line.id == id).map_or(0, |line| line.hits)
     }
 
-    /// Takes a fault out.
-    pub fn remove(&self, id: FaultId) {
-        self.script.lock().expect("no panic while locked").lines.retain(|line| line.id != id);
-    }
-
-    /// Takes all faults out.
-    pub fn clear(&self) {
-        self.script.lock().expect("no panic while locked").lines.clear();
-    }
-
-    /// How many requests met a fault so far; 0 if it was taken out.
-    pub fn hits(&self, id: FaultId) -> u64 {
-        let script = self.script.lock().expect("no panic while locked");
-        script.lines.iter().find(|line| line.id == id).map_or(0, |line| line.hits)
-    }
-
-    /// Waits until `count` requests have met a fault.
-    pub async fn met(&self, id: FaultId, count: u64) {
-        loop {
-            let next = self.met.notified();
-            tokio::pin!(next);
-            // From here on it is woken, so that none is missed between the look and the wait.
-            next.as_mut().enable();
-            if self.hits(id) >= count {
-                return;
-            }
-            next.await;
-        }
-    }
-
-    /// The fault that a request meets, counted.
-    pub(crate) fn meet(&self, record: &Record) -> Option<Fault> {
-        let mut script = self.script.lock().expect("no panic while locked");
-        for line in &mut script.lines {
+    fn meet(&mut self, record: &Record) -> Option<Fault> {
+        for line in &mut self.lines {
             if line.when.times.is_some_and(|times| line.hits >= times) || !(line.when.condition)(record) {
                 continue;
             }
@@ -202,16 +162,53 @@ impl Faults {
                 continue;
             }
             line.hits += 1;
-            self.met.notify_waiters();
             return Some(line.fault.clone());
         }
         None
     }
 }
 
-impl std::fmt::Debug for Faults {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Faults").finish_non_exhaustive()
+impl Faults {
+    /// Adds a fault behind those already there.
+    pub fn add(&self, when: When, fault: Fault) -> FaultId {
+        let mut id = FaultId(0);
+        self.script.send_modify(|script| {
+            script.added += 1;
+            id = FaultId(script.added);
+            script.lines.push(Line { id, when, fault, hits: 0 });
+        });
+        id
+    }
+
+    /// Takes a fault out.
+    pub fn remove(&self, id: FaultId) {
+        self.script.send_modify(|script| script.lines.retain(|line| line.id != id));
+    }
+
+    /// Takes all faults out.
+    pub fn clear(&self) {
+        self.script.send_modify(|script| script.lines.clear());
+    }
+
+    /// How many requests met a fault so far; 0 if it was taken out.
+    pub fn hits(&self, id: FaultId) -> u64 {
+        self.script.borrow().hits(id)
+    }
+
+    /// Waits until `count` requests have met a fault.
+    pub async fn met(&self, id: FaultId, count: u64) {
+        let met = |script: &Script| script.hits(id) >= count;
+        self.script.subscribe().wait_for(met).await.expect("the script lives as long as who waits for it");
+    }
+
+    /// The fault that a request meets, counted.
+    pub(crate) fn meet(&self, record: &Record) -> Option<Fault> {
+        let mut fault = None;
+        self.script.send_if_modified(|script| {
+            fault = script.meet(record);
+            fault.is_some()
+        });
+        fault
     }
 }
 

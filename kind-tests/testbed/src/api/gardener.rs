@@ -7,6 +7,25 @@ use serde_json::{Value, json};
 use crate::api::access::{Rule, User};
 use crate::api::hearts::stamp;
 
+/// Where Gardener's components live on a seed.
+pub const GARDEN: &str = "garden";
+/// The prober's ServiceAccount in [`GARDEN`].
+pub const PROBER: &str = "dependency-watchdog-prober";
+/// The prober's ServiceAccount in a shoot, in kube-system.
+pub const PROBE: &str = "dependency-watchdog-probe";
+/// The weeder's ServiceAccount in [`GARDEN`].
+pub const WEEDER: &str = "dependency-watchdog-weeder";
+/// The prober's name among the users of a seed.
+pub const PROBER_USER: &str = "system:serviceaccount:garden:dependency-watchdog-prober";
+/// The prober's name among the users of a shoot.
+pub const PROBE_USER: &str = "system:serviceaccount:kube-system:dependency-watchdog-probe";
+/// The collection of Cluster resources.
+pub const CLUSTERS: &str = "/apis/extensions.gardener.cloud/v1alpha1/clusters";
+/// The API of Machines.
+pub const MACHINES: &str = "/apis/machine.sapcloud.io/v1alpha1";
+/// The API of the test bed's own custom resource with a scale subresource.
+pub const SCALERS: &str = "/apis/bed.example.org/v1";
+
 /// The Secret that holds a shoot's kubeconfig (rule 87).
 pub const PROBE_SECRET: &str = "shoot-access-dependency-watchdog-probe";
 /// The three Deployments that Gardener lets the prober scale.
@@ -75,12 +94,12 @@ fn in_garden(lease: &str) -> (&'static str, Value) {
          "verbs": ["get", "watch", "update"]},
         {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "get", "update", "patch"]},
     ]);
-    ("garden", rules)
+    (GARDEN, rules)
 }
 
 /// The prober in the seed.
 pub fn seed_prober() -> User {
-    prober_rights().user("system:serviceaccount:garden:dependency-watchdog-prober")
+    prober_rights().user(PROBER_USER)
 }
 
 /// The weeder in the seed.
@@ -90,7 +109,7 @@ pub fn seed_weeder() -> User {
 
 /// The probe in a shoot.
 pub fn shoot_probe() -> User {
-    probe_rights().user("system:serviceaccount:kube-system:dependency-watchdog-probe")
+    probe_rights().user(PROBE_USER)
 }
 
 /// A Cluster: one worker pool, not hibernated, last operation done. `grace` is `nodeMonitorGracePeriod`, Kubernetes' default if `None`.

@@ -1,25 +1,34 @@
 //! From a request to its answer.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
-use http::{Method, Request, Response, header};
-use hyper::body::Body as _;
+use http::{HeaderMap, Method, Request, Response, header};
 use serde_json::json;
 use tokio::time::Instant;
 
 use crate::api::{
-    access::{Attributes, review},
-    asked::Asked,
-    content::{Sent, read_json},
+    access::{User, review},
+    content::{JSON, Sent, read_json},
     discovery,
     faults::Fault,
     objects,
-    reply::{Accepted, Body, Closed, Reply, Wire, endless},
+    reply::{Closed, Reply, Wire, accepts_protobuf, endless},
     requests::Record,
     route::{Query, Route, Target, route},
     shared::Shared,
-    status::ApiError,
+    status::{ApiError, nowhere, of_code, retry_after},
     store::REQUEST,
 };
+
+/// Everything about a request but its body.
+pub(crate) struct Asked {
+    user: Option<Arc<User>>,
+    route: Route,
+    pub query: Query,
+    pub headers: HeaderMap,
+    pub record: Record,
+}
 
 /// Answers one request, faults included. An error ends the connection.
 pub(crate) async fn answer(shared: &Shared, connection: u64, request: Request<Sent>) -> Result<Response<Wire>, Closed> {
@@ -40,69 +49,67 @@ pub(crate) async fn answer(shared: &Shared, connection: u64, request: Request<Se
     describe(&mut record, &head.method, &route, &query);
     shared.requests.arrived(&mut record);
     shared.until_not_silent().await;
-    let number = record.number;
     let fault = shared.faults.meet(&record);
-    let asked = Asked { user, route, query, headers: head.headers, method: head.method, record };
-    let response = match fault {
+    let asked = Asked { user, route, query, headers: head.headers, record };
+    let reply = with_fault(shared, &asked, body, fault).await?;
+    shared.requests.answered(asked.record.number, reply.code, reply.length.unwrap_or_default());
+    Ok(reply.send())
+}
+
+async fn with_fault(shared: &Shared, asked: &Asked, body: Sent, fault: Option<Fault>) -> Result<Reply, Closed> {
+    let served = serve(shared, asked, body);
+    Ok(match fault {
+        None => match shared.options.chunk {
+            Some(bytes) => Reply { length: None, ..served.await.in_pieces(bytes) },
+            None => served.await,
+        },
         Some(Fault::Stall) => std::future::pending().await,
         Some(Fault::CloseBefore) => return Err(Closed),
         Some(Fault::StallAfter) => {
-            serve(shared, &asked, body).await;
+            served.await;
             std::future::pending().await
         }
         Some(Fault::CloseAfter) => {
-            serve(shared, &asked, body).await;
+            served.await;
             return Err(Closed);
         }
         Some(Fault::Delay(time)) => {
             tokio::time::sleep(time).await;
-            serve(shared, &asked, body).await.send()
+            served.await
         }
         Some(Fault::Hold(token)) => {
             token.cancelled().await;
-            serve(shared, &asked, body).await.send()
+            served.await
         }
-        Some(Fault::Status { code, retry_after }) => {
-            let error = ApiError::of_code(code, "scripted fault").retry_after(retry_after.unwrap_or(0));
-            Reply::error(&error, Accepted::parse(&asked.headers, shared.json_only).ok()).send()
+        Some(Fault::Status { code, retry_after: seconds }) => {
+            let error = of_code(code, "scripted fault");
+            let error = if let Some(seconds) = seconds { retry_after(error, seconds) } else { error };
+            Reply::error(&error, accepts_protobuf(&asked.headers, shared.options.json_only).is_ok_and(|accepts| accepts))
         }
-        Some(Fault::Answer { code, headers, body }) => free_answer(code, headers, body),
+        Some(Fault::Answer { code, headers, body }) => Reply::whole(code, JSON, body).with_headers(headers),
         Some(Fault::Garbage) => {
-            let mut reply = serve(shared, &asked, body).await;
-            reply.body = Body::Whole(Bytes::from_static(b"k8s\0\xff\xff\xff this is {neither: JSON nor protobuf"));
-            reply.send()
+            served.await.with_body(Bytes::from_static(b"k8s\0\xff\xff\xff this is {neither: JSON nor protobuf"))
         }
-        Some(Fault::Truncate) => serve(shared, &asked, body).await.send_half(),
-        Some(Fault::Slow { bytes, pause }) => serve(shared, &asked, body).await.send_slowly(bytes, pause),
-        Some(Fault::Endless { bytes, pause }) => endless(bytes, pause).send(),
+        Some(Fault::Truncate) => served.await.half(),
+        Some(Fault::Slow { bytes, pause }) => served.await.in_pieces(bytes).slowly(pause),
+        Some(Fault::Endless { bytes, pause }) => endless(bytes, pause),
         Some(Fault::Oversized(bytes)) => {
-            let fill = json!({"kind": "List", "filler": "x".repeat(bytes.saturating_sub(30))});
-            Reply::json(200, &fill).send()
+            Reply::json(200, &json!({"kind": "List", "filler": "x".repeat(bytes.saturating_sub(30))}))
         }
-        None => {
-            let reply = serve(shared, &asked, body).await;
-            match shared.chunk {
-                Some(bytes) => reply.in_chunks(bytes).send(),
-                None => reply.send(),
-            }
-        }
-    };
-    let bytes = response.body().size_hint().exact().unwrap_or_default();
-    shared.requests.answered(number, response.status().as_u16(), bytes);
-    Ok(response)
+    })
 }
 
 /// Fills in what the request is about.
 fn describe(record: &mut Record, method: &Method, route: &Route, query: &Query) {
-    let one = |name: &str| !name.is_empty();
     let method_name = method.as_str().to_lowercase();
     record.verb = match (method, route) {
         (_, Route::SelfReview) => "create",
+        (&Method::GET, Route::Resource(target)) if !target.name.is_empty() => "get",
         (&Method::GET, Route::Resource(_)) if query.flag("watch") => "watch",
-        (&Method::GET, Route::Resource(target)) if !one(&target.name) => "list",
+        (&Method::GET, Route::Resource(_)) => "list",
         (&Method::POST, Route::Resource(_)) => "create",
         (&Method::PUT, Route::Resource(_)) => "update",
-        (&Method::DELETE, Route::Resource(target)) if !one(&target.name) => "deletecollection",
+        (&Method::DELETE, Route::Resource(target)) if target.name.is_empty() => "deletecollection",
         _ => &method_name,
     }
     .to_owned();
@@ -118,57 +125,44 @@ fn describe(record: &mut Record, method: &Method, route: &Route, query: &Query) 
     }
 }
 
-fn free_answer(code: u16, headers: Vec<(String, String)>, body: Bytes) -> Response<Wire> {
-    let mut response = Reply::whole(code, "application/json", body).send();
-    for (name, value) in headers {
-        if let (Ok(name), Ok(value)) = (header::HeaderName::try_from(name), value.try_into()) {
-            response.headers_mut().insert(name, value);
-        }
-    }
-    response
-}
-
 async fn serve(shared: &Shared, asked: &Asked, body: Sent) -> Reply {
-    let accepted = Accepted::parse(&asked.headers, shared.json_only);
-    let result = match accepted.clone() {
-        Ok(accepted) => REQUEST.scope(asked.record.clone(), authorised(shared, asked, accepted, body)).await,
-        Err(error) => Err(error),
-    };
-    result.unwrap_or_else(|error| Reply::error(&error, accepted.ok()))
+    match accepts_protobuf(&asked.headers, shared.options.json_only) {
+        Ok(in_protobuf) => {
+            let reply = REQUEST.scope(asked.record.clone(), authorised(shared, asked, in_protobuf, body)).await;
+            reply.unwrap_or_else(|error| Reply::error(&error, in_protobuf))
+        }
+        Err(error) => Reply::error(&error, false),
+    }
 }
 
-async fn authorised(shared: &Shared, asked: &Asked, accepted: Accepted, body: Sent) -> Result<Reply, ApiError> {
-    let user = asked.user.as_ref().ok_or_else(|| ApiError::of_code(401, "Unauthorized"))?;
-    let resources = || shared.store.resources();
+async fn authorised(shared: &Shared, asked: &Asked, in_protobuf: bool, body: Sent) -> Result<Reply, ApiError> {
+    let user = asked.user.as_ref().ok_or_else(|| of_code(401, "Unauthorized"))?;
     match &asked.route {
-        Route::Version => Ok(Reply::json(200, &discovery::version(&shared.git_version))),
-        Route::Health => Ok(Reply::text("ok")),
-        Route::CoreVersions => Ok(Reply::json(200, &discovery::core_versions())),
-        Route::Groups => Ok(Reply::json(200, &discovery::groups(&resources()))),
+        Route::Version => Ok(Reply::json(200, &discovery::version())),
         Route::Resources(group, version) => {
-            let found = discovery::resources(&resources(), group, version).ok_or_else(ApiError::nowhere)?;
+            let found = discovery::resources(&shared.store.resources(), group, version).ok_or_else(nowhere)?;
             Ok(Reply::json(200, &found))
         }
-        Route::SelfReview if asked.method == Method::POST => Ok(Reply::json(201, &review(user, read_json(body).await?))),
+        Route::SelfReview if asked.record.method == "POST" => {
+            Ok(Reply::json(201, &review(user, read_json(&asked.headers, JSON, body).await?)))
+        }
         Route::Resource(target) => {
-            user.check(&attributes(asked, target)?)?;
-            objects::serve(shared, asked, target, accepted, body).await
+            user.check(&narrowed(asked, target)?)?;
+            objects::serve(shared, asked, target, in_protobuf, body).await
         }
         Route::UnknownResource(_) => {
-            let Record { verb, resource, namespace, name, .. } = asked.record.clone();
-            user.check(&Attributes { verb, resource, namespace, name })?;
-            Err(ApiError::nowhere())
+            user.check(&asked.record)?;
+            Err(nowhere())
         }
-        Route::SelfReview | Route::Nowhere => Err(ApiError::nowhere()),
+        Route::SelfReview | Route::Nowhere => Err(nowhere()),
     }
 }
 
 /// What the rules are asked. A list narrowed to one name is a matter of that name, as in RBAC.
-fn attributes(asked: &Asked, target: &Target) -> Result<Attributes, ApiError> {
-    let mut name = target.name.clone();
-    if name.is_empty() && matches!(asked.record.verb.as_str(), "list" | "watch" | "deletecollection") {
-        name = asked.query.list(target)?.filter.only_name().unwrap_or_default().to_owned();
+fn narrowed(asked: &Asked, target: &Target) -> Result<Record, ApiError> {
+    let mut wanted = asked.record.clone();
+    if wanted.name.is_empty() {
+        wanted.name = asked.query.list(target)?.filter.only_name().unwrap_or_default().to_owned();
     }
-    let Record { verb, resource, namespace, .. } = asked.record.clone();
-    Ok(Attributes { verb, resource, namespace, name })
+    Ok(wanted)
 }

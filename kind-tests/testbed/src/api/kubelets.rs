@@ -5,7 +5,7 @@ use std::hash::Hash;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::api::store::Store;
@@ -56,12 +56,8 @@ pub fn ready(replicas: i64) -> Value {
 
 /// Kubelets of a seed in memory. Dropping it ends them.
 #[derive(Debug)]
-pub struct Kubelets(JoinHandle<()>);
-
-impl Drop for Kubelets {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+pub struct Kubelets {
+    _tasks: JoinSet<()>,
 }
 
 impl Kubelets {
@@ -77,7 +73,7 @@ impl Kubelets {
         usual: Duration,
         tell: impl Fn(&str, &str, i64) + Send + 'static,
     ) -> Self {
-        Self(tokio::spawn(follow(store.clone(), resources, usual, tell)))
+        Self { _tasks: JoinSet::from_iter([follow(store.clone(), resources, usual, tell)]) }
     }
 }
 

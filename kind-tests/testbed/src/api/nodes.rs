@@ -16,13 +16,11 @@ pub struct Heart {
     pub beat: Duration,
     /// What the lease says about its duration, in seconds; 40 in Kubernetes.
     pub lease_seconds: u64,
-    /// The worker pool the nodes are labelled with.
-    pub pool: String,
 }
 
 impl Default for Heart {
     fn default() -> Self {
-        Self { beat: Duration::from_secs(10), lease_seconds: 40, pool: "worker".to_owned() }
+        Self { beat: Duration::from_secs(10), lease_seconds: 40 }
     }
 }
 
@@ -40,7 +38,7 @@ impl Nodes {
             // As if the renewals had been going on before: the first one due was renewed nearly a beat ago.
             let age = TimeDelta::from_std(heart.beat.saturating_sub(phase)).unwrap_or_default();
             // Only a kind that is not registered could be refused, and both are built in.
-            store.apply(node(&name, &heart.pool)).ok();
+            store.apply(node(&name, "worker")).ok();
             store.apply(lease(&name, heart.lease_seconds, -age)).ok();
             nodes.join(&name, phase, TimeDelta::zero());
         }

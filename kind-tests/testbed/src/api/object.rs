@@ -3,18 +3,9 @@
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::api::{protobuf, resource::Resource};
-
-/// How an object is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
-    /// All of it.
-    Full,
-    /// Its metadata alone, as `PartialObjectMetadata`.
-    Metadata,
-}
 
 /// One version of one object. Versions are immutable; a write makes a new one.
 #[derive(Debug)]
@@ -32,56 +23,32 @@ impl Object {
         Self { resource, revision, value, fields: OnceLock::new(), protobuf: OnceLock::new() }
     }
 
-    pub fn name(&self) -> &str {
-        self.value["metadata"]["name"].as_str().unwrap_or_default()
-    }
-
-    pub fn namespace(&self) -> &str {
-        self.value["metadata"]["namespace"].as_str().unwrap_or_default()
-    }
-
-    pub fn uid(&self) -> &str {
-        self.value["metadata"]["uid"].as_str().unwrap_or_default()
+    /// A text of its metadata.
+    pub fn metadata(&self, key: &str) -> &str {
+        self.value["metadata"][key].as_str().unwrap_or_default()
     }
 
     fn fields(&self) -> &Bytes {
         self.fields.get_or_init(|| {
-            let mut text = Vec::with_capacity(512);
-            for (key, value) in self.value.as_object().into_iter().flatten() {
-                if key == "apiVersion" || key == "kind" {
-                    continue;
-                }
-                if !text.is_empty() {
-                    text.push(b',');
-                }
-                write_json(&mut text, key);
-                text.push(b':');
-                write_json(&mut text, value);
-            }
-            text.into()
+            let mut fields = self.value.clone();
+            merge(&mut fields, &json!({"apiVersion": null, "kind": null}));
+            let text = Bytes::from(fields.to_string());
+            text.slice(1..text.len() - 1)
         })
     }
 
     /// Appends the object as JSON, with its type.
-    pub fn write_json(&self, out: &mut Vec<u8>, form: Form) {
-        match form {
-            Form::Full => {
-                let head = format!(r#"{{"apiVersion":"{}","kind":"{}","#, self.resource.api_version(), self.resource.kind);
-                out.extend_from_slice(head.as_bytes());
-                out.extend_from_slice(self.fields());
-                out.push(b'}');
-            }
-            Form::Metadata => write_json(
-                out,
-                &json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": self.value["metadata"]}),
-            ),
-        }
+    pub fn write_json(&self, out: &mut Vec<u8>) {
+        let Resource { kind, .. } = &*self.resource;
+        out.extend_from_slice(format!(r#"{{"apiVersion":"{}","kind":"{kind}","#, self.resource.api_version()).as_bytes());
+        out.extend_from_slice(self.fields());
+        out.push(b'}');
     }
 
     /// Appends the object as an item of a list: built-in kinds do not repeat their type there.
-    pub fn write_json_item(&self, out: &mut Vec<u8>, form: Form) {
-        if form == Form::Metadata || self.resource.custom {
-            return self.write_json(out, form);
+    pub fn write_json_item(&self, out: &mut Vec<u8>) {
+        if self.resource.custom {
+            return self.write_json(out);
         }
         out.push(b'{');
         out.extend_from_slice(self.fields());
@@ -92,23 +59,6 @@ impl Object {
     pub fn protobuf(&self) -> Option<&Bytes> {
         self.protobuf.get_or_init(|| protobuf::encode_object(&self.resource, &self.value)).as_ref()
     }
-}
-
-/// Appends JSON text.
-pub(crate) fn write_json(out: &mut Vec<u8>, value: &(impl serde::Serialize + ?Sized)) {
-    serde_json::to_writer(out, value).expect("values of JSON always serialise into memory");
-}
-
-/// The object at `key`, made if it is absent or no object.
-pub(crate) fn child<'v>(value: &'v mut Value, key: &str) -> &'v mut Map<String, Value> {
-    if !value.is_object() {
-        *value = json!({});
-    }
-    let slot = &mut value[key];
-    if !slot.is_object() {
-        *slot = json!({});
-    }
-    slot.as_object_mut().expect("it was just made an object")
 }
 
 /// Merges a JSON merge patch (RFC 7386) into a value.

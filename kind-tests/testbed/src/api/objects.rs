@@ -1,126 +1,81 @@
 //! Requests for objects and collections.
 
-use serde_json::{Value, json};
+use kube::core::Status;
+use serde_json::Value;
 
 use crate::api::{
-    asked::Asked,
-    content::{Sent, json_content, patch_content, read_json},
+    content::{JSON, MERGE_PATCH, Sent, read_json},
+    handler::Asked,
     object::merge,
-    reply::{Accepted, Reply},
+    reply::Reply,
     route::Target,
     scale,
     shared::Shared,
-    status::ApiError,
-    store::{Part, Preconditions, Source},
-    watching::{self, WatchQuery},
+    status::{self, ApiError, bad_request, nowhere, of_code},
+    store::{Part, Source},
+    watching,
 };
 
 pub(crate) async fn serve(
     shared: &Shared,
     asked: &Asked,
     target: &Target,
-    accepted: Accepted,
+    in_protobuf: bool,
     body: Sent,
 ) -> Result<Reply, ApiError> {
     let Target { resource, namespace, name, subresource } = target;
-    let store = &shared.store;
-    let scoped = resource.namespaced && namespace.is_empty() && !matches!(asked.record.verb.as_str(), "list" | "watch");
+    let (store, verb) = (&shared.store, asked.record.verb.as_str());
+    let scoped = resource.namespaced && namespace.is_empty() && !matches!(verb, "list" | "watch");
     let served = match subresource.as_str() {
         "" => true,
-        "status" => resource.status && !name.is_empty(),
         "scale" => resource.scale.is_some() && !name.is_empty(),
         _ => false,
     };
     if !served || scoped || (!resource.namespaced && !namespace.is_empty()) {
-        return Err(ApiError::nowhere());
+        return Err(nowhere());
     }
     if !asked.query.get("dryRun").is_empty() {
-        return Err(ApiError::bad_request("dry runs are not offered here"));
+        return Err(bad_request("dry runs are not offered here"));
     }
-    match (asked.record.verb.as_str(), subresource.as_str()) {
+    match (verb, subresource.as_str()) {
         ("list", _) => {
             let query = asked.query.list(target)?;
-            let computed = shared.computed.page(resource, &query, accepted);
-            computed.unwrap_or_else(|| Ok(Reply::list(resource, &store.page(resource, &query)?, accepted)))
+            let computed = shared.computed.page(resource, &query, in_protobuf);
+            computed.unwrap_or_else(|| Ok(Reply::list(resource, &store.page(resource, &query)?, in_protobuf)))
         }
-        ("watch", "") => watch(shared, asked, target, accepted),
+        ("watch", "") => Ok(Reply::pieces(watching::watch(shared, resource, &asked.query, asked.query.list(target)?)?)),
         ("get", "scale") => Ok(Reply::json(200, &scale::read(&*store.get_object(resource, namespace, name)?)?)),
-        ("get", _) => Ok(Reply::object(200, &*store.get_object(resource, namespace, name)?, accepted)),
+        ("get", _) => Ok(Reply::object(200, &*store.get_object(resource, namespace, name)?, in_protobuf)),
         ("create", "") if name.is_empty() => {
-            json_content(&asked.headers)?;
-            let object = store.create_in(resource, namespace, read_json(body).await?, Source::Client)?;
-            Ok(Reply::object(201, &object, accepted))
+            let sent = read_json(&asked.headers, JSON, body).await?;
+            Ok(Reply::object(201, &*store.create_in(resource, namespace, sent, Source::Client)?, in_protobuf))
         }
-        ("update", "scale") => {
-            json_content(&asked.headers)?;
-            let change = scale::Change::Replace(read_json(body).await?);
-            Ok(Reply::json(200, &scale::write(store, resource, namespace, name, change)?))
-        }
-        ("update", _) if !name.is_empty() => {
-            json_content(&asked.headers)?;
-            let new = read_json(body).await?;
-            let part = if subresource == "status" { Part::Status } else { Part::Replace };
-            Ok(Reply::object(200, &*store.update_in(resource, namespace, name, part, |_| Ok(new))?, accepted))
-        }
-        ("patch", _) if !name.is_empty() => {
-            patch_content(&asked.headers)?;
-            let patch = read_json(body).await?;
-            if subresource == "scale" {
-                return Ok(Reply::json(200, &scale::write(store, resource, namespace, name, scale::Change::Merge(patch))?));
-            }
-            let part = if subresource == "status" { Part::Status } else { Part::Patch };
-            let merged = |old: &Value| {
-                let mut new = old.clone();
-                merge(&mut new, &patch);
-                Ok(new)
+        ("update" | "patch", _) if !name.is_empty() => {
+            let is_patch = verb == "patch";
+            let sent = read_json(&asked.headers, if is_patch { MERGE_PATCH } else { JSON }, body).await?;
+            let change = |object: &mut Value| if is_patch { merge(object, &sent) } else { *object = sent };
+            let part = match subresource.as_str() {
+                "scale" => return Ok(Reply::json(200, &scale::write(store, resource, namespace, name, change)?)),
+                _ if is_patch => Part::Patch,
+                _ => Part::Replace,
             };
-            Ok(Reply::object(200, &*store.update_in(resource, namespace, name, part, merged)?, accepted))
+            let changed = |object: &mut Value| {
+                change(object);
+                Ok(())
+            };
+            Ok(Reply::object(200, &*store.update_in(resource, namespace, name, part, changed)?, in_protobuf))
         }
         ("delete", "") => {
-            let options = read_json(body).await?;
-            let text = |key: &str| options["preconditions"][key].as_str().map(str::to_owned);
-            let preconditions = Preconditions { uid: text("uid"), resource_version: text("resourceVersion") };
+            let mut options = read_json(&asked.headers, JSON, body).await?;
+            let preconditions = serde_json::from_value(options["preconditions"].take()).unwrap_or_default();
             let (object, gone) = store.delete_in(resource, namespace, name, &preconditions, Source::Client)?;
             if !gone {
-                return Ok(Reply::object(200, &object, accepted));
+                return Ok(Reply::object(200, &object, in_protobuf));
             }
-            let details = json!({"name": name, "group": resource.group, "kind": resource.plural, "uid": object.uid()});
-            let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details});
-            Ok(Reply::json(200, &status))
+            let mut details = status::details(&resource.group, &resource.plural, name);
+            object.metadata("uid").clone_into(&mut details.uid);
+            Ok(Reply::json(200, &status::body(&Status::success().with_details(details))))
         }
-        ("deletecollection", "") => {
-            let (_, objects) = store.matching(resource, &asked.query.list(target)?.filter)?;
-            for object in objects {
-                // One that is gone by now is what was asked for.
-                store.delete_in(resource, object.namespace(), object.name(), &Preconditions::default(), Source::Client).ok();
-            }
-            Ok(Reply::json(200, &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"})))
-        }
-        _ => Err(ApiError::of_code(405, "the server does not allow this method on the requested resource")),
+        _ => Err(of_code(405, "the server does not allow this method on the requested resource")),
     }
-}
-
-fn watch(shared: &Shared, asked: &Asked, target: &Target, accepted: Accepted) -> Result<Reply, ApiError> {
-    let query = asked.query.list(target)?;
-    let mut filter = query.filter;
-    if !target.name.is_empty() {
-        filter.fields.extend(crate::api::selector::parse_fields(&format!("metadata.name={}", target.name))?);
-    }
-    let initial = asked.query.flag("sendInitialEvents");
-    let after = match query.resource_version.as_str() {
-        "" | "0" => None,
-        _ if initial => None,
-        version => Some(version.parse().map_err(|_| ApiError::bad_request(format!("resourceVersion {version:?} is no number")))?),
-    };
-    let bookmarks = asked.query.flag("allowWatchBookmarks");
-    let life = asked.query.get("timeoutSeconds").parse().map_or(watching::DEFAULT_LIFE, std::time::Duration::from_secs);
-    let query = WatchQuery {
-        filter,
-        after,
-        mark_initial_end: initial && bookmarks,
-        bookmarks: bookmarks.then_some(shared.bookmark_interval),
-        life,
-        form: accepted.form,
-    };
-    Ok(Reply::pieces(watching::watch(&shared.store, &target.resource, query)?))
 }

@@ -5,11 +5,12 @@ pub mod wire;
 
 use bytes::Bytes;
 use chrono::DateTime;
-use serde_json::Value;
+use kube::core::Status;
+use serde_json::{Map, Value, json};
 
 pub(crate) use self::wire::MEDIA_TYPE;
 use self::wire::{bytes, entry, envelope, message, number, push, text, time};
-use crate::api::{resource::Resource, status::ApiError};
+use crate::api::{resource::Resource, status};
 
 /// Field 2 of every list kind holds its items.
 const ITEMS: u64 = 2;
@@ -110,18 +111,22 @@ impl Form {
         Some(match self {
             Self::Text => text(field, value.as_str()?),
             Self::PlainText => text(field, value.as_str().unwrap_or_default()),
-            Self::Number => {
-                let value = value.as_i64().or(value.as_bool().map(i64::from))?;
-                number(field, i32::try_from(value).ok()?.into())
-            }
+            Self::Number => number(field, number_of(value)?),
             Self::Time => time(field, DateTime::parse_from_rfc3339(value.as_str()?).ok()?),
-            Self::Texts => {
-                value.as_object()?.iter().flat_map(|(key, value)| entry(field, key, value.as_str().unwrap_or_default())).collect()
-            }
-            Self::Json => message(field, &[text(1, &value.as_object().map(|_| value.to_string())?)]),
-            Self::Message(fields) => value.as_object().map(|_| bytes(field, &encode(fields, value)))?,
+            Self::Texts => texts(field, value.as_object()?),
+            Self::Json => message(field, &[text(1, &json!(value.as_object()?).to_string())]),
+            Self::Message(fields) => bytes(field, &encode(fields, value.is_object().then_some(value)?)),
         })
     }
+}
+
+fn number_of(value: &Value) -> Option<i64> {
+    let number = value.as_i64().or(value.as_bool().map(i64::from))?;
+    i32::try_from(number).ok().map(i64::from)
+}
+
+fn texts(field: u64, entries: &Map<String, Value>) -> Vec<u8> {
+    entries.iter().flat_map(|(key, value)| entry(field, key, value.as_str().unwrap_or_default())).collect()
 }
 
 fn fields_of(resource: &Resource) -> Option<Fields> {
@@ -170,6 +175,6 @@ pub(crate) fn list_body(resource: &Resource, revision: u64, rest: Option<(&str, 
 }
 
 /// A whole response body with an error.
-pub(crate) fn status_body(error: &ApiError) -> Bytes {
-    envelope("v1", "Status", &encode(STATUS, &error.body())).into()
+pub(crate) fn status_body(error: &Status) -> Bytes {
+    envelope("v1", "Status", &encode(STATUS, &status::body(error))).into()
 }

@@ -1,7 +1,6 @@
 //! The log of requests.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
 
 use tokio::{sync::watch, time::Instant};
 
@@ -46,10 +45,8 @@ impl Record {
 /// All requests to one server: counters over its life and the newest ones in full.
 #[derive(Debug)]
 pub struct Requests {
-    log: Mutex<Log>,
+    log: watch::Sender<Log>,
     kept: usize,
-    /// Number of requests and answers so far, for those who wait.
-    news: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -62,76 +59,70 @@ struct Log {
 
 impl Requests {
     pub(crate) fn new(kept: usize) -> Self {
-        Self { log: Mutex::default(), kept: kept.max(1), news: watch::Sender::new(0) }
+        Self { log: watch::Sender::default(), kept: kept.max(1) }
     }
 
     /// How many requests came so far.
     pub fn total(&self) -> u64 {
-        self.log.lock().expect("no panic while locked").total
+        self.log.borrow().total
     }
 
     /// How many of them would change something.
     pub fn writes(&self) -> u64 {
-        self.log.lock().expect("no panic while locked").writes
+        self.log.borrow().writes
     }
 
     /// How many bytes the bodies of their answers had, those of watches aside.
     pub fn bytes(&self) -> u64 {
-        self.log.lock().expect("no panic while locked").bytes
+        self.log.borrow().bytes
     }
 
     /// The newest requests, oldest first.
     pub fn all(&self) -> Vec<Record> {
-        self.log.lock().expect("no panic while locked").records.iter().cloned().collect()
+        self.log.borrow().records.iter().cloned().collect()
     }
 
     /// How many of the kept requests fulfil a condition.
     pub fn count(&self, condition: impl Fn(&Record) -> bool) -> usize {
-        self.log.lock().expect("no panic while locked").records.iter().filter(|record| condition(record)).count()
+        self.log.borrow().records.iter().filter(|record| condition(record)).count()
     }
 
     /// Forgets the kept requests; the counters and numbers go on.
     pub fn clear(&self) {
-        self.log.lock().expect("no panic while locked").records.clear();
+        self.log.send_modify(|log| log.records.clear());
     }
 
     /// Waits until `condition` finds something in the kept requests; asked now and after every request and answer. No deadline.
     pub async fn wait_for<T>(&self, mut condition: impl FnMut(&VecDeque<Record>) -> Option<T>) -> T {
-        let mut news = self.news.subscribe();
-        loop {
-            news.mark_unchanged();
-            if let Some(found) = condition(&self.log.lock().expect("no panic while locked").records) {
-                return found;
-            }
-            if news.changed().await.is_err() {
-                // Unreachable while `self` holds the sender.
-                std::future::pending::<()>().await;
-            }
-        }
+        let mut found = None;
+        let look = |log: &Log| {
+            found = condition(&log.records);
+            found.is_some()
+        };
+        self.log.subscribe().wait_for(look).await.expect("the log lives as long as who waits for it");
+        found.expect("it waited for this")
     }
 
     /// Logs an arrival.
     pub(crate) fn arrived(&self, record: &mut Record) {
-        let mut log = self.log.lock().expect("no panic while locked");
-        record.number = log.total;
-        log.total += 1;
-        log.writes += u64::from(record.is_write());
-        if log.records.len() == self.kept {
-            log.records.pop_front();
-        }
-        log.records.push_back(record.clone());
-        drop(log);
-        self.news.send_modify(|count| *count += 1);
+        self.log.send_modify(|log| {
+            record.number = log.total;
+            log.total += 1;
+            log.writes += u64::from(record.is_write());
+            if log.records.len() == self.kept {
+                log.records.pop_front();
+            }
+            log.records.push_back(record.clone());
+        });
     }
 
     /// Logs an answer.
-    pub(crate) fn answered(&self, number: u64, status: u16, bytes: u64) {
-        let mut log = self.log.lock().expect("no panic while locked");
-        log.bytes += bytes;
-        if let Some(record) = log.records.iter_mut().rev().find(|record| record.number == number) {
-            record.status = Some(status);
-        }
-        drop(log);
-        self.news.send_modify(|count| *count += 1);
+    pub(crate) fn answered(&self, number: u64, status: u16, bytes: usize) {
+        self.log.send_modify(|log| {
+            log.bytes += bytes as u64;
+            if let Some(record) = log.records.iter_mut().rev().find(|record| record.number == number) {
+                record.status = Some(status);
+            }
+        });
     }
 }

@@ -1,5 +1,9 @@
 //! What kinds of objects a server holds: the paths they are served under and the rules that differ from kind to kind.
 
+use serde_json::{Value, json};
+
+use crate::api::object::merge;
+
 /// One resource of the API, for example `deployments` in `apps/v1`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resource {
@@ -13,10 +17,8 @@ pub struct Resource {
     pub kind: String,
     /// Whether objects live in namespaces.
     pub namespaced: bool,
-    /// Whether `status` is written through a path of its own.
+    /// Whether clients write `status` through a path of its own, which is not offered here: only the test sets it.
     pub status: bool,
-    /// Whether a status given at creation is kept although there is a status path (kubelets register nodes so).
-    pub status_on_create: bool,
     /// Where replicas live, if there is a scale subresource.
     pub scale: Option<ScalePaths>,
     /// Whether it is a custom resource: no protobuf, stricter updates.
@@ -30,12 +32,27 @@ pub struct Resource {
 /// Where a resource keeps its replicas.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScalePaths {
-    /// Field names from the root to the wanted replicas.
-    pub spec: Vec<String>,
-    /// Field names from the root to the observed replicas.
-    pub status: Vec<String>,
+    /// A JSON pointer to the wanted replicas.
+    pub spec: String,
+    /// A JSON pointer to the observed replicas.
+    pub status: String,
     /// What an absent wanted number is replaced by at a write.
     pub default: Option<i64>,
+}
+
+impl ScalePaths {
+    /// Sets the wanted replicas; objects on the way are made.
+    pub(crate) fn set(&self, object: &mut Value, replicas: Value) {
+        let keys = self.spec.rsplit('/').filter(|key| !key.is_empty());
+        merge(object, &keys.fold(replicas, |inner, key| json!({key: inner})));
+    }
+}
+
+/// The name by which a [`crate::api::Store`] and rules know a resource: `nodes`, `deployments.apps`, `deployments.apps/scale`.
+pub(crate) fn full_name(group: &str, plural: &str, subresource: &str) -> String {
+    let dot = if group.is_empty() { "" } else { "." };
+    let slash = if subresource.is_empty() { "" } else { "/" };
+    format!("{plural}{dot}{group}{slash}{subresource}")
 }
 
 impl Resource {
@@ -49,7 +66,6 @@ impl Resource {
             kind: kind.to_owned(),
             namespaced: true,
             status: false,
-            status_on_create: false,
             scale: None,
             custom: false,
             unconditional_update: true,
@@ -77,8 +93,8 @@ impl Resource {
     /// The same, with a scale subresource. Paths are dotted, as in a CustomResourceDefinition (`.spec.replicas`).
     #[must_use]
     pub fn with_scale(self, spec_path: &str, status_path: &str) -> Self {
-        let split = |path: &str| path.split('.').filter(|part| !part.is_empty()).map(str::to_owned).collect();
-        Self { scale: Some(ScalePaths { spec: split(spec_path), status: split(status_path), default: None }), ..self }
+        let [spec, status] = [spec_path, status_path].map(|path| path.replace('.', "/"));
+        Self { scale: Some(ScalePaths { spec, status, default: None }), ..self }
     }
 
     /// `v1` or `GROUP/VERSION`.
@@ -88,15 +104,7 @@ impl Resource {
 
     /// The name under which a [`crate::api::Store`] finds it: `nodes`, `deployments.apps`.
     pub fn full_name(&self) -> String {
-        if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
-    }
-
-    /// Whether `name` is the full name of this resource.
-    pub(crate) fn is_named(&self, name: &str) -> bool {
-        match name.split_once('.') {
-            None => self.group.is_empty() && self.plural == name,
-            Some((plural, group)) => self.plural == plural && self.group == group,
-        }
+        full_name(&self.group, &self.plural, "")
     }
 
     /// The resources every server knows without being told: what a seed and a shoot of Gardener need.
@@ -109,16 +117,15 @@ impl Resource {
             }
             resource
         };
-        let node = Self { status_on_create: true, ..Self::new("v1", "nodes", "Node").cluster_wide().with_status() };
         // Only leases of the built-in kinds here refuse an update that names no resourceVersion.
         let lease = Self { unconditional_update: false, ..Self::new("coordination.k8s.io/v1", "leases", "Lease") };
         vec![
-            node,
+            Self::new("v1", "nodes", "Node").cluster_wide().with_status(),
             lease,
             Self::new("v1", "namespaces", "Namespace").cluster_wide().with_status(),
             Self::new("v1", "secrets", "Secret"),
             Self::new("v1", "configmaps", "ConfigMap"),
-            Self { status_on_create: true, ..Self::new("v1", "pods", "Pod").with_status() },
+            Self::new("v1", "pods", "Pod").with_status(),
             Self::new("v1", "services", "Service").with_status(),
             Self::new("v1", "serviceaccounts", "ServiceAccount"),
             Self::new("v1", "events", "Event"),

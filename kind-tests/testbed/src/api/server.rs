@@ -2,10 +2,10 @@
 
 use std::fmt::Display;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use anyhow::{Context, Result};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::Bytes;
 use http::{Request, Response};
@@ -15,12 +15,13 @@ use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::api::{
     access::{Access, User},
-    authority::{Authority, CertificateError, Serving},
+    authority::Authority,
     computed::Computed,
     content::sent,
     faults::Faults,
@@ -28,7 +29,7 @@ use crate::api::{
     reply::{Closed, Wire},
     requests::Requests,
     resource::Resource,
-    shared::{Counters, Network, Shared},
+    shared::{Connections, Network, Options, Shared},
     store::Store,
 };
 
@@ -37,69 +38,7 @@ const HANDSHAKE_LIMIT: Duration = Duration::from_secs(30);
 /// How soon the port is tried again when it could not be bound again.
 const REBIND_PAUSE: Duration = Duration::from_millis(50);
 
-/// What a server is like.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Resources beside [`Resource::built_in`].
-    pub resources: Vec<Resource>,
-    /// How many changes watches can go back. A change keeps two versions of an object alive: small for many servers in one process.
-    pub history: usize,
-    /// How many requests the log keeps in full.
-    pub requests_kept: usize,
-    /// Whether the server refuses protobuf.
-    pub json_only: bool,
-    /// Bytes of a chunk, where answers come in chunks, as a kube-apiserver sends lists; none: whole, under their length.
-    pub chunk: Option<usize>,
-    /// How often a quiet watch gets a bookmark; about a minute on a real server.
-    pub bookmark_interval: Duration,
-    /// What the serving certificate says.
-    pub serving: Serving,
-    /// What `/version` says.
-    pub git_version: String,
-    /// The token of a user who may do everything.
-    pub admin_token: String,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            resources: Vec::new(),
-            history: 1024,
-            requests_kept: 10_000,
-            json_only: false,
-            chunk: None,
-            bookmark_interval: Duration::from_secs(60),
-            serving: Serving::default(),
-            git_version: "v1.36.3".to_owned(),
-            admin_token: "admin".to_owned(),
-        }
-    }
-}
-
-/// Why a server does not start.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// No port on loopback.
-    #[error("cannot listen on loopback")]
-    Listen(#[from] std::io::Error),
-    /// No certificate.
-    #[error(transparent)]
-    Certificate(#[from] CertificateError),
-}
-
-/// How many connections there were.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Connections {
-    /// Accepted so far.
-    pub accepted: u64,
-    /// With a finished TLS handshake so far.
-    pub handshakes: u64,
-    /// Open now.
-    pub open: u64,
-}
-
 /// A running API server. Dropping it stops it; [`MemoryApi::shutdown`] also waits until it has.
-#[derive(Debug)]
 pub struct MemoryApi {
     shared: Arc<Shared>,
     authority: Authority,
@@ -113,26 +52,24 @@ impl MemoryApi {
     ///
     /// # Errors
     /// When there is no port or no certificate.
-    pub async fn start(authority: &Authority, options: Options) -> Result<Self, StartError> {
+    pub async fn start(authority: &Authority, options: Options) -> Result<Self> {
         let tls = TlsAcceptor::from(authority.serve(&options.serving)?);
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("cannot listen on loopback")?;
         let address = listener.local_addr()?;
-        let resources = Resource::built_in().into_iter().chain(options.resources).collect();
+        let resources = Resource::built_in().into_iter().chain(options.resources.iter().cloned()).collect();
+        let access = Access::default();
+        access.grant(&options.admin_token, User::admin("admin"));
         let shared = Arc::new(Shared {
             store: Store::new(resources, options.history),
-            access: Access::default(),
+            access,
             computed: Computed::default(),
             faults: Faults::default(),
             requests: Requests::new(options.requests_kept),
-            json_only: options.json_only,
-            chunk: options.chunk,
-            bookmark_interval: options.bookmark_interval,
-            git_version: options.git_version,
+            options,
             network: watch::Sender::new(Network::Up),
-            counters: Counters::default(),
+            connections: Mutex::default(),
             cut: Mutex::default(),
         });
-        shared.access.grant(&options.admin_token, User::admin("admin"));
         let stop = CancellationToken::new();
         let task = tokio::spawn(listen(shared.clone(), listener, address, tls, stop.clone()));
         Ok(Self { shared, authority: authority.clone(), address, task, stop: stop.drop_guard() })
@@ -217,12 +154,7 @@ impl MemoryApi {
 
     /// How many connections there were.
     pub fn connections(&self) -> Connections {
-        let counters = &self.shared.counters;
-        Connections {
-            accepted: counters.accepted.load(Ordering::Relaxed),
-            handshakes: counters.handshakes.load(Ordering::Relaxed),
-            open: counters.open.load(Ordering::Relaxed),
-        }
+        *self.shared.connections.lock().expect("no panic while locked")
     }
 }
 
@@ -265,7 +197,10 @@ async fn listen(shared: Arc<Shared>, listener: TcpListener, address: SocketAddr,
             changed = network.changed() => if changed.is_err() { break },
             Some(_) = connections.join_next() => {}
             accepted = accepted => if let Some((stream, _)) = accepted {
-                let number = shared.counters.accepted.fetch_add(1, Ordering::Relaxed) + 1;
+                let number = shared.count(|connections| {
+                    connections.accepted += 1;
+                    connections.accepted
+                });
                 let cut = shared.cut.lock().expect("no panic while locked").clone();
                 connections.spawn(connection(shared.clone(), stream, tls.clone(), number, cut));
             }
@@ -275,38 +210,20 @@ async fn listen(shared: Arc<Shared>, listener: TcpListener, address: SocketAddr,
     connections.shutdown().await;
 }
 
-/// Serves one connection until either side ends it.
+/// Serves one connection until either side ends it, or it is cut.
 async fn connection(shared: Arc<Shared>, stream: TcpStream, tls: TlsAcceptor, number: u64, cut: CancellationToken) {
-    let serve = async {
+    let handshake = async {
         shared.until_not_silent().await;
         stream.set_nodelay(true).ok();
-        let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_LIMIT, tls.accept(stream)).await else {
-            return;
-        };
-        shared.counters.handshakes.fetch_add(1, Ordering::Relaxed);
-        let _open = Open::new(&shared.counters.open);
-        let service = service_fn(|request: Request<Incoming>| handler::answer(&shared, number, request.map(sent)));
-        // Clients leave and faults cut: an error here is ordinary and has nobody to be told to.
-        http1::Builder::new().serve_connection(TokioIo::new(stream), service).await.ok();
+        timeout(HANDSHAKE_LIMIT, tls.accept(stream)).await
     };
-    tokio::select! {
-        () = serve => {}
-        () = cut.cancelled() => {}
-    }
-}
-
-/// Counts a connection as open while it lives.
-struct Open<'a>(&'a AtomicU64);
-
-impl<'a> Open<'a> {
-    fn new(count: &'a AtomicU64) -> Self {
-        count.fetch_add(1, Ordering::Relaxed);
-        Self(count)
-    }
-}
-
-impl Drop for Open<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
+    let Some(Ok(Ok(stream))) = cut.run_until_cancelled(handshake).await else { return };
+    shared.count(|connections| {
+        connections.handshakes += 1;
+        connections.open += 1;
+    });
+    let service = service_fn(|request: Request<Incoming>| handler::answer(&shared, number, request.map(sent)));
+    // Clients leave and faults cut: an error here is ordinary and has nobody to be told to.
+    cut.run_until_cancelled(http1::Builder::new().serve_connection(TokioIo::new(stream), service)).await;
+    shared.count(|connections| connections.open -= 1);
 }

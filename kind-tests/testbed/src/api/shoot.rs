@@ -31,7 +31,7 @@ impl Default for ShootPlan<'_> {
             namespace: "shoot--p--s",
             token: "probe",
             nodes: 3,
-            heart: Heart { beat: Duration::from_millis(300), lease_seconds: 4, ..Heart::default() },
+            heart: Heart { beat: Duration::from_millis(300), lease_seconds: 4 },
             grace: Some("4s"),
             deployments: &[(KCM, 1), (MCM, 1), (CA, 1)],
         }

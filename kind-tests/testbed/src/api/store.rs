@@ -9,36 +9,40 @@
 
 mod admission;
 mod observe;
-mod read;
 mod snapshot;
 mod write;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Preconditions;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::api::{object::Object, resource::Resource, selector::Filter, status::ApiError};
+use crate::api::{
+    object::{Object, merge},
+    resource::Resource,
+    selector::Filter,
+    status::{ApiError, not_found, of_code},
+};
 
-pub(crate) use admission::{find, slot};
 use observe::Observer;
 pub(in crate::api) use observe::REQUEST;
 pub use observe::{Seen, Source};
 pub(crate) use snapshot::{List, ListQuery};
-pub(crate) use write::{Part, Preconditions};
+pub(crate) use write::Part;
 
 /// Namespace and name; the namespace of cluster-scoped objects is empty.
 type Key = (String, String);
 type Objects = BTreeMap<Key, Arc<Object>>;
+type Tables = Vec<(Arc<Resource>, Objects)>;
 
 /// The objects of one API server.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Store {
     shared: Arc<Shared>,
 }
 
-#[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
     /// The newest revision, for those who wait for changes.
@@ -47,12 +51,12 @@ struct Shared {
     broken: watch::Sender<u64>,
     /// How many changes the history keeps.
     history: usize,
-    observer: OnceLock<Observer>,
+    observer: OnceLock<Box<Observer>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
-    tables: Vec<Table>,
+    tables: Tables,
     revision: u64,
     history: VecDeque<Change>,
     /// Changes up to this revision are forgotten.
@@ -60,13 +64,7 @@ struct State {
     snapshots: VecDeque<snapshot::Snapshot>,
     snapshots_made: u64,
     /// What a cache that lags behind answers to reads that allow it.
-    lagging: Option<(u64, Vec<Objects>)>,
-}
-
-#[derive(Debug)]
-struct Table {
-    resource: Arc<Resource>,
-    objects: Objects,
+    lagging: Option<(u64, Tables)>,
 }
 
 /// One write, as watches see it.
@@ -95,36 +93,28 @@ impl Store {
 
     /// Adds a resource; one of the same group, version and plural stays as it is.
     pub fn register(&self, resource: Resource) {
-        let mut state = self.lock();
-        let known = |table: &Table| {
-            let old = &table.resource;
-            old.group == resource.group && old.version == resource.version && old.plural == resource.plural
-        };
-        if !state.tables.iter().any(known) {
-            state.tables.push(Table { resource: Arc::new(resource), objects: BTreeMap::new() });
+        if self.resource(&resource.group, &resource.version, &resource.plural).is_none() {
+            self.lock().tables.push((Arc::new(resource), BTreeMap::new()));
         }
     }
 
     /// All resources, in the order of their registration.
     pub fn resources(&self) -> Vec<Arc<Resource>> {
-        self.lock().tables.iter().map(|table| table.resource.clone()).collect()
+        self.lock().tables.iter().map(|(resource, _)| resource.clone()).collect()
     }
 
     /// The newest version of an object. `resource` is its full name, like `deployments.apps`; `namespace` is empty at cluster scope.
     pub fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
-        let state = self.lock();
-        let table = state.tables.iter().find(|table| table.resource.is_named(resource))?;
-        table.objects.get(&(namespace.to_owned(), name.to_owned())).map(|object| object.value.clone())
+        let resource = self.named(resource).ok()?;
+        Some(self.get_object(&resource, namespace, name).ok()?.value.clone())
     }
 
     /// All objects of a resource, of one namespace or of all, ordered by namespace and name.
     pub fn list(&self, resource: &str, namespace: Option<&str>) -> Vec<Value> {
-        let state = self.lock();
-        let Some(table) = state.tables.iter().find(|table| table.resource.is_named(resource)) else {
-            return Vec::new();
-        };
-        let wanted = table.objects.iter().filter(|((place, _), _)| namespace.is_none_or(|namespace| namespace == place));
-        wanted.map(|(_, object)| object.value.clone()).collect()
+        let Ok(resource) = self.named(resource) else { return Vec::new() };
+        let filter = Filter { namespace: namespace.map(str::to_owned), ..Filter::default() };
+        let (_, objects) = self.matching(&resource, &filter);
+        objects.iter().map(|object| object.value.clone()).collect()
     }
 
     /// Creates an object; resource, namespace and name are taken from the object itself.
@@ -132,8 +122,7 @@ impl Store {
     /// # Errors
     /// As the API: `NotFound` for an unknown kind, `AlreadyExists`, `Invalid`.
     pub fn create(&self, object: Value) -> Result<Value, ApiError> {
-        let resource = self.resource_of(&object)?;
-        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
+        let (resource, namespace, _) = self.place_of(&object)?;
         Ok(self.create_in(&resource, &namespace, object, Source::Test)?.value.clone())
     }
 
@@ -142,14 +131,11 @@ impl Store {
     /// # Errors
     /// `NotFound` for an unknown kind, `Invalid`.
     pub fn apply(&self, object: Value) -> Result<Value, ApiError> {
-        let resource = self.resource_of(&object)?;
-        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
-        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let (resource, namespace, name) = self.place_of(&object)?;
         if self.get_object(&resource, &namespace, &name).is_err() {
-            return Ok(self.create_in(&resource, &namespace, object, Source::Test)?.value.clone());
+            return self.create(object);
         }
-        let written = self.update_in(&resource, &namespace, &name, Part::Everything, |_| Ok(object))?;
-        Ok(written.value.clone())
+        self.update(&resource.full_name(), &namespace, &name, |old| *old = object)
     }
 
     /// Changes an object in place, status included; the lock is held meanwhile, so nothing comes in between.
@@ -164,10 +150,9 @@ impl Store {
         change: impl FnOnce(&mut Value),
     ) -> Result<Value, ApiError> {
         let resource = self.named(resource)?;
-        let changed = |old: &Value| {
-            let mut value = old.clone();
-            change(&mut value);
-            Ok(value)
+        let changed = |object: &mut Value| {
+            change(object);
+            Ok(())
         };
         Ok(self.update_in(&resource, namespace, name, Part::Everything, changed)?.value.clone())
     }
@@ -177,7 +162,7 @@ impl Store {
     /// # Errors
     /// `NotFound`, `Invalid`.
     pub fn patch(&self, resource: &str, namespace: &str, name: &str, patch: &Value) -> Result<Value, ApiError> {
-        self.update(resource, namespace, name, |value| crate::api::object::merge(value, patch))
+        self.update(resource, namespace, name, |value| merge(value, patch))
     }
 
     /// Deletes an object; with finalizers it stays, marked as being deleted.
@@ -203,10 +188,7 @@ impl Store {
             if let Some(found) = condition(self) {
                 return found;
             }
-            if revision.changed().await.is_err() {
-                // Unreachable while `self` holds the sender; waiting for ever is what the caller asked for then.
-                std::future::pending::<()>().await;
-            }
+            revision.changed().await.expect("the store lives as long as who waits for it");
         }
     }
 
@@ -226,23 +208,55 @@ impl Store {
     /// From now on lists and gets with `resourceVersion=0` answer the state of this moment, as a lagging cache does.
     pub fn freeze_cache(&self) {
         let mut state = self.lock();
-        state.lagging = Some((state.revision, state.tables.iter().map(|table| table.objects.clone()).collect()));
+        state.lagging = Some((state.revision, state.tables.clone()));
     }
 
-    /// Ends [`Store::freeze_cache`].
-    pub fn thaw_cache(&self) {
-        self.lock().lagging = None;
+    pub(crate) fn get_object(&self, resource: &Resource, namespace: &str, name: &str) -> Result<Arc<Object>, ApiError> {
+        self.lock().found(resource, namespace, name)
+    }
+
+    /// Objects that match, with the revision they belong to: where a watch begins.
+    pub(crate) fn matching(&self, resource: &Resource, filter: &Filter) -> (u64, Vec<Arc<Object>>) {
+        let state = self.lock();
+        (state.revision, matching(objects_of(&state.tables, resource), filter))
+    }
+
+    /// The changes of a resource after a revision, and the revision up to which that is all.
+    pub(crate) fn changes(&self, resource: &Resource, after: u64) -> Result<(u64, Vec<Change>), ApiError> {
+        let state = self.lock();
+        if after < state.compacted {
+            return Err(of_code(410, format!("too old resource version: {after} ({})", state.compacted + 1)));
+        }
+        let start = state.history.partition_point(|change| change.revision <= after);
+        let news = state.history.range(start..).filter(|change| *change.after.resource == *resource);
+        Ok((state.revision.max(after), news.cloned().collect()))
+    }
+
+    /// The newest revision, and how often all watches were broken.
+    pub(crate) fn subscribe(&self) -> (watch::Receiver<u64>, watch::Receiver<u64>) {
+        (self.shared.revision.subscribe(), self.shared.broken.subscribe())
+    }
+
+    pub(crate) fn resource(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
+        self.find(|one| one.plural == plural && one.group == group && one.version == version)
     }
 
     fn named(&self, name: &str) -> Result<Arc<Resource>, ApiError> {
-        let resource = self.resources().into_iter().find(|resource| resource.is_named(name));
-        resource.ok_or_else(|| ApiError::of_code(404, format!("no resource is called {name}")))
+        let resource = self.find(|resource| resource.full_name() == name);
+        resource.ok_or_else(|| of_code(404, format!("no resource is called {name}")))
     }
 
-    fn resource_of(&self, object: &Value) -> Result<Arc<Resource>, ApiError> {
-        let (version, kind) = (object["apiVersion"].as_str().unwrap_or_default(), object["kind"].as_str().unwrap_or_default());
-        let resource = self.resources().into_iter().find(|one| one.kind == kind && one.api_version() == version);
-        resource.ok_or_else(|| ApiError::of_code(404, format!("no resource holds {kind} of {version}")))
+    /// Resource, namespace and name of an object.
+    fn place_of(&self, object: &Value) -> Result<(Arc<Resource>, String, String), ApiError> {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let (version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
+        let resource = self.find(|one| one.kind == kind && one.api_version() == version);
+        let resource = resource.ok_or_else(|| of_code(404, format!("no resource holds {kind} of {version}")))?;
+        Ok((resource, text(&object["metadata"]["namespace"]), text(&object["metadata"]["name"])))
+    }
+
+    fn find(&self, is: impl Fn(&Resource) -> bool) -> Option<Arc<Resource>> {
+        self.lock().tables.iter().map(|(resource, _)| resource).find(|resource| is(resource)).cloned()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -250,31 +264,28 @@ impl Store {
     }
 }
 
+/// Resources come from the store itself, so each has a table.
+const REGISTERED: &str = "a registered resource";
+
 impl State {
-    fn table(&self, resource: &Resource) -> Result<&Table, ApiError> {
-        let table = self.tables.iter().find(|table| *table.resource == *resource);
-        table.ok_or_else(|| ApiError::of_code(404, "the server could not find the requested resource"))
+    fn found(&self, resource: &Resource, namespace: &str, name: &str) -> Result<Arc<Object>, ApiError> {
+        let found = objects_of(&self.tables, resource).get(&(namespace.to_owned(), name.to_owned()));
+        found.cloned().ok_or_else(|| not_found(resource, name))
     }
 
-    fn table_mut(&mut self, resource: &Resource) -> Result<&mut Table, ApiError> {
-        let table = self.tables.iter_mut().find(|table| *table.resource == *resource);
-        table.ok_or_else(|| ApiError::of_code(404, "the server could not find the requested resource"))
+    fn objects_mut(&mut self, resource: &Resource) -> &mut Objects {
+        let table = self.tables.iter_mut().find(|(one, _)| **one == *resource);
+        table.map(|(_, objects)| objects).expect(REGISTERED)
     }
 }
 
-impl Table {
-    fn matching(&self, filter: &Filter) -> Vec<Arc<Object>> {
-        matching(&self.objects, filter)
-    }
+fn objects_of<'t>(tables: &'t [(Arc<Resource>, Objects)], resource: &Resource) -> &'t Objects {
+    let table = tables.iter().find(|(one, _)| **one == *resource);
+    table.map(|(_, objects)| objects).expect(REGISTERED)
 }
 
 fn matching(objects: &Objects, filter: &Filter) -> Vec<Arc<Object>> {
-    match &filter.namespace {
-        Some(namespace) => {
-            let from = (namespace.clone(), String::new());
-            let inside = objects.range(from..).take_while(|((place, _), _)| place == namespace);
-            inside.map(|(_, object)| object).filter(|object| filter.matches(&object.value)).cloned().collect()
-        }
-        None => objects.values().filter(|object| filter.matches(&object.value)).cloned().collect(),
-    }
+    let from = (filter.namespace.clone().unwrap_or_default(), String::new());
+    let inside = objects.range(from..).take_while(|((place, _), _)| filter.namespace.as_ref().is_none_or(|one| one == place));
+    inside.map(|(_, object)| object).filter(|object| filter.matches(&object.value)).cloned().collect()
 }

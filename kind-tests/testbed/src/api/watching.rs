@@ -1,6 +1,5 @@
 //! Watches: the changes of a resource from a revision on, as a stream of lines.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,127 +9,119 @@ use serde_json::{Value, json};
 use tokio::{sync::watch, time::Instant};
 
 use crate::api::{
-    object::{Form, Object, write_json},
+    object::Object,
     resource::Resource,
+    route::Query,
     selector::Filter,
-    status::ApiError,
-    store::{Change, Store},
+    shared::Shared,
+    status::{self, ApiError, bad_request},
+    store::{Change, ListQuery, Store},
 };
 
 /// How long a watch lives that names no time; a real server picks 30 to 60 minutes.
-pub(crate) const DEFAULT_LIFE: Duration = Duration::from_secs(30 * 60);
-
-/// What a watch asks for.
-#[derive(Clone, Debug)]
-pub(crate) struct WatchQuery {
-    pub filter: Filter,
-    /// `None`: begin with what there is.
-    pub after: Option<u64>,
-    /// Whether the end of the initial objects is marked (the streaming form of a list).
-    pub mark_initial_end: bool,
-    pub bookmarks: Option<Duration>,
-    pub life: Duration,
-    pub form: Form,
-}
+const DEFAULT_LIFE: Duration = Duration::from_secs(30 * 60);
 
 struct Watching {
     store: Store,
     resource: Arc<Resource>,
-    query: WatchQuery,
+    filter: Filter,
     seen: u64,
-    ready: VecDeque<Bytes>,
+    /// Lines that are told next.
+    ready: Vec<u8>,
     revisions: watch::Receiver<u64>,
     breaks: watch::Receiver<u64>,
     end: Instant,
+    bookmarks: Option<Duration>,
     next_bookmark: Option<Instant>,
     over: bool,
 }
 
-/// Opens a watch; each item is one or more whole lines.
+/// Opens a watch of what a list is about; each item is one or more whole lines.
 pub(crate) fn watch(
-    store: &Store,
+    shared: &Shared,
     resource: &Arc<Resource>,
-    query: WatchQuery,
+    query: &Query,
+    list: ListQuery,
 ) -> Result<impl Stream<Item = Bytes> + Send + use<>, ApiError> {
-    let (revisions, breaks) = store.subscribe();
+    let (revisions, breaks) = shared.store.subscribe();
+    let bookmarks = query.flag("allowWatchBookmarks").then_some(shared.options.bookmark_interval);
+    let life = query.get("timeoutSeconds").parse().map_or(DEFAULT_LIFE, Duration::from_secs);
     let now = Instant::now();
     let mut watching = Watching {
-        seen: query.after.unwrap_or_default(),
-        ready: VecDeque::new(),
+        store: shared.store.clone(),
+        resource: resource.clone(),
+        filter: list.filter,
+        seen: 0,
+        ready: Vec::new(),
         revisions,
         breaks,
-        end: now + query.life,
-        next_bookmark: query.bookmarks.map(|interval| now + interval),
+        end: now + life,
+        bookmarks,
+        next_bookmark: bookmarks.map(|interval| now + interval),
         over: false,
-        store: store.clone(),
-        resource: resource.clone(),
-        query,
     };
-    // The head of the answer goes out with the first bytes, so a watch that begins late must still not wait for news.
-    if watching.query.after.is_none() {
-        watching.begin()?;
+    match list.resource_version.as_str() {
+        "" | "0" => watching.begin(),
+        version => {
+            let refuse = || bad_request(format!("resourceVersion {version:?} is no number"));
+            watching.seen = version.parse().map_err(|_| refuse())?;
+        }
     }
     Ok(stream::unfold(watching, |mut watching| async move { watching.next().await.map(|bytes| (bytes, watching)) }))
 }
 
 impl Watching {
     /// What there is, as additions.
-    fn begin(&mut self) -> Result<(), ApiError> {
-        let (revision, objects) = self.store.matching(&self.resource, &self.query.filter)?;
+    fn begin(&mut self) {
+        let (revision, objects) = self.store.matching(&self.resource, &self.filter);
         self.seen = revision;
         for object in objects {
             self.tell("ADDED", &object);
         }
-        if self.query.mark_initial_end {
-            self.bookmark(json!({"k8s.io/initial-events-end": "true"}));
-        }
-        Ok(())
     }
 
     async fn next(&mut self) -> Option<Bytes> {
-        loop {
-            if !self.ready.is_empty() {
-                return Some(self.ready.drain(..).collect::<Vec<_>>().concat().into());
-            }
+        while self.ready.is_empty() {
             if self.over {
                 return None;
             }
             self.revisions.mark_unchanged();
             match self.store.changes(&self.resource, self.seen) {
                 Err(error) => {
-                    self.say(&json!({"type": "ERROR", "object": error.body()}));
+                    self.say(&json!({"type": "ERROR", "object": status::body(&error)}));
                     self.over = true;
-                    continue;
                 }
                 Ok((revision, changes)) => {
-                    for change in &changes {
-                        self.see(change);
-                    }
+                    changes.iter().for_each(|change| self.see(change));
                     self.seen = revision;
                 }
             }
-            if !self.ready.is_empty() {
-                continue;
+            if self.ready.is_empty() {
+                self.wait().await;
             }
-            let bookmark = self.next_bookmark.unwrap_or(self.end);
-            tokio::select! {
-                // The end comes before a bookmark that is due with it, and no stream of writes may hold up either.
-                biased;
-                _ = self.breaks.changed() => self.over = true,
-                () = tokio::time::sleep_until(self.end) => self.over = true,
-                () = tokio::time::sleep_until(bookmark), if self.next_bookmark.is_some() => {
-                    self.next_bookmark = self.query.bookmarks.map(|interval| Instant::now() + interval);
-                    self.bookmark(json!({}));
-                }
-                changed = self.revisions.changed() => self.over = changed.is_err(),
+        }
+        Some(std::mem::take(&mut self.ready).into())
+    }
+
+    async fn wait(&mut self) {
+        let bookmark = self.next_bookmark.unwrap_or(self.end);
+        tokio::select! {
+            // The end comes before a bookmark that is due with it, and no stream of writes may hold up either.
+            biased;
+            _ = self.breaks.changed() => self.over = true,
+            () = tokio::time::sleep_until(self.end) => self.over = true,
+            () = tokio::time::sleep_until(bookmark), if self.next_bookmark.is_some() => {
+                self.next_bookmark = self.bookmarks.map(|interval| Instant::now() + interval);
+                self.bookmark();
             }
+            changed = self.revisions.changed() => self.over = changed.is_err(),
         }
     }
 
     /// A change as those see it who know only what matches: it may make an object appear or vanish.
     fn see(&mut self, change: &Change) {
-        let matched = change.before.as_ref().is_some_and(|before| self.query.filter.matches(&before.value));
-        let matches = !change.deleted && self.query.filter.matches(&change.after.value);
+        let matched = change.before.as_ref().is_some_and(|before| self.filter.matches(&before.value));
+        let matches = !change.deleted && self.filter.matches(&change.after.value);
         match (matched, matches) {
             (false, true) => self.tell("ADDED", &change.after),
             (true, true) => self.tell("MODIFIED", &change.after),
@@ -140,29 +131,19 @@ impl Watching {
     }
 
     fn tell(&mut self, kind: &str, object: &Object) {
-        let mut line = Vec::with_capacity(512);
-        line.extend_from_slice(format!(r#"{{"type":"{kind}","object":"#).as_bytes());
-        object.write_json(&mut line, self.query.form);
-        line.extend_from_slice(b"}\n");
-        self.ready.push_back(line.into());
+        self.ready.extend_from_slice(format!(r#"{{"type":"{kind}","object":"#).as_bytes());
+        object.write_json(&mut self.ready);
+        self.ready.extend_from_slice(b"}\n");
     }
 
-    fn bookmark(&mut self, annotations: Value) {
-        let (version, kind) = match self.query.form {
-            Form::Full => (self.resource.api_version(), self.resource.kind.clone()),
-            Form::Metadata => ("meta.k8s.io/v1".to_owned(), "PartialObjectMetadata".to_owned()),
-        };
-        let mut metadata = json!({"resourceVersion": self.seen.to_string(), "creationTimestamp": null});
-        if annotations.as_object().is_some_and(|annotations| !annotations.is_empty()) {
-            metadata["annotations"] = annotations;
-        }
-        self.say(&json!({"type": "BOOKMARK", "object": {"kind": kind, "apiVersion": version, "metadata": metadata}}));
+    fn bookmark(&mut self) {
+        let metadata = json!({"resourceVersion": self.seen.to_string(), "creationTimestamp": null});
+        let Resource { kind, .. } = &*self.resource;
+        let object = json!({"kind": kind, "apiVersion": self.resource.api_version(), "metadata": metadata});
+        self.say(&json!({"type": "BOOKMARK", "object": object}));
     }
 
     fn say(&mut self, value: &Value) {
-        let mut line = Vec::new();
-        write_json(&mut line, value);
-        line.push(b'\n');
-        self.ready.push_back(line.into());
+        self.ready.extend_from_slice(format!("{value}\n").as_bytes());
     }
 }

@@ -16,7 +16,7 @@ use crate::process::Process;
 use crate::wait::eventually;
 
 /// The bearer token of the test bed itself, a cluster administrator. Valid on loopback for as long as a test runs.
-pub const ADMIN_TOKEN: &str = "administrator-of-the-test-bed";
+const ADMIN_TOKEN: &str = "administrator-of-the-test-bed";
 
 /// It takes some seconds of a core to be ready, and others may start at the same time.
 const START: Duration = Duration::from_secs(90);
@@ -24,14 +24,11 @@ const START: Duration = Duration::from_secs(90);
 /// A running kube-apiserver.
 pub struct ApiServer {
     process: Mutex<Arc<Process>>,
-    name: String,
-    program: PathBuf,
-    args: Vec<String>,
-    log: PathBuf,
     api: KubeApi,
-    port: u16,
-    authority: String,
-    audit: Audit,
+    /// A kubeconfig for the test bed's administrator.
+    pub(crate) admin: String,
+    /// What it was asked.
+    pub(crate) audit: Audit,
 }
 
 impl ApiServer {
@@ -39,14 +36,14 @@ impl ApiServer {
     /// prefix in etcd and must be its alone.
     pub async fn start(programs: &Path, etcd: &Etcd, authority: &Authority, name: &str) -> Result<Self> {
         let folder = leash::folder(name)?;
-        let serving = authority.issue(&Serving::default())?;
+        let (certificate, key) = authority.sign(&Serving::default())?;
         let accounts = KeyPair::generate()?;
         let file = |file: &str, text: &str| -> Result<PathBuf> {
             let path = folder.join(file);
             std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
             Ok(path)
         };
-        let (certificate, key) = (file("tls.crt", &serving.certificate)?, file("tls.key", &serving.key)?);
+        let (certificate, key) = (file("tls.crt", &certificate.pem())?, file("tls.key", &key.serialize_pem())?);
         let signing = file("accounts.key", &accounts.serialize_pem())?;
         let verifying = file("accounts.pub", &accounts.public_key_pem())?;
         let tokens = file("tokens.csv", &format!("{ADMIN_TOKEN},admin,admin,system:masters\n"))?;
@@ -56,7 +53,7 @@ impl ApiServer {
         let mut last = String::new();
         for attempt in 0..TRIES {
             let [port] = free_ports()?;
-            let args = vec![
+            let args = [
                 format!("--etcd-servers={}", etcd.url()),
                 format!("--etcd-prefix=/{name}"),
                 "--bind-address=127.0.0.1".into(),
@@ -77,46 +74,15 @@ impl ApiServer {
                 format!("--audit-log-path={}", audit.display()),
             ];
             let log = folder.join(format!("log-{attempt}"));
-            let program = programs.join("kube-apiserver");
-            let mut process = Process::start(name, &program, &args, &log)?;
-            let config = kubeconfig(&format!("https://127.0.0.1:{port}"), &authority.pem(), ADMIN_TOKEN);
-            let api = KubeApi::connect(&config).await?;
-            let ready = eventually("kube-apiserver is ready", START, async || {
-                if process.ended()?.is_some() {
-                    return Ok(false);
-                }
-                api.text("/readyz").await.map(|_| true)
-            })
-            .await
-            .with_context(|| process.tail(5))?;
-            if ready {
-                let process = Mutex::new(Arc::new(process));
-                let (authority, audit) = (authority.pem(), Audit::of(&audit));
-                return Ok(Self { process, name: name.into(), program, args, log, api, port, authority, audit });
+            let mut process = Process::start(name, &programs.join("kube-apiserver"), &args, &log)?;
+            let admin = kubeconfig(&format!("https://127.0.0.1:{port}"), &authority.pem(), ADMIN_TOKEN);
+            let api = KubeApi::connect(&admin).await?;
+            if gets_ready(&api, &mut process).await? {
+                return Ok(Self { process: Mutex::new(Arc::new(process)), api, admin, audit: Audit::of(&audit) });
             }
             last = process.tail(5);
         }
         bail!("kube-apiserver does not start: {last}")
-    }
-
-    /// The port on 127.0.0.1 that it listens on.
-    pub fn port(&self) -> u16 {
-        self.port
-    }
-
-    /// Its certificate authority, as PEM text.
-    pub fn authority(&self) -> &str {
-        &self.authority
-    }
-
-    /// A kubeconfig for the test bed's administrator.
-    pub fn admin_kubeconfig(&self) -> String {
-        kubeconfig(&format!("https://127.0.0.1:{}", self.port), &self.authority, ADMIN_TOKEN)
-    }
-
-    /// What it was asked.
-    pub fn audit(&self) -> &Audit {
-        &self.audit
     }
 
     /// The process, to be stopped, continued or killed.
@@ -129,7 +95,7 @@ impl ApiServer {
     /// # Errors
     /// When it cannot be started.
     pub fn run(&self) -> Result<Process> {
-        Process::start(&self.name, &self.program, &self.args, &self.log)
+        self.current().again()
     }
 
     /// Starts it on the same port after it was killed, and waits until it is ready. What it knew it reads from etcd.
@@ -140,18 +106,10 @@ impl ApiServer {
         let mut last = String::new();
         for _ in 0..TRIES {
             let mut process = self.run()?;
-            // A connection of somebody else's may happen to begin on its port at this moment.
-            let ready = eventually("kube-apiserver is ready again", START, async || {
-                if process.ended()?.is_some() {
-                    return Ok(false);
-                }
-                self.api.text("/readyz").await.map(|_| true)
-            })
-            .await
-            .with_context(|| process.tail(5))?;
+            let is_ready = gets_ready(&self.api, &mut process).await?;
             last = process.tail(5);
             *self.current() = Arc::new(process);
-            if ready {
+            if is_ready {
                 return Ok(());
             }
         }
@@ -161,4 +119,15 @@ impl ApiServer {
     fn current(&self) -> MutexGuard<'_, Arc<Process>> {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether it comes so far; it does not where somebody else has taken its port, as a connection does that begins there by chance.
+async fn gets_ready(api: &KubeApi, process: &mut Process) -> Result<bool> {
+    let ready = eventually("kube-apiserver is ready", START, async || {
+        if process.ended()?.is_some() {
+            return Ok(false);
+        }
+        api.text("/readyz").await.map(|_| true)
+    });
+    ready.await.with_context(|| process.tail(5))
 }

@@ -1,6 +1,6 @@
 //! kube-controller-manager with nothing but the controller that gives nodes up.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -8,16 +8,14 @@ use nix::sys::signal::Signal;
 use tokio::time::Instant;
 
 use crate::leash;
-use crate::process::Process;
+use crate::process::{Process, Program};
 
 /// Kubernetes' default terminationGracePeriodSeconds.
 const TERMINATION_GRACE: Duration = Duration::from_secs(30);
 
 /// A kube-controller-manager that can be stopped and started like the Deployment it stands for.
 pub struct ControllerManager {
-    program: PathBuf,
-    args: Vec<String>,
-    log: PathBuf,
+    program: Program,
     process: Option<Process>,
 }
 
@@ -34,14 +32,15 @@ impl ControllerManager {
             "--leader-elect=false".into(),
             "--secure-port=0".into(),
         ];
-        let program = programs.join("kube-controller-manager");
-        Ok(Self { program, args, log: folder.join("log"), process: None })
+        let name = "kube-controller-manager";
+        let (path, log) = (programs.join(name), folder.join("log"));
+        Ok(Self { program: Program { name: name.into(), path, args, environment: Vec::new(), log }, process: None })
     }
 
     /// Runs it, or ends it.
     pub fn set_running(&mut self, running: bool) -> Result<()> {
         if running && self.process.is_none() {
-            self.process = Some(Process::start("kube-controller-manager", &self.program, &self.args, &self.log)?);
+            self.process = Some(self.program.start()?);
         } else if !running {
             self.process = None;
         }
@@ -64,6 +63,6 @@ impl ControllerManager {
 
     /// The last lines of its output.
     pub fn tail(&self, lines: usize) -> String {
-        crate::log::tail(&self.log, lines, "")
+        crate::log::tail(&self.program.log, lines, "")
     }
 }

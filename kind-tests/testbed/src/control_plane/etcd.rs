@@ -1,14 +1,15 @@
 //! etcd: one member, its data in memory where the machine has a memory file system.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use nix::sys::signal::Signal;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use serde_json::json;
 use tokio::net::{TcpSocket, TcpStream};
 
 use super::{TRIES, free_ports, hold_port};
+use crate::kube_api::KubeApi;
 use crate::leash;
 use crate::process::Process;
 use crate::wait::eventually;
@@ -16,13 +17,10 @@ use crate::wait::eventually;
 /// A running etcd.
 pub struct Etcd {
     url: String,
-    port: u16,
-    peer_port: u16,
+    /// For clients and for peers.
+    ports: [u16; 2],
     /// Its ports while it is away.
     held: Vec<TcpSocket>,
-    program: PathBuf,
-    args: Vec<String>,
-    log: PathBuf,
     process: Process,
 }
 
@@ -31,10 +29,10 @@ impl Etcd {
     pub async fn start(programs: &Path) -> Result<Self> {
         let mut last = String::new();
         for _ in 0..TRIES {
-            let [client, peer_port] = free_ports()?;
-            let (url, peer) = (format!("http://127.0.0.1:{client}"), format!("http://127.0.0.1:{peer_port}"));
+            let ports = free_ports()?;
+            let [url, peer] = ports.map(|port| format!("http://127.0.0.1:{port}"));
             let folder = leash::folder("etcd")?;
-            let args = vec![
+            let args = [
                 // Nothing here outlives the test: waiting for the disk would protect nothing.
                 "--unsafe-no-fsync".into(),
                 "--log-level=warn".into(),
@@ -47,9 +45,8 @@ impl Etcd {
                 format!("--initial-advertise-peer-urls={peer}"),
                 format!("--initial-cluster=default={peer}"),
             ];
-            let (program, log) = (programs.join("etcd"), folder.join("log"));
-            let process = Process::start("etcd", &program, &args, &log)?;
-            let mut etcd = Self { url, port: client, peer_port, held: vec![], program, args, log, process };
+            let process = Process::start("etcd", &programs.join("etcd"), &args, &folder.join("log"))?;
+            let mut etcd = Self { url, ports, held: vec![], process };
             if etcd.accepts_connections().await? {
                 return Ok(etcd);
             }
@@ -62,7 +59,7 @@ impl Etcd {
     async fn accepts_connections(&mut self) -> Result<bool> {
         eventually("etcd accepts connections", Duration::from_secs(30), async || {
             let ended = self.process.ended()?;
-            match TcpStream::connect(("127.0.0.1", self.port)).await {
+            match TcpStream::connect(("127.0.0.1", self.ports[0])).await {
                 _ if ended.is_some() => Ok(false),
                 Ok(_) => Ok(true),
                 Err(error) => Err(error.into()),
@@ -75,7 +72,7 @@ impl Etcd {
     pub async fn kill(&mut self) -> Result<()> {
         self.process.signal(Signal::SIGKILL)?;
         self.process.end(Duration::from_secs(5)).await?;
-        self.held = [self.port, self.peer_port].into_iter().map(hold_port).collect::<Result<_>>()?;
+        self.held = self.ports.into_iter().map(hold_port).collect::<Result<_>>()?;
         Ok(())
     }
 
@@ -84,34 +81,22 @@ impl Etcd {
     /// # Errors
     /// When it does not start.
     pub async fn start_again(&mut self) -> Result<()> {
-        self.process = Process::start("etcd", &self.program, &self.args, &self.log)?;
+        self.process = self.process.again()?;
         ensure!(self.accepts_connections().await?, "etcd does not start again: {}", self.process.tail(5));
         self.held.clear();
         Ok(())
     }
 
-    /// Forgets all that was before now, as the API server lets it do every five minutes. Returns what etcd answered.
+    /// Forgets all that was before now, as the API server lets it do every five minutes.
     ///
     /// # Errors
     /// When it does not do so.
-    pub async fn compact(&self) -> Result<String> {
-        let now = self.ask("/v3/kv/range", r#"{"key": "AA=="}"#).await?;
-        let revision = now.split_once(r#""revision":""#).and_then(|(_, rest)| rest.split('"').next()).context("no revision")?;
-        self.ask("/v3/kv/compaction", &format!(r#"{{"revision": "{revision}", "physical": true}}"#)).await
-    }
-
-    /// Posts JSON to etcd's gateway.
-    async fn ask(&self, path: &str, body: &str) -> Result<String> {
-        let address = self.url.trim_start_matches("http://");
-        let mut stream = TcpStream::connect(address).await?;
-        let head = format!("POST {path} HTTP/1.0\r\nHost: {address}\r\nContent-Length: {}\r\n\r\n", body.len());
-        stream.write_all(format!("{head}{body}").as_bytes()).await?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await?;
-        match answer.split_once("\r\n\r\n") {
-            Some((head, body)) if head.contains(" 200 ") => Ok(body.into()),
-            _ => bail!("etcd answered {answer}"),
-        }
+    pub async fn compact(&self) -> Result<()> {
+        // Its gateway speaks JSON.
+        let gateway = KubeApi::without_tls(&self.url)?;
+        let now = gateway.post("/v3/kv/range", &json!({"key": "AA=="})).await?;
+        let revision = now["header"]["revision"].as_str().context("no revision")?;
+        gateway.post("/v3/kv/compaction", &json!({"revision": revision, "physical": true})).await.map(drop)
     }
 
     /// Where clients reach it.

@@ -7,13 +7,8 @@ use anyhow::{Context, Result};
 
 use super::free_ports;
 use crate::manifests::Manifest;
-use crate::process::Process;
+use crate::process::{Process, Program};
 use crate::{go_programs, leash};
-
-/// The parts of it, which Gardener runs in one pod: one for MachineDeployments and MachineSets, one for Machines.
-const PARTS: [&str; 2] = ["machine-controller-manager", "machine-controller"];
-/// The one whose provider knows the VMs.
-const MACHINE_CONTROLLER: &str = PARTS[1];
 
 async fn programs() -> Result<PathBuf> {
     go_programs::built("machine-controller-manager").await
@@ -33,11 +28,8 @@ pub async fn machine_definitions() -> Result<Vec<Manifest>> {
 
 /// A machine-controller-manager that can be stopped and started like the Deployment it stands for.
 pub struct MachineControllerManager {
-    programs: PathBuf,
-    folder: PathBuf,
-    args: Vec<String>,
-    /// The machine-controller's alone.
-    machine_args: Vec<String>,
+    /// Gardener runs both in one pod: one for MachineDeployments and MachineSets, one for Machines.
+    parts: [Program; 2],
     processes: Vec<Process>,
 }
 
@@ -45,13 +37,13 @@ impl MachineControllerManager {
     /// Prepares one for the Machines in `namespace` of the cluster `seed`, whose nodes join the cluster `shoot` (kubeconfigs). A Machine
     /// whose node has been unhealthy for longer than `health_timeout` is replaced.
     pub async fn new(seed: &str, shoot: &str, namespace: &str, vms: &Path, health_timeout: Duration) -> Result<Self> {
-        let folder = leash::folder("machine-controller-manager")?;
+        let (programs, folder) = (programs().await?, leash::folder("machine-controller-manager")?);
         let file = |name: &str, text: &str| -> Result<String> {
             let path = folder.join(name);
             std::fs::write(&path, text)?;
             Ok(path.display().to_string())
         };
-        let args = vec![
+        let args = [
             format!("--control-kubeconfig={}", file("seed", seed)?),
             format!("--target-kubeconfig={}", file("shoot", shoot)?),
             format!("--namespace={namespace}"),
@@ -59,9 +51,18 @@ impl MachineControllerManager {
             "--leader-elect=false".into(),
             "--v=3".into(),
         ];
+        // The provider of this part knows the VMs.
         let machine_args =
-            vec![format!("--vms={}", vms.display()), format!("--machine-health-timeout={}s", health_timeout.as_secs())];
-        Ok(Self { programs: programs().await?, folder, args, machine_args, processes: Vec::new() })
+            [format!("--vms={}", vms.display()), format!("--machine-health-timeout={}s", health_timeout.as_secs())];
+        let part = |name: &str, more: &[String]| Program {
+            name: name.to_owned(),
+            path: programs.join(name),
+            args: [&args, more].concat(),
+            environment: Vec::new(),
+            log: folder.join(format!("{name}.log")),
+        };
+        let parts = [part("machine-controller-manager", &[]), part("machine-controller", &machine_args)];
+        Ok(Self { parts, processes: Vec::new() })
     }
 
     /// Runs it, or ends it. A part that has ended by itself is started again.
@@ -71,14 +72,11 @@ impl MachineControllerManager {
         }
         self.processes.clear();
         if running {
-            let ports: [u16; PARTS.len()] = free_ports()?;
-            for (part, port) in PARTS.into_iter().zip(ports) {
-                let mut args = self.args.clone();
-                args.push(format!("--port={port}"));
-                if part == MACHINE_CONTROLLER {
-                    args.extend(self.machine_args.iter().cloned());
-                }
-                self.processes.push(Process::start(part, &self.programs.join(part), &args, &self.log(part))?);
+            let ports: [u16; 2] = free_ports()?;
+            for (part, port) in self.parts.iter().zip(ports) {
+                let mut part = part.clone();
+                part.args.push(format!("--port={port}"));
+                self.processes.push(part.start()?);
             }
         }
         Ok(())
@@ -89,12 +87,8 @@ impl MachineControllerManager {
         !self.processes.is_empty() && self.processes.iter_mut().all(|process| matches!(process.ended(), Ok(None)))
     }
 
-    fn log(&self, part: &str) -> PathBuf {
-        self.folder.join(format!("{part}.log"))
-    }
-
     /// The last lines that its parts have said.
     pub fn tail(&self, lines: usize) -> String {
-        PARTS.map(|part| format!("{part}:\n{}", crate::log::tail(&self.log(part), lines, ""))).join("\n")
+        self.parts.each_ref().map(|part| format!("{}:\n{}", part.name, crate::log::tail(&part.log, lines, ""))).join("\n")
     }
 }

@@ -69,8 +69,6 @@ pub struct Entry {
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// Its resource version.
-    pub version: String,
     /// Its state, or none when it was deleted.
     pub state: Option<Dependent>,
 }
@@ -93,13 +91,7 @@ impl Journal {
             Change::Gone(object) => (object, None),
         };
         let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
-        let entry = Entry {
-            at: Instant::now(),
-            namespace: text("namespace"),
-            name: text("name"),
-            version: text("resourceVersion"),
-            state,
-        };
+        let entry = Entry { at: Instant::now(), namespace: text("namespace"), name: text("name"), state };
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (entry.namespace.clone(), entry.name.clone());
         // A watch that is restarted tells what is known, and a write that changes none of what is looked at is no entry.

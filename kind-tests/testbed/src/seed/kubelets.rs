@@ -1,11 +1,10 @@
 //! The kubelets of a seed, which write through its API.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::api::{Pods, ready};
 use futures::StreamExt;
-use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use crate::kube_api::KubeApi;
@@ -17,6 +16,7 @@ const IN_FLIGHT: usize = 16;
 /// How long pods take to start or end, unless an annotation says otherwise.
 const USUAL: Duration = Duration::from_millis(200);
 
+/// The pods of the resources at these paths.
 pub(super) struct Kubelets(Mutex<Pods<String>>);
 
 impl Default for Kubelets {
@@ -26,13 +26,8 @@ impl Default for Kubelets {
 }
 
 impl Kubelets {
-    /// Looks at an object that was written.
-    pub(super) fn see(&self, path: &str, object: &Value) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).see(&path.to_owned(), object, Instant::now());
-    }
-
-    fn take_due(&self) -> Vec<(String, i64)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take_due(Instant::now())
+    pub(super) fn pods(&self) -> MutexGuard<'_, Pods<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -44,6 +39,7 @@ pub(super) async fn run(kubelets: std::sync::Arc<Kubelets>, api: KubeApi) {
             // Gone meanwhile, or written again: the watch tells.
             let _ = api.merge(&format!("{path}/status"), &ready(replicas)).await;
         };
-        futures::stream::iter(kubelets.take_due()).for_each_concurrent(IN_FLIGHT, write).await;
+        let due = kubelets.pods().take_due(Instant::now());
+        futures::stream::iter(due).for_each_concurrent(IN_FLIGHT, write).await;
     }
 }

@@ -27,15 +27,8 @@ pub struct ControlPlane {
 impl ControlPlane {
     /// One of the test bed's own.
     pub async fn own(server: ApiServer) -> Result<Self> {
-        let admin = server.admin_kubeconfig();
-        Ok(Self {
-            api: KubeApi::connect(&admin).await?,
-            address: SocketAddr::from(([127, 0, 0, 1], server.port())),
-            authority: server.authority().into(),
-            host: None,
-            admin,
-            server: Some(Arc::new(server)),
-        })
+        let plane = Self::given(&server.admin).await?;
+        Ok(Self { server: Some(Arc::new(server)), ..plane })
     }
 
     /// The current cluster of an administrator's kubeconfig.
@@ -103,11 +96,11 @@ impl ControlPlane {
 
     /// The end of its audit log.
     pub fn mark(&self) -> Mark {
-        self.server.as_ref().map(|server| server.audit().mark()).unwrap_or_default()
+        self.server.as_ref().map(|server| server.audit.mark()).unwrap_or_default()
     }
 
     /// What its audit log says since then; nothing where there is none.
     pub fn asked(&self, mark: &Mark) -> Vec<Asked> {
-        self.server.as_ref().map(|server| server.audit().since(mark)).unwrap_or_default()
+        self.server.as_ref().map(|server| server.audit.since(mark)).unwrap_or_default()
     }
 }

@@ -10,8 +10,8 @@ use chrono::TimeDelta;
 use serde_json::{Value, json};
 
 use super::{Body, PATIENCE, Shoot};
-use crate::api::gardener;
-use crate::manifests::{CLUSTERS, MACHINES, PROBE, SECRET, shoot_access};
+use crate::api::gardener::{self, PROBE_SECRET};
+use crate::manifests::{CLUSTERS, MACHINES, PROBE, shoot_access};
 use crate::seed::{Dependent, apply};
 use crate::wait::eventually;
 
@@ -23,15 +23,8 @@ impl Shoot {
 
     /// Creates a resource with replicas and waits until they are ready.
     pub async fn create_workload(&self, api: &str, plural: &str, kind: &str, name: &str, replicas: i64) -> Result<()> {
-        let labels = json!({"app": name});
-        let pod = json!({"metadata": {"labels": labels}, "spec": {
-            "containers": [{"name": "pause", "image": "example.org/pause"}],
-        }});
-        let mut object = json!({
-            "apiVersion": api.trim_start_matches("/apis/"), "kind": kind,
-            "metadata": {"name": name, "namespace": self.namespace},
-            "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": pod},
-        });
+        let mut object = gardener::deployment(&self.namespace, name, replicas);
+        (object["apiVersion"], object["kind"]) = (api.trim_start_matches("/apis/").into(), kind.into());
         if kind == "StatefulSet" {
             object["spec"]["serviceName"] = name.into();
         }
@@ -47,10 +40,8 @@ impl Shoot {
 
     /// Creates a Machine for a node.
     pub async fn add_machine(&self, name: &str, node: &str) -> Result<()> {
-        let machine = json!({
-            "apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "Machine",
-            "metadata": {"name": name, "namespace": self.namespace, "labels": {"node": node}}, "spec": {},
-        });
+        let mut machine = gardener::machine(&self.namespace, node);
+        machine["metadata"]["name"] = name.into();
         self.seed.api().create(&self.path(MACHINES, "machines"), &machine).await?;
         self.set_machine_phase(name, "Running").await
     }
@@ -76,8 +67,7 @@ impl Shoot {
     /// Sets a Machine's phase.
     pub async fn set_machine_phase(&self, machine: &str, phase: &str) -> Result<()> {
         let path = format!("{}/{machine}/status", self.path(MACHINES, "machines"));
-        self.seed.api().merge(&path, &json!({"status": {"currentStatus": {"phase": phase}}})).await?;
-        Ok(())
+        self.seed.api().merge(&path, &json!({"status": {"currentStatus": {"phase": phase}}})).await.map(drop)
     }
 
     /// Writes the Secret with a new token, as Gardener's token requestor does several times a day.
@@ -100,8 +90,7 @@ impl Shoot {
 
     /// Writes the Secret.
     pub async fn write_secret(&self, kubeconfig: &str) -> Result<()> {
-        let data = json!({"kubeconfig": STANDARD.encode(kubeconfig)});
-        self.write_secret_data(data).await
+        self.write_secret_data(json!({"kubeconfig": STANDARD.encode(kubeconfig)})).await
     }
 
     /// Writes a Secret like that under another name.
@@ -112,23 +101,20 @@ impl Shoot {
     }
 
     /// Writes the Secret's data as they are.
-    pub async fn write_secret_data(&self, data: Value) -> Result<()> {
+    pub async fn write_secret_data(&self, mut data: Value) -> Result<()> {
         let path = self.path("/api/v1", "secrets");
-        let secret = json!({
-            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": SECRET, "namespace": self.namespace}, "data": data,
-        });
+        let mut secret = gardener::probe_secret(&self.namespace, "");
+        secret["data"] = data.clone();
         self.seed.api().create(&path, &secret).await?;
-        let mut data = data;
         if data.get("kubeconfig").is_none() {
             data["kubeconfig"] = Value::Null;
         }
-        self.seed.api().merge(&format!("{path}/{SECRET}"), &json!({"data": data})).await?;
-        Ok(())
+        self.seed.api().merge(&format!("{path}/{PROBE_SECRET}"), &json!({"data": data})).await.map(drop)
     }
 
     /// Deletes the Secret.
     pub async fn delete_secret(&self) -> Result<()> {
-        self.seed.api().delete(&format!("{}/{SECRET}", self.path("/api/v1", "secrets"))).await
+        self.seed.api().delete(&format!("{}/{PROBE_SECRET}", self.path("/api/v1", "secrets"))).await
     }
 
     /// Changes the Shoot inside the Cluster resource.
@@ -147,11 +133,9 @@ impl Shoot {
         if self.seed.api().find(&path).await?.is_some() {
             return self.seed.api().replace(&path, "/spec/shoot", &shoot).await;
         }
-        let cluster = json!({
-            "apiVersion": "extensions.gardener.cloud/v1alpha1", "kind": "Cluster",
-            "metadata": {"name": self.namespace},
-            "spec": {"cloudProfile": {}, "seed": {"metadata": {"name": self.body.cluster_seed}}, "shoot": shoot},
-        });
+        let mut cluster = gardener::cluster(&self.namespace, None);
+        cluster["spec"]["shoot"] = shoot;
+        cluster["spec"]["seed"]["metadata"]["name"] = self.body.cluster_seed.into();
         self.seed.api().create(CLUSTERS, &cluster).await
     }
 
@@ -163,8 +147,7 @@ impl Shoot {
     /// Changes a Deployment by hand.
     pub async fn patch(&self, name: &str, patch: Value) -> Result<()> {
         let path = format!("{}/{name}", self.path("/apis/apps/v1", "deployments"));
-        self.seed.api().merge(&path, &patch).await?;
-        Ok(())
+        self.seed.api().merge(&path, &patch).await.map(drop)
     }
 
     /// Scales a Deployment by hand.

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::api::gardener;
+
 /// The seed of shoots that do not move.
 const SEED: &str = "bed";
 
@@ -50,32 +52,20 @@ impl Body {
     }
 
     pub(super) fn shoot(&self, namespace: &str) -> Value {
-        let workers: Vec<Value> = self
-            .workers
-            .iter()
-            .map(|(name, conditions)| {
-                let mut worker = json!({"name": name, "minimum": 1, "maximum": 5, "machine": {"type": "small"}});
-                if !conditions.is_empty() {
-                    worker["machineControllerManager"] = json!({"nodeConditions": conditions});
-                }
-                worker
-            })
-            .collect();
-        let mut shoot = json!({
-            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot",
-            "metadata": {"name": namespace.rsplit("--").next(), "namespace": "garden-bed"},
-            "spec": {
-                "hibernation": {"enabled": self.hibernation},
-                "kubernetes": {"version": "1.36.3"},
-                "provider": {"type": "local", "workers": workers},
-                "seedName": self.seeds.0,
-            },
-            "status": {"hibernated": self.hibernated, "technicalID": namespace, "seedName": self.seeds.1},
-        });
-        if let Some(grace) = self.grace {
-            shoot["spec"]["kubernetes"]["kubeControllerManager"] =
-                json!({"nodeMonitorGracePeriod": format!("{}ms", grace.as_millis())});
-        }
+        let worker = |(name, conditions): &(&str, Vec<&str>)| {
+            let mut worker = json!({"name": name, "minimum": 1, "maximum": 5, "machine": {"type": "small"}});
+            if !conditions.is_empty() {
+                worker["machineControllerManager"] = json!({"nodeConditions": conditions});
+            }
+            worker
+        };
+        let grace = self.grace.map(|grace| format!("{}ms", grace.as_millis()));
+        let mut shoot = gardener::cluster(namespace, grace.as_deref())["spec"]["shoot"].take();
+        let spec = &mut shoot["spec"];
+        spec["provider"]["workers"] = self.workers.iter().map(worker).collect();
+        spec["hibernation"] = json!({"enabled": self.hibernation});
+        spec["seedName"] = self.seeds.0.into();
+        shoot["status"] = json!({"hibernated": self.hibernated, "technicalID": namespace, "seedName": self.seeds.1});
         if let Some((kind, state)) = self.operation {
             shoot["status"]["lastOperation"] = json!({
                 "type": kind, "state": state, "progress": 50, "description": "", "lastUpdateTime": "2025-01-01T00:00:00Z",

@@ -86,22 +86,19 @@ impl Nodes {
             conditions.iter().map(value).collect()
         };
         let path = format!("/api/v1/nodes/{}/status", self.names()[index]);
-        self.api.merge(&path, &json!({"status": {"conditions": conditions}})).await?;
-        Ok(())
+        self.api.merge(&path, &json!({"status": {"conditions": conditions}})).await.map(drop)
     }
 
     /// Sets or removes an annotation of a node.
     pub async fn annotate(&self, index: usize, key: &str, value: Option<&str>) -> Result<()> {
         let path = format!("/api/v1/nodes/{}", self.names()[index]);
-        self.api.merge(&path, &json!({"metadata": {"annotations": {key: value}}})).await?;
-        Ok(())
+        self.api.merge(&path, &json!({"metadata": {"annotations": {key: value}}})).await.map(drop)
     }
 
     /// Takes the renewTime off the lease of a node that was cut off before.
     pub async fn erase_renew_time(&self, index: usize) -> Result<()> {
         let path = format!("{LEASES}/{}", self.names()[index]);
-        self.api.merge(&path, &json!({"spec": {"renewTime": null}})).await?;
-        Ok(())
+        self.api.merge(&path, &json!({"spec": {"renewTime": null}})).await.map(drop)
     }
 
     /// Deletes the lease of a node that was cut off before.

@@ -101,19 +101,18 @@ impl Shoot {
 
     /// Waits until every lease is older than `age`.
     pub async fn leases_older_than(&self, age: Duration) -> Result<()> {
-        self.eventually("old leases", PATIENCE, async || {
-            let youngest = self.nodes.ages().await?.into_iter().min().unwrap_or_default();
-            ensure!(youngest > age, "the youngest is {youngest:?} old");
-            Ok(())
-        })
-        .await
+        self.lease_ages("old leases", |lease| lease > age).await
     }
 
     /// Waits until every lease is younger than `age`.
     pub async fn leases_younger_than(&self, age: Duration) -> Result<()> {
-        self.eventually("young leases", PATIENCE, async || {
-            let oldest = self.nodes.ages().await?.into_iter().max().unwrap_or_default();
-            ensure!(oldest < age, "the oldest is {oldest:?} old");
+        self.lease_ages("young leases", |lease| lease < age).await
+    }
+
+    async fn lease_ages(&self, what: &str, is_awaited: impl Fn(Duration) -> bool) -> Result<()> {
+        self.eventually(what, PATIENCE, async || {
+            let ages = self.nodes.ages().await?;
+            ensure!(ages.iter().all(|age| is_awaited(*age)), "they are {ages:?} old");
             Ok(())
         })
         .await
@@ -121,15 +120,7 @@ impl Shoot {
 
     /// Waits until these Deployments are at 0, marked, each with its memory.
     pub async fn held_down(&self, memories: &[(&str, &str)]) -> Result<()> {
-        self.eventually("all held down", PATIENCE, async || {
-            let states = self.dependents().await?;
-            for (name, memory) in memories {
-                let state = states.get(*name).with_context(|| format!("no {name}"))?;
-                ensure!(state.is_held_down(memory), "{name}: {state}");
-            }
-            Ok(())
-        })
-        .await
+        self.all("all held down", PATIENCE, memories, |state, memory| state.is_held_down(memory)).await
     }
 
     /// Waits until these Deployments are at so many replicas, with no trace of the prober.
@@ -139,11 +130,15 @@ impl Shoot {
 
     /// The same where the way back takes longer than a config for tests lets it.
     pub async fn free_within(&self, limit: Duration, replicas: &[(&str, i64)]) -> Result<()> {
-        self.eventually("all restored", limit, async || {
+        self.all("all restored", limit, replicas, |state, replicas| state.is_free_at(*replicas)).await
+    }
+
+    async fn all<T>(&self, what: &str, limit: Duration, wanted: &[(&str, T)], is: impl Fn(&Dependent, &T) -> bool) -> Result<()> {
+        self.eventually(what, limit, async || {
             let states = self.dependents().await?;
-            for (name, count) in replicas {
+            for (name, wanted) in wanted {
                 let state = states.get(*name).with_context(|| format!("no {name}"))?;
-                ensure!(state.is_free_at(*count), "{name}: {state}");
+                ensure!(is(state, wanted), "{name}: {state}");
             }
             Ok(())
         })

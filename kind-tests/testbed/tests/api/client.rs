@@ -35,7 +35,8 @@ impl Bed {
         rustls::crypto::ring::default_provider().install_default().ok();
         let authority = Authority::new().unwrap();
         let server = MemoryApi::start(&authority, options).await.unwrap();
-        let http = client(&authority);
+        let ca = reqwest::Certificate::from_pem(authority.pem().as_bytes()).unwrap();
+        let http = reqwest::Client::builder().tls_certs_only([ca]).no_proxy().timeout(DEADLINE).build().unwrap();
         Self { server, http, token: "admin".to_owned() }
     }
 
@@ -50,32 +51,27 @@ impl Bed {
         Ok(Answer { code, headers, body: response.bytes().await?.to_vec() })
     }
 
+    async fn write(&self, method: &str, kind: &str, path: &str, body: &Value) -> Answer {
+        self.send(self.request(method, path).header("content-type", kind).body(body.to_string())).await.unwrap()
+    }
+
     pub async fn get(&self, path: &str) -> Answer {
         self.send(self.request("GET", path)).await.unwrap()
     }
 
     pub async fn put(&self, path: &str, body: &Value) -> Answer {
-        let request = self.request("PUT", path).header("content-type", "application/json");
-        self.send(request.body(body.to_string())).await.unwrap()
+        self.write("PUT", "application/json", path, body).await
     }
 
     pub async fn post(&self, path: &str, body: &Value) -> Answer {
-        let request = self.request("POST", path).header("content-type", "application/json");
-        self.send(request.body(body.to_string())).await.unwrap()
+        self.write("POST", "application/json", path, body).await
     }
 
     pub async fn patch(&self, path: &str, body: &Value) -> Answer {
-        let request = self.request("PATCH", path).header("content-type", "application/merge-patch+json");
-        self.send(request.body(body.to_string())).await.unwrap()
+        self.write("PATCH", "application/merge-patch+json", path, body).await
     }
 
     pub async fn delete(&self, path: &str, body: &Value) -> Answer {
-        let request = self.request("DELETE", path).header("content-type", "application/json");
-        self.send(request.body(body.to_string())).await.unwrap()
+        self.write("DELETE", "application/json", path, body).await
     }
-}
-
-pub fn client(authority: &Authority) -> reqwest::Client {
-    let ca = reqwest::Certificate::from_pem(authority.pem().as_bytes()).unwrap();
-    reqwest::Client::builder().tls_certs_only([ca]).no_proxy().timeout(DEADLINE).build().unwrap()
 }

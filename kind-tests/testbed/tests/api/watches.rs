@@ -58,18 +58,6 @@ async fn a_watch_without_version_begins_with_what_there_is() {
 }
 
 #[tokio::test]
-async fn a_watch_goes_on_from_the_version_of_a_list() {
-    let bed = Bed::start().await;
-    let store = bed.server.store();
-    store.create(secret("a", "x")).unwrap();
-    let version =
-        bed.get("/api/v1/namespaces/n/secrets").await.json()["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
-    store.create(secret("b", "x")).unwrap();
-    let mut lines = Lines::open(&bed, &format!("&resourceVersion={version}")).await;
-    assert_eq!(lines.told().await, event("ADDED", "b"));
-}
-
-#[tokio::test]
 async fn objects_that_come_to_match_or_cease_to_are_added_and_deleted() {
     let bed = Bed::start().await;
     let store = bed.server.store();
@@ -84,19 +72,6 @@ async fn objects_that_come_to_match_or_cease_to_are_added_and_deleted() {
 }
 
 #[tokio::test]
-async fn a_compacted_version_ends_in_an_error_event() {
-    let bed = Bed::start().await;
-    let store = bed.server.store();
-    let version = store.revision();
-    store.create(secret("a", "x")).unwrap();
-    store.compact();
-    let mut lines = Lines::open(&bed, &format!("&resourceVersion={version}")).await;
-    let event = lines.next().await.unwrap();
-    assert_eq!((event["type"].as_str(), event["object"]["code"].as_i64()), (Some("ERROR"), Some(410)));
-    assert_eq!(lines.next().await, None);
-}
-
-#[tokio::test]
 async fn a_short_history_forgets_old_versions() {
     let bed = Bed::with(Options { history: 2, ..Options::default() }).await;
     let store = bed.server.store();
@@ -108,33 +83,6 @@ async fn a_short_history_forgets_old_versions() {
     assert_eq!(lines.told().await.0, "ERROR");
     let mut lines = Lines::open(&bed, &format!("&resourceVersion={}", version + 1)).await;
     assert_eq!(lines.told().await, event("ADDED", "b"));
-}
-
-#[tokio::test]
-async fn bookmarks_carry_the_newest_version() {
-    let bed = Bed::with(Options { bookmark_interval: Duration::from_millis(20), ..Options::default() }).await;
-    let store = bed.server.store();
-    let mut lines = Lines::open(&bed, &format!("&allowWatchBookmarks=true&resourceVersion={}", store.revision())).await;
-    store.create(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "elsewhere"}})).unwrap();
-    let version = store.revision().to_string();
-    loop {
-        let event = lines.next().await.unwrap();
-        assert_eq!(event["type"], "BOOKMARK");
-        if event["object"]["metadata"]["resourceVersion"] == version.as_str() {
-            break;
-        }
-    }
-}
-
-#[tokio::test]
-async fn a_streamed_list_ends_in_a_marked_bookmark() {
-    let bed = Bed::start().await;
-    bed.server.store().create(secret("a", "x")).unwrap();
-    let query = "&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan";
-    let mut lines = Lines::open(&bed, query).await;
-    assert_eq!(lines.told().await, event("ADDED", "a"));
-    let end = lines.next().await.unwrap();
-    assert_eq!(end["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"], "true");
 }
 
 #[tokio::test]

@@ -1,10 +1,8 @@
 //! Telling someone of every write, in order, at the moment at which it is made.
 
-use std::fmt;
-
 use serde_json::Value;
 
-use super::{Change, Store};
+use super::Store;
 use crate::api::requests::Record;
 use crate::api::resource::Resource;
 
@@ -39,30 +37,14 @@ pub struct Seen<'a> {
     pub request: Option<&'a Record>,
 }
 
-pub(super) struct Observer(Box<dyn Fn(&Seen<'_>) + Send + Sync>);
-
-impl Observer {
-    pub fn see(&self, change: &Change, source: Source) {
-        let before = change.before.as_ref().map(|before| &before.value);
-        let Change { after, deleted, .. } = change;
-        let request = REQUEST.try_with(Record::clone).ok();
-        let request = request.as_ref();
-        (self.0)(&Seen { resource: &after.resource, before, after: &after.value, deleted: *deleted, source, request });
-    }
-}
-
-impl fmt::Debug for Observer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Observer")
-    }
-}
+pub(super) type Observer = dyn Fn(&Seen<'_>) + Send + Sync;
 
 impl Store {
     /// From now on tells `observer` of every write, in order; there is one observer at most, the first. It is called while the
-    /// store is locked, so it must be quick and must not use the store. A store that keeps no history tells nothing.
+    /// store is locked, so it must be quick and must not use the store.
     pub fn observe(&self, observer: impl Fn(&Seen<'_>) + Send + Sync + 'static) {
         // An observer that is there already stays.
-        self.shared.observer.set(Observer(Box::new(observer))).ok();
+        self.shared.observer.set(Box::new(observer)).ok();
     }
 }
 

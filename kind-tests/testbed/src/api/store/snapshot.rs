@@ -2,8 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{Store, matching};
-use crate::api::{object::Object, resource::Resource, selector::Filter, status::ApiError};
+use super::{Store, matching, objects_of};
+use crate::api::{
+    object::Object,
+    resource::Resource,
+    selector::Filter,
+    status::{ApiError, bad_request, of_code},
+};
 
 /// How many begun lists are kept; the oldest gives way and its next page answers 410, as after a compaction.
 const KEPT: usize = 64;
@@ -17,7 +22,6 @@ pub(crate) struct ListQuery {
     /// The token of the page before.
     pub token: String,
     pub resource_version: String,
-    pub exact: bool,
 }
 
 /// One page.
@@ -35,68 +39,44 @@ pub(super) struct Snapshot {
     id: u64,
     revision: u64,
     resource: Arc<Resource>,
-    objects: Arc<[Arc<Object>]>,
+    objects: Vec<Arc<Object>>,
+}
+
+impl Snapshot {
+    fn page(&self, start: usize, limit: usize) -> List {
+        let end = if limit == 0 { self.objects.len() } else { self.objects.len().min(start.saturating_add(limit)) };
+        let items = self.objects.get(start..end).unwrap_or_default().to_vec();
+        let rest = (end < self.objects.len()).then(|| (format!("{}.{end}", self.id), self.objects.len() - end));
+        List { revision: self.revision, items, rest }
+    }
 }
 
 impl Store {
     pub(crate) fn page(&self, resource: &Arc<Resource>, query: &ListQuery) -> Result<List, ApiError> {
         let mut state = self.lock();
         if !query.token.is_empty() {
-            let broken = || ApiError::bad_request("continue key is not valid");
+            let broken = || bad_request("continue key is not valid");
             let (id, start) = query.token.split_once('.').ok_or_else(broken)?;
             let (id, start): (u64, usize) = (id.parse().map_err(|_| broken())?, start.parse().map_err(|_| broken())?);
             let snapshot = state.snapshots.iter().find(|one| one.id == id && one.resource == *resource);
             let gone = "The provided continue parameter is too old to display a consistent list result.";
-            let snapshot = snapshot.ok_or_else(|| ApiError::expired(gone))?;
-            return Ok(page_of(snapshot.id, snapshot.revision, &snapshot.objects, start, query.limit));
+            return Ok(snapshot.ok_or_else(|| of_code(410, gone))?.page(start, query.limit));
         }
-        let (revision, objects) = match (&state.lagging, query.resource_version.as_str()) {
-            (Some((revision, tables)), "0") => {
-                let at = state.tables.iter().position(|table| table.resource == *resource);
-                let objects = at.and_then(|at| tables.get(at));
-                (*revision, objects.map(|objects| matching(objects, &query.filter)).unwrap_or_default())
-            }
-            (_, wanted) => {
-                state.check_version(wanted, query.exact)?;
-                (state.revision, state.table(resource)?.matching(&query.filter))
-            }
+        let (revision, tables) = match (&state.lagging, query.resource_version.as_str()) {
+            (Some((revision, tables)), "0") => (*revision, tables),
+            // Older versions are not kept, and what a list is asked for is no newer than this.
+            _ => (state.revision, &state.tables),
         };
-        if query.limit == 0 || objects.len() <= query.limit {
-            return Ok(List { revision, items: objects, rest: None });
+        let objects = matching(objects_of(tables, resource), &query.filter);
+        let snapshot = Snapshot { id: state.snapshots_made + 1, revision, resource: resource.clone(), objects };
+        let page = snapshot.page(0, query.limit);
+        if page.rest.is_some() {
+            state.snapshots_made += 1;
+            if state.snapshots.len() == KEPT {
+                state.snapshots.pop_front();
+            }
+            state.snapshots.push_back(snapshot);
         }
-        state.snapshots_made += 1;
-        let (id, objects): (u64, Arc<[Arc<Object>]>) = (state.snapshots_made, objects.into());
-        if state.snapshots.len() == KEPT {
-            state.snapshots.pop_front();
-        }
-        let snapshot = super::snapshot::Snapshot { id, revision, resource: resource.clone(), objects: objects.clone() };
-        state.snapshots.push_back(snapshot);
-        Ok(page_of(id, revision, &objects, 0, query.limit))
+        Ok(page)
     }
-}
-
-impl super::State {
-    /// Whether the present state is what a list for a resourceVersion may see. Older exact versions are not kept.
-    fn check_version(&self, wanted: &str, exact: bool) -> Result<(), ApiError> {
-        if wanted.is_empty() {
-            return Ok(());
-        }
-        let refuse = || ApiError::bad_request(format!("resourceVersion: Invalid value: {wanted:?}: must be an unsigned integer"));
-        let wanted: u64 = wanted.parse().map_err(|_| refuse())?;
-        if wanted > self.revision {
-            let why = format!("Too large resource version: {wanted}, current: {}", self.revision);
-            return Err(ApiError::of_code(504, why).retry_after(1));
-        }
-        if exact && wanted < self.revision {
-            return Err(ApiError::expired("The provided resource version is too old to display a list"));
-        }
-        Ok(())
-    }
-}
-
-fn page_of(id: u64, revision: u64, objects: &[Arc<Object>], start: usize, limit: usize) -> List {
-    let end = if limit == 0 { objects.len() } else { objects.len().min(start.saturating_add(limit)) };
-    let items = objects.get(start..end).unwrap_or_default().to_vec();
-    let rest = (end < objects.len()).then(|| (format!("{id}.{end}"), objects.len() - end));
-    List { revision, items, rest }
 }

@@ -1,18 +1,20 @@
 //! What happens at a write: checks, server-set fields, a new revision.
 
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 use chrono::{SecondsFormat, Utc};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Preconditions;
 use serde_json::{Value, json};
 
 use super::{
-    Change, Source, State, Store,
+    Change, REQUEST, Seen, Source, State, Store,
     admission::{admit, finish, has_no_finalizers, set_type, wish},
 };
 use crate::api::{
-    object::{Object, child},
+    object::{Object, merge},
+    requests::Record,
     resource::Resource,
-    status::ApiError,
+    status::{ApiError, already_exists, bad_request, failed_precondition},
 };
 
 /// Which part of an object an update may change.
@@ -24,15 +26,8 @@ pub(crate) enum Part {
     Replace,
     /// A client's PATCH of the object itself.
     Patch,
-    /// The status path.
-    Status,
-}
-
-/// What must hold for a deletion.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Preconditions {
-    pub uid: Option<String>,
-    pub resource_version: Option<String>,
+    /// The scale path.
+    Scale,
 }
 
 impl Store {
@@ -43,56 +38,43 @@ impl Store {
         mut value: Value,
         source: Source,
     ) -> Result<Arc<Object>, ApiError> {
-        let mut state = self.lock();
+        let state = self.lock();
         set_type(resource, &mut value)?;
         let number = state.revision + 1;
-        let metadata = child(&mut value, "metadata");
-        if metadata.get("name").and_then(Value::as_str).is_none_or(str::is_empty)
-            && let Some(prefix) = metadata.get("generateName").and_then(Value::as_str)
-        {
-            let made = format!("{prefix}{number:05x}");
-            metadata.insert("name".to_owned(), json!(made));
+        let text = |key: &str| value["metadata"][key].as_str().unwrap_or_default().to_owned();
+        let name = text("name");
+        if !text("resourceVersion").is_empty() {
+            return Err(bad_request("resourceVersion should not be set on objects to be created"));
         }
-        if metadata.get("resourceVersion").and_then(Value::as_str).is_some_and(|version| !version.is_empty()) {
-            return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
-        }
-        let name = metadata.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
-        if resource.namespaced {
-            metadata.insert("namespace".to_owned(), json!(namespace));
-        } else {
-            metadata.remove("namespace");
-        }
-        metadata.insert("uid".to_owned(), json!(format!("00000000-0000-4000-8000-{number:012x}")));
-        metadata.insert("creationTimestamp".to_owned(), json!(now()));
-        if resource.generation {
-            metadata.insert("generation".to_owned(), json!(1));
-        }
-        if source == Source::Client && resource.status && !resource.status_on_create {
-            value.as_object_mut().map(|fields| fields.remove("status"));
+        let namespace = if resource.namespaced { namespace } else { "" };
+        let metadata = json!({"name": name, "namespace": resource.namespaced.then_some(namespace),
+            "uid": format!("00000000-0000-4000-8000-{number:012x}"), "creationTimestamp": now(),
+            "generation": resource.generation.then_some(1)});
+        merge(&mut value, &json!({"metadata": metadata}));
+        if source == Source::Client && resource.status {
+            merge(&mut value, &json!({"status": null}));
         }
         finish(resource, &name, &mut value)?;
-        let key = (if resource.namespaced { namespace.to_owned() } else { String::new() }, name.clone());
-        if state.table(resource)?.objects.contains_key(&key) {
-            return Err(ApiError::already_exists(resource, &name));
+        if state.found(resource, namespace, &name).is_ok() {
+            return Err(already_exists(resource, &name));
         }
-        let written = state.write(resource, None, value, false, self.shared.history)?;
-        self.announce(&state, source);
-        Ok(written)
+        Ok(self.commit(state, resource, None, value, false, source))
     }
 
-    /// Replaces an object by what `change` makes of it.
+    /// Changes a part of an object.
     pub(crate) fn update_in(
         &self,
         resource: &Arc<Resource>,
         namespace: &str,
         name: &str,
         part: Part,
-        change: impl FnOnce(&Value) -> Result<Value, ApiError>,
+        change: impl FnOnce(&mut Value) -> Result<(), ApiError>,
     ) -> Result<Arc<Object>, ApiError> {
-        let mut state = self.lock();
-        let found = state.table(resource)?.objects.get(&(namespace.to_owned(), name.to_owned())).cloned();
-        let old = found.ok_or_else(|| ApiError::not_found(resource, name))?;
-        let mut value = admit(resource, &old, change(&old.value)?, part)?;
+        let state = self.lock();
+        let old = state.found(resource, namespace, name)?;
+        let mut value = old.value.clone();
+        change(&mut value)?;
+        let mut value = admit(resource, &old, value, part)?;
         finish(resource, name, &mut value)?;
         if value == old.value {
             return Ok(old);
@@ -104,9 +86,8 @@ impl Store {
         // A deletion that waited for finalizers ends with the last of them.
         let waited = !old.value["metadata"]["deletionTimestamp"].is_null() && !has_no_finalizers(&old.value["metadata"]);
         let gone = waited && has_no_finalizers(&value["metadata"]);
-        let written = state.write(resource, Some(old), value, gone, self.shared.history)?;
-        self.announce(&state, if part == Part::Everything { Source::Test } else { Source::Client });
-        Ok(written)
+        let source = if part == Part::Everything { Source::Test } else { Source::Client };
+        Ok(self.commit(state, resource, Some(old), value, gone, source))
     }
 
     /// Deletes an object or, if it has finalizers, marks it. Tells whether it is gone.
@@ -118,22 +99,15 @@ impl Store {
         preconditions: &Preconditions,
         source: Source,
     ) -> Result<(Arc<Object>, bool), ApiError> {
-        let mut state = self.lock();
-        let found = state.table(resource)?.objects.get(&(namespace.to_owned(), name.to_owned())).cloned();
-        let old = found.ok_or_else(|| ApiError::not_found(resource, name))?;
-        let unlike = |wanted: &Option<String>, is: &str| wanted.as_deref().is_some_and(|wanted| wanted != is);
-        if unlike(&preconditions.uid, old.uid()) {
-            let wanted = preconditions.uid.as_deref().unwrap_or_default();
-            let why = format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {}", old.uid());
-            return Err(ApiError::conflict(resource, name, &why));
-        }
-        if unlike(&preconditions.resource_version, &old.revision.to_string()) {
-            let wanted = preconditions.resource_version.as_deref().unwrap_or_default();
-            let why = format!(
-                "Precondition failed: ResourceVersion in precondition: {wanted}, ResourceVersion in object meta: {}",
-                old.revision
-            );
-            return Err(ApiError::conflict(resource, name, &why));
+        let state = self.lock();
+        let old = state.found(resource, namespace, name)?;
+        let Preconditions { uid, resource_version } = preconditions;
+        for (what, wanted, is) in
+            [("UID", uid, old.metadata("uid")), ("ResourceVersion", resource_version, old.revision.to_string().as_str())]
+        {
+            if let Some(wanted) = wanted.as_deref().filter(|wanted| *wanted != is) {
+                return Err(failed_precondition(resource, name, what, wanted, is));
+            }
         }
         let mut value = old.value.clone();
         let gone = has_no_finalizers(&value["metadata"]);
@@ -143,45 +117,42 @@ impl Store {
         if !gone {
             value["metadata"]["deletionTimestamp"] = json!(now());
         }
-        let written = state.write(resource, Some(old), value, gone, self.shared.history)?;
-        self.announce(&state, source);
-        Ok((written, gone))
+        Ok((self.commit(state, resource, Some(old), value, gone, source), gone))
     }
 
-    /// Tells those who wait; called under the lock, so that revisions are announced in order.
-    fn announce(&self, state: &State, source: Source) {
-        self.shared.revision.send_replace(state.revision);
-        if let (Some(observer), Some(change)) = (self.shared.observer.get(), state.history.back()) {
-            observer.see(change, source);
-        }
-    }
-}
-
-impl State {
-    fn write(
-        &mut self,
+    /// Makes a new version, or of `before` the last one, and tells those who wait: under the lock, so that revisions are announced in
+    /// order.
+    fn commit(
+        &self,
+        mut state: MutexGuard<'_, State>,
         resource: &Arc<Resource>,
         before: Option<Arc<Object>>,
         mut value: Value,
         deleted: bool,
-        kept: usize,
-    ) -> Result<Arc<Object>, ApiError> {
-        let revision = self.revision + 1;
+        source: Source,
+    ) -> Arc<Object> {
+        let revision = state.revision + 1;
         value["metadata"]["resourceVersion"] = json!(revision.to_string());
         let after = Arc::new(Object::new(resource.clone(), revision, value));
-        let table = self.table_mut(resource)?;
-        let key = (after.namespace().to_owned(), after.name().to_owned());
+        let key = (after.metadata("namespace").to_owned(), after.metadata("name").to_owned());
+        let objects = state.objects_mut(resource);
         if deleted {
-            table.objects.remove(&key);
+            objects.remove(&key)
         } else {
-            table.objects.insert(key, after.clone());
+            objects.insert(key, after.clone())
+        };
+        state.revision = revision;
+        if let Some(observer) = self.shared.observer.get() {
+            let before = before.as_ref().map(|before| &before.value);
+            let request = REQUEST.try_with(Record::clone).ok();
+            observer(&Seen { resource, before, after: &after.value, deleted, source, request: request.as_ref() });
         }
-        self.revision = revision;
-        self.history.push_back(Change { revision, before, after: after.clone(), deleted });
-        while self.history.len() > kept {
-            self.compacted = self.history.pop_front().map_or(self.compacted, |change| change.revision);
+        state.history.push_back(Change { revision, before, after: after.clone(), deleted });
+        while state.history.len() > self.shared.history {
+            state.compacted = state.history.pop_front().map_or(state.compacted, |change| change.revision);
         }
-        Ok(after)
+        self.shared.revision.send_replace(revision);
+        after
     }
 }
 
