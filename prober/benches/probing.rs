@@ -11,7 +11,8 @@ use prober::clock::Clock;
 use prober::core::lease::LeaseClocks;
 use prober::shoot_client::error::Cause;
 use prober::shoot_client::{Budget, KubeconfigSecret, Secrets, ShootClient};
-use testbed::api::{Authority, MemoryApi, Options};
+use testbed::api::{MemoryApi, Options};
+use testbed::authority::Authority;
 use tokio::runtime::{Builder, Runtime};
 
 use super::bodies;

@@ -180,7 +180,7 @@ fn ordered<const N: usize>(moments: [Option<f64>; N]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use testbed::api::gardener::{CA, KCM, MCM};
+    use testbed::gardener::{CA, KCM, MCM};
     use testbed::seed::Dependent;
 
     use super::*;

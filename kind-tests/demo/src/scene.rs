@@ -1,6 +1,6 @@
 //! One moment of the play, as values, and the numbers that it is played with.
 
-use testbed::api::gardener::{CA, KCM, MCM};
+use testbed::gardener::{CA, KCM, MCM};
 use testbed::seed::Dependent;
 
 /// Kubernetes' default for `nodeMonitorGracePeriod`, in seconds: silent for so long, a node is given up.

@@ -1,7 +1,7 @@
 //! The timeline: what is done to the world and when, and what is seen to happen.
 
 use anyhow::Result;
-use testbed::api::gardener::{KCM, MCM};
+use testbed::gardener::{KCM, MCM};
 
 use crate::probers::Probers;
 use crate::record::{Record, What};

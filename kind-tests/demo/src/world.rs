@@ -5,7 +5,11 @@ use std::time::Duration;
 use anyhow::Result;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
-use testbed::api::{Authority, Heart, Kubelets, MemoryApi, Nodes, Options, ShootPlan, User, gardener};
+use testbed::api::{MemoryApi, Options, User};
+use testbed::authority::Authority;
+use testbed::gardener;
+use testbed::kubelets::Kubelets;
+use testbed::memory::{Heart, Nodes, ShootPlan};
 use testbed::seed::Dependent;
 use tokio::time::Instant;
 

@@ -11,7 +11,7 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use testbed::agent::Kind as Agent;
 use testbed::api::Network;
-use testbed::api::gardener::{PROTECTED, REPLICAS};
+use testbed::gardener::{PROTECTED, REPLICAS};
 use testbed::{KubeApi, eventually};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

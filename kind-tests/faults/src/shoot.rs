@@ -10,8 +10,10 @@ use anyhow::Result;
 use chrono::TimeDelta;
 use faults::lock;
 use serde_json::{Value, json};
-pub use testbed::api::gardener::{CA, KCM, MCM};
-use testbed::api::{Hearts, Leases, MemoryApi, Store, gardener, stamp};
+use testbed::api::{MemoryApi, Store};
+use testbed::gardener;
+pub use testbed::gardener::{CA, KCM, MCM};
+use testbed::hearts::{Hearts, Leases, stamp};
 use tokio::time::{Instant, timeout};
 
 use self::real::Real;

@@ -2,7 +2,8 @@
 
 use anyhow::{Result, anyhow, ensure};
 use clap::Args;
-use testbed::api::{Authority, MemoryApi, Options as Api};
+use testbed::api::{MemoryApi, Options as Api};
+use testbed::authority::Authority;
 
 use super::fill;
 use super::light::{LightShoots, Measured, Plan};

@@ -6,9 +6,9 @@ use anyhow::{Context, Result, ensure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use testbed::api::Authority;
+use testbed::authority::Authority;
+use testbed::gardener::PROBE;
 use testbed::log::lines;
-use testbed::manifests::PROBE;
 use testbed::shoot::PATIENCE;
 use testbed::{Shoot, ShootPlan, scenario};
 

@@ -8,7 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 use testbed::agent::Agent;
 use testbed::api::{Fault, MemoryApi, Options, When};
-use testbed::manifests::GARDEN;
+use testbed::gardener::GARDEN;
 use testbed::relay::{Path, Relay};
 use testbed::shoot::PATIENCE;
 use testbed::{Bed, Prober, Seed, Shoot, ShootPlan, eventually, scenario};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use testbed::agent::binary;
-use testbed::api::gardener::PAUSE;
+use testbed::gardener::PAUSE;
 use testbed::{ProberConfig, Shoot, ShootPlan, scenario, secrets};
 use tokio::process::Command;
 use tokio::time::timeout;

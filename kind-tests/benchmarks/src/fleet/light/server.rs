@@ -7,7 +7,8 @@ use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
 use testbed::api::protobuf::wire::{message, number, text, time};
-use testbed::api::{Authority, MemoryApi, Options, full_size, protobuf};
+use testbed::api::{MemoryApi, Options, full_size, protobuf};
+use testbed::authority::Authority;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use super::{Plan, Seen, TOKEN};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use testbed::manifests::{GARDEN, seed_access, shoot_access, weeder_access};
+use testbed::gardener::{GARDEN, seed_access, shoot_access, weeder_access};
 use testbed::shoot::{KCM, PATIENCE};
 use testbed::{Prober, Seed, Shoot, ShootPlan, eventually, scenario};
 

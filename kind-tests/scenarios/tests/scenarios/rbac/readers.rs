@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use futures::future::try_join_all;
 use testbed::agent::Agent;
-use testbed::manifests::{seed_access, weeder_access};
+use testbed::gardener::{seed_access, weeder_access};
 use testbed::page::metrics;
 use testbed::shoot::PATIENCE;
 use testbed::{Prober, Seed, Shoot, ShootPlan, eventually, scenario};
