@@ -6,9 +6,11 @@ use std::process::{Output, Stdio};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use testbed::api::gardener::{self, KCM};
-use testbed::api::{Authority, Fault, MemoryApi, Network, Nodes, Options, ShootPlan, When};
+use testbed::api::{Fault, MemoryApi, Network, Options, When};
+use testbed::authority::Authority;
 use testbed::dns::{Dns, Reply};
+use testbed::gardener::{self, KCM};
+use testbed::memory::{Nodes, ShootPlan};
 use tokio::process::Command;
 
 const NAMESPACE: &str = "shoot--dev--one";

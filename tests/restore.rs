@@ -5,8 +5,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use testbed::api::gardener::{self, CA, IGNORE, KCM, MCM, PROTECTED, REPLICAS};
-use testbed::api::{Authority, Fault, Kubelets, MemoryApi, Network, Nodes, Options, Record, Rule, ShootPlan, User, When};
+use testbed::api::{Fault, MemoryApi, Network, Options, Record, Rule, User, When};
+use testbed::authority::Authority;
+use testbed::gardener::{self, CA, IGNORE, KCM, MCM, PROTECTED, REPLICAS};
+use testbed::kubelets::Kubelets;
+use testbed::memory::{Nodes, ShootPlan};
 use tokio::process::Command;
 
 const ONE: &str = "shoot--dev--one";

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use prober::shoot_client::error::Cause;
 use prober::shoot_client::{KubeconfigSecret, Secrets};
-use testbed::api::{Authority, MemoryApi, Options};
+use testbed::api::{MemoryApi, Options};
+use testbed::authority::Authority;
 use tokio::runtime::{Builder, Runtime};
 
 /// Go's HTTP server sends what is written to it in chunks of its buffer's size.

@@ -4,7 +4,7 @@ use anyhow::Result;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use testbed::audit::Asked;
-use testbed::manifests::{GARDEN, PROBER_USER};
+use testbed::gardener::{GARDEN, PROBER_USER};
 
 /// Who wrote.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,8 +5,12 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
-pub use testbed::api::gardener::{CA, KCM, MCM};
-use testbed::api::{Authority, Heart, Kubelets, MemoryApi, Nodes, Options, ShootPlan, User, gardener};
+use testbed::api::{MemoryApi, Options, User};
+use testbed::authority::Authority;
+use testbed::gardener;
+pub use testbed::gardener::{CA, KCM, MCM};
+use testbed::kubelets::Kubelets;
+use testbed::memory::{Heart, Nodes, ShootPlan};
 use testbed::seed::Dependent;
 use tokio::time::Instant;
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::Result;
 use testbed::ProberConfig;
 use testbed::agent::{Kind, Start};
-use testbed::api::gardener;
+use testbed::gardener;
 
 use self::replica::Replica;
 use crate::pace::WINDOW;

@@ -12,7 +12,7 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use testbed::KubeApi;
 use testbed::api::Network;
-use testbed::api::gardener::{PROTECTED, REPLICAS};
+use testbed::gardener::{PROTECTED, REPLICAS};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep};
 

@@ -12,9 +12,10 @@ use base64::prelude::BASE64_STANDARD;
 use chrono::TimeDelta;
 use faults::lock;
 use serde_json::{Value, json};
-use testbed::api::gardener::PROBE_SECRET;
-pub use testbed::api::gardener::{CA, KCM, MCM};
-use testbed::api::{Hearts, Leases, MemoryApi, Store, gardener, stamp};
+use testbed::api::{MemoryApi, Store};
+use testbed::gardener::{self, PROBE_SECRET};
+pub use testbed::gardener::{CA, KCM, MCM};
+use testbed::hearts::{Hearts, Leases, stamp};
 use tokio::time::{Instant, timeout};
 
 use self::real::Real;

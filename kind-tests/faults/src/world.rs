@@ -9,7 +9,10 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use rand::RngExt;
 use testbed::Bed;
-use testbed::api::{Authority, Kubelets, MemoryApi, Options, gardener};
+use testbed::api::{MemoryApi, Options};
+use testbed::authority::Authority;
+use testbed::gardener;
+use testbed::kubelets::Kubelets;
 use tokio::sync::watch;
 use tokio::time::Instant;
 

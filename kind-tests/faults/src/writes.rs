@@ -1,7 +1,7 @@
 //! Which writes to a dependent are right in themselves, whatever the nodes do. Pure.
 
 use serde_json::Value;
-use testbed::api::gardener::{IGNORE, PROTECTED, REPLICAS};
+use testbed::gardener::{IGNORE, PROTECTED, REPLICAS};
 
 /// A dependent, as far as the watchdog may change it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -11,19 +11,12 @@
 //! controllers, no strategic or server-side-apply patches, no dry runs. Namespaces need not exist before their objects.
 
 mod access;
-mod authority;
 mod computed;
 mod content;
-mod credentials;
 mod discovery;
 mod faults;
 pub mod full_size;
-pub mod gardener;
 mod handler;
-mod hearts;
-pub mod hello;
-mod kubelets;
-mod nodes;
 mod object;
 mod objects;
 pub mod protobuf;
@@ -35,24 +28,17 @@ mod scale;
 mod selector;
 mod server;
 mod shared;
-mod shoot;
 mod status;
 mod store;
 mod watching;
 
 pub use access::{Access, Rule, User};
-pub use authority::{Authority, Serving};
 pub use computed::Computed;
-pub use credentials::Credentials;
 pub use faults::{Fault, FaultId, Faults, When};
-pub use hearts::{Hearts, Leases, stamp};
-pub use kubelets::{Kubelets, Pods, READY_AFTER, ready};
-pub use nodes::{Heart, Nodes};
 pub use reply::{Closed, Wire};
 pub use requests::{Record, Requests};
 pub use resource::{Resource, ScalePaths};
 pub use server::{MemoryApi, kubeconfig};
 pub use shared::{Connections, Network, Options};
-pub use shoot::ShootPlan;
 pub use status::ApiError;
 pub use store::{Seen, Source, Store};

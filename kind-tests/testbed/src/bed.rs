@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-use crate::api::Authority;
+use crate::authority::Authority;
 use anyhow::{Context, Result};
 use tokio::runtime::Runtime;
 use tokio::sync::{OnceCell, Semaphore};

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::api::{Hearts, Leases, gardener, stamp};
+use crate::gardener;
+use crate::hearts::{Hearts, Leases, stamp};
 use anyhow::Result;
 use chrono::TimeDelta;
 use serde_json::{Value, json};

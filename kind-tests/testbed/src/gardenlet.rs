@@ -9,7 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::api::gardener::PROBE_SECRET;
+use crate::gardener::PROBE_SECRET;
 use crate::go_programs;
 use crate::installation::install;
 use crate::leash;

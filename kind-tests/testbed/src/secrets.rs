@@ -6,6 +6,8 @@
 //! logs of the programs under test, their pages when they end, Events --search--> leaks --> every scenario fails
 //! ```
 
+mod credentials;
+
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::LazyLock;
@@ -13,7 +15,8 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 
-use crate::api::Credentials;
+pub use credentials::Credentials;
+
 use crate::page::{address, get_blocking};
 
 /// A program that answers at all answers sooner. One that is suspended does not.

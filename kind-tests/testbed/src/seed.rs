@@ -14,15 +14,15 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-pub use crate::api::READY_AFTER;
+pub use crate::kubelets::READY_AFTER;
 pub use journal::{Dependent, Entry, IGNORE, Journal, MARKER, MEMORY};
 pub use plane::ControlPlane;
 
 use crate::agent::Agent;
 use crate::audit::{Asked, Mark};
+use crate::gardener::{GARDEN, Manifest, PROBER, PROBER_USER, definitions, seed_access};
 use crate::kube_api::{Change, KubeApi};
 use crate::leash;
-use crate::manifests::{GARDEN, Manifest, PROBER, PROBER_USER, definitions, seed_access};
 use crate::objects::path;
 use crate::secrets;
 use crate::wait::eventually;

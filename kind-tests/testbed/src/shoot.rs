@@ -12,14 +12,13 @@ use anyhow::{Result, ensure};
 use chrono::TimeDelta;
 use futures::future::try_join_all;
 
-pub use crate::api::gardener::{CA, KCM, MCM};
+pub use crate::gardener::{CA, KCM, MCM};
 pub use cluster::Body;
 pub use nodes::{LEASES, Nodes, labelled};
 
-use crate::api::gardener;
 use crate::audit::Mark;
 use crate::bed::Bed;
-use crate::manifests::{MACHINES, manifest, shoot_access};
+use crate::gardener::{self, MACHINES, manifest, shoot_access};
 use crate::relay::Relay;
 use crate::seed::{ControlPlane, Seed, apply};
 

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use serde_json::json;
-use testbed::api::{Fault, When, gardener};
+use testbed::api::{Fault, When};
+use testbed::gardener;
 use tokio::time::{Instant, timeout};
 
 use super::log::SHOOT_TOKEN;

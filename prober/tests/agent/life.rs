@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use testbed::api::gardener;
+use testbed::gardener;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::world::{CA, CONFIG, KCM, LEASES, MCM, NAMESPACE, PATIENCE, World, at, held};

@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use chrono::Utc;
 use common::logging::{Level, ZapLayer, ZapOptions};
-use testbed::api::Credentials;
+use testbed::secrets::Credentials;
 use tracing_subscriber::layer::SubscriberExt;
 
 /// The prober's token on the seed.

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::net::TcpListener;
 
-use testbed::api::{Fault, When, gardener};
+use testbed::api::{Fault, When};
+use testbed::gardener;
 
 use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, PATIENCE, World, at, held};
 

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use serde_json::json;
-use testbed::api::{READY_AFTER, gardener};
+use testbed::gardener;
+use testbed::kubelets::READY_AFTER;
 use tokio::time::Instant;
 
 use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, World, at, held};

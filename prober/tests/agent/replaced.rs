@@ -1,7 +1,8 @@
 //! Dependents that go away, or make room for others of the same name, while they are written to (fault 37).
 
 use serde_json::json;
-use testbed::api::{Fault, When, gardener};
+use testbed::api::{Fault, When};
+use testbed::gardener;
 
 use super::world::{CA, KCM, MCM, NAMESPACE, World, at, held};
 

@@ -1,7 +1,8 @@
 //! Dependents whose replicas are read by their scale subresource.
 
 use serde_json::json;
-use testbed::api::{Fault, Resource, Rule, When, gardener};
+use testbed::api::{Fault, Resource, Rule, When};
+use testbed::gardener;
 
 use super::log::SEED_TOKEN;
 use super::world::{CONFIG, KCM, MCM, NAMESPACE, PATIENCE, World, held};

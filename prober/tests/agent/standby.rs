@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use prober::core::options::{GARDEN, STANDBY_PROTECTS};
 use serde_json::{Value, json};
-use testbed::api::{Fault, Record, User, When, gardener};
+use testbed::api::{Fault, Record, User, When};
+use testbed::gardener;
 use tokio::time::timeout;
 
 use super::log::STANDBY_TOKEN;

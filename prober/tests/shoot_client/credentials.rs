@@ -3,8 +3,8 @@
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use prober::shoot_client::Budget;
-use testbed::api::gardener::shoot_probe;
 use testbed::api::{Fault, When};
+use testbed::gardener::shoot_probe;
 
 use super::shoot::{LEASES, NODES, Shoot, TOKEN, VERSION};
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use prober::clock::Clock;
 use prober::shoot_client::ShootClient;
-use testbed::api::{Authority, MemoryApi, Network, Options, Serving};
+use testbed::api::{MemoryApi, Network, Options};
+use testbed::authority::{Authority, Serving};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Mutex;

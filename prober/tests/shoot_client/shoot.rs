@@ -11,7 +11,8 @@ use prober::shoot_client::KubeconfigSecret;
 use prober::shoot_client::error::{Cause, ProbeError};
 use prober::shoot_client::{Budget, Listing, Secrets, ShootClient};
 use serde_json::json;
-use testbed::api::{Authority, MemoryApi, Options};
+use testbed::api::{MemoryApi, Options};
+use testbed::authority::Authority;
 
 pub const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
 pub const NODES: &str = "/api/v1/nodes";
@@ -95,7 +96,7 @@ impl Shoot {
         rustls::crypto::ring::default_provider().install_default().ok();
         let authority = Authority::new().expect("an authority");
         let api = MemoryApi::start(&authority, options).await.expect("an API server");
-        api.access().grant(TOKEN, testbed::api::gardener::shoot_probe());
+        api.access().grant(TOKEN, testbed::gardener::shoot_probe());
         let secret = Secret::default();
         secret.set(&api.kubeconfig(TOKEN));
         let engine = ShootClient::new(Clock::start(), secret.clone());

@@ -2,7 +2,7 @@
 
 use prober::clock::Clock;
 use prober::shoot_client::{Budget, ShootClient};
-use testbed::api::hello;
+use testbed::hello;
 use tokio::net::TcpListener;
 
 use super::shoot::{Secret, Shoot, TOKEN};

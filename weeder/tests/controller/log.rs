@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 use chrono::Utc;
 use common::logging::{Level, ZapLayer, ZapOptions};
 use serde_json::Value;
-use testbed::api::Credentials;
+use testbed::secrets::Credentials;
 use tracing::instrument::WithSubscriber;
 use tracing_subscriber::layer::SubscriberExt;
 

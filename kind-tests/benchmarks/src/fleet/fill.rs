@@ -7,8 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 use testbed::KubeApi;
-use testbed::api::gardener;
-use testbed::manifests::{CLUSTERS, MACHINES};
+use testbed::gardener::{self, CLUSTERS, MACHINES};
 use testbed::seed::READY_AFTER;
 use testbed::shoot::{CA, KCM, MCM};
 

@@ -2,7 +2,8 @@
 
 use anyhow::{Result, anyhow, ensure};
 use clap::Args;
-use testbed::api::{Authority, MemoryApi, Options as Api};
+use testbed::api::{MemoryApi, Options as Api};
+use testbed::authority::Authority;
 use testbed::usage::Usage;
 
 use super::fill;

@@ -9,7 +9,7 @@ use futures::future::try_join_all;
 use nix::sys::signal::Signal;
 use testbed::agent::{Agent, Kind};
 use testbed::audit::Mark;
-use testbed::manifests::{GARDEN, PROBE, PROBER, SECRET, prober_access};
+use testbed::gardener::{GARDEN, PROBE, PROBE_SECRET, PROBER, prober_access};
 use testbed::relay::{Path, Relay};
 use testbed::{ProberConfig, Seed, Shoot, eventually};
 use tokio::time::sleep;
@@ -112,7 +112,7 @@ impl Replica {
     async fn start(&mut self, seed: &Seed, config: &str) -> Result<()> {
         let token = seed.api().token(GARDEN, &account(self.name)).await?;
         let kubeconfig = seed.plane().kubeconfig(&format!("https://{}", self.seed.address()), &token);
-        let config = config.replace(SECRET, &secret(self.name));
+        let config = config.replace(PROBE_SECRET, &secret(self.name));
         let process = Agent::alone(Kind::Prober, &kubeconfig, Some(&config), &[])?;
         seed.set_log(process.log_file().to_owned());
         self.process = Some(process);
@@ -142,7 +142,7 @@ fn account(replica: &str) -> String {
 
 /// Each replica reads a Secret of its own, which leads through relays of its own.
 fn secret(replica: &str) -> String {
-    format!("{SECRET}-{replica}")
+    format!("{PROBE_SECRET}-{replica}")
 }
 
 /// Who has written the election's Lease last.

@@ -8,7 +8,7 @@ use faults::lock;
 use serde_json::{Value, json};
 use testbed::Bed;
 use testbed::control_plane::ControllerManager;
-use testbed::manifests::{PROBE, shoot_access};
+use testbed::gardener::{PROBE, shoot_access};
 use testbed::relay::Relay;
 use testbed::seed::{ControlPlane, apply};
 use testbed::shoot;

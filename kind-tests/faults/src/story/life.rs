@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use testbed::api::gardener::PAUSE;
+use testbed::gardener::PAUSE;
 
 use super::Story;
 use crate::pace::{GRACE, INITIAL_DELAY, LONG_GRACE};

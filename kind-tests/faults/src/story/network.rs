@@ -5,8 +5,8 @@ use std::time::Duration;
 use anyhow::Result;
 use bytes::Bytes;
 use rand::RngExt;
-use testbed::api::gardener::{self, PROBE_SECRET};
 use testbed::api::{Fault, MemoryApi, Network, When};
+use testbed::gardener::{self, PROBE_SECRET};
 use testbed::relay::Path;
 
 use super::Story;

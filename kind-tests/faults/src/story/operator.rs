@@ -3,7 +3,7 @@
 use anyhow::Result;
 use rand::RngExt;
 use serde_json::{Value, json};
-use testbed::api::gardener::{self, IGNORE, PROTECTED, REPLICAS};
+use testbed::gardener::{self, IGNORE, PROTECTED, REPLICAS};
 
 use super::Story;
 use crate::shoot::{CA, DEPLOYMENTS, KCM, MCM};

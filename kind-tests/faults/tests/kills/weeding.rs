@@ -8,8 +8,8 @@ use faults::lock;
 use faults::pods::{ROLE, pod, slice};
 use serde_json::json;
 use testbed::agent::{Kind as Agent, Start};
-use testbed::api::gardener::seed_weeder;
 use testbed::api::{MemoryApi, Source, User};
+use testbed::gardener::seed_weeder;
 use testbed::leash;
 use tokio::time::timeout;
 

@@ -6,10 +6,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use testbed::agent::{Kind as Agent, Start};
-pub use testbed::api::gardener::{CA, KCM, MCM};
-use testbed::api::gardener::{deployment, seed_prober};
-use testbed::api::{Authority, Kubelets, MemoryApi, Nodes, Options, Record, Resource, Rule, ShootPlan};
+use testbed::api::{MemoryApi, Options, Record, Resource, Rule};
+use testbed::authority::Authority;
+pub use testbed::gardener::{CA, KCM, MCM};
+use testbed::gardener::{deployment, seed_prober};
+use testbed::kubelets::Kubelets;
 use testbed::leash;
+use testbed::memory::{Nodes, ShootPlan};
 use testbed::prober::{ProberConfig, dependent};
 use testbed::seed::Dependent;
 use tokio::time::timeout;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
-use testbed::api::gardener::PAUSE;
+use testbed::gardener::PAUSE;
 use testbed::own_scenario;
 
 use crate::journal::{FAILED, GONE, UNKNOWN};

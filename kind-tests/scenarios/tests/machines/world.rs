@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use testbed::cloud::POOL;
 use testbed::control_plane::{ControllerManager, MachineControllerManager, machine_definitions};
-use testbed::manifests::MACHINES;
+use testbed::gardener::MACHINES;
 use testbed::seed::apply;
 use testbed::shoot::{CA, KCM, MCM};
 use testbed::{Bed, Cloud, Pod, Prober, ProberConfig, Seed, Shoot, ShootPlan, eventually};

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use testbed::api::Authority;
+use testbed::authority::Authority;
 use testbed::{Bed, ShootPlan, scenario};
 
 use crate::{DOWN, UP, healthy, shoot, through_an_outage};

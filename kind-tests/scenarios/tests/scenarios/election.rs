@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 use testbed::api::{Fault, MemoryApi, Options, When};
-use testbed::manifests::{GARDEN, PROBER};
+use testbed::gardener::{GARDEN, PROBER};
 use testbed::relay::{Path, Relay};
 use testbed::shoot::PATIENCE;
 use testbed::{Bed, Prober, ProberConfig, Seed, Shoot, ShootPlan, eventually, scenario};

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use serde_json::json;
-use testbed::manifests::{SCALERS, more_access};
+use testbed::gardener::{SCALERS, more_access};
 use testbed::prober::dependent;
 use testbed::relay::{Path, Relay};
 use testbed::seed::{Dependent, Entry};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use serde_json::json;
-use testbed::manifests::{SCALERS, more_access};
+use testbed::gardener::{SCALERS, more_access};
 use testbed::prober::dependent;
 use testbed::seed::Dependent;
 use testbed::shoot::{KCM, PATIENCE};

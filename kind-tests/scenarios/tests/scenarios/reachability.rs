@@ -166,7 +166,7 @@ fn rights_that_were_taken_away_change_nothing() -> Result<()> {
         if !bed.is_given() {
             ensure!(shoot.asked().iter().any(|asked| asked.code == 403), "{}", shoot.story());
         }
-        testbed::seed::apply(shoot.plane.api(), testbed::manifests::shoot_access()).await?;
+        testbed::seed::apply(shoot.plane.api(), testbed::gardener::shoot_access()).await?;
         shoot.held_down(&DOWN).await?;
         shoot.nodes.heal_all();
         shoot.free_at(&UP).await?;

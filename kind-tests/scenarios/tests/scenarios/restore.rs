@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use serde_json::json;
 use testbed::agent::binary;
-use testbed::api::gardener::PAUSE;
+use testbed::gardener::PAUSE;
 use testbed::{Prober, ProberConfig, Shoot, ShootPlan, scenario, secrets};
 use tokio::process::Command;
 use tokio::time::timeout;

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use testbed::api::gardener::PAUSE;
-use testbed::manifests::GARDEN;
+use testbed::gardener::{GARDEN, PAUSE};
 use testbed::page::metrics;
 use testbed::shoot::PATIENCE;
 use testbed::{Prober, ProberConfig, Shoot, ShootPlan, scenario};

@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_role_gives_what_its_rules_say_and_no_more() {
-        let prober = crate::api::gardener::seed_prober();
+        let prober = crate::gardener::seed_prober();
         let may = |verb, resource, namespace, name| prober.may(&wanted(verb, resource, namespace, name));
         assert!(may("patch", "deployments.apps/scale", "shoot", "kcm") && may("watch", "secrets", "", ""));
         assert!(may("list", "machines.machine.sapcloud.io", "", "") && may("create", "leases.coordination.k8s.io", "garden", ""));

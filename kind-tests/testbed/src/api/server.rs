@@ -21,7 +21,6 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::api::{
     access::{Access, User},
-    authority::Authority,
     computed::Computed,
     content::sent,
     faults::Faults,
@@ -32,6 +31,7 @@ use crate::api::{
     shared::{Connections, Network, Options, Shared},
     store::Store,
 };
+use crate::authority::Authority;
 
 /// A client that has not finished its handshake by then is dropped.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(30);

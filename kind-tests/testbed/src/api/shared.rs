@@ -6,9 +6,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::{
-    access::Access, authority::Serving, computed::Computed, faults::Faults, requests::Requests, resource::Resource, store::Store,
-};
+use crate::api::{access::Access, computed::Computed, faults::Faults, requests::Requests, resource::Resource, store::Store};
+use crate::authority::Serving;
 
 /// What a server is like.
 #[derive(Clone, Debug)]

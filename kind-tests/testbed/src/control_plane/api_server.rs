@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::api::{Authority, Serving};
+use crate::authority::{Authority, Serving};
 use anyhow::{Context, Result, bail};
 use rcgen::KeyPair;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use super::free_ports;
-use crate::manifests::Manifest;
+use crate::gardener::Manifest;
 use crate::process::{Process, Program};
 use crate::{go_programs, leash};
 

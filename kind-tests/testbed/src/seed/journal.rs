@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
-pub use crate::api::gardener::{IGNORE, PROTECTED as MARKER, REPLICAS as MEMORY};
+pub use crate::gardener::{IGNORE, PROTECTED as MARKER, REPLICAS as MEMORY};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;

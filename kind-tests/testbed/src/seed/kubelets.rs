@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::api::{Pods, ready};
+use crate::kubelets::{Pods, ready};
 use futures::StreamExt;
 use tokio::time::{Instant, sleep};
 

@@ -10,8 +10,7 @@ use chrono::TimeDelta;
 use serde_json::{Value, json};
 
 use super::{Body, PATIENCE, Shoot};
-use crate::api::gardener::{self, PROBE_SECRET};
-use crate::manifests::{CLUSTERS, MACHINES, PROBE, shoot_access};
+use crate::gardener::{self, CLUSTERS, MACHINES, PROBE, PROBE_SECRET, shoot_access};
 use crate::seed::{Dependent, apply};
 use crate::wait::eventually;
 

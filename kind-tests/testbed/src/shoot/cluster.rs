@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::api::gardener;
+use crate::gardener;
 
 /// The seed of shoots that do not move.
 const SEED: &str = "bed";

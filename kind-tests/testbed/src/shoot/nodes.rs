@@ -5,7 +5,8 @@ use std::ops::Deref;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::api::{Hearts, Leases, gardener, stamp};
+use crate::gardener;
+use crate::hearts::{Hearts, Leases, stamp};
 use anyhow::{Context, Result};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use futures::future::try_join_all;

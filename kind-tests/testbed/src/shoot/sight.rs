@@ -8,8 +8,8 @@ use anyhow::{Context, Result, ensure};
 
 use super::{PATIENCE, Shoot};
 use crate::audit::Asked;
+use crate::gardener::PROBE_USER;
 use crate::log::tail;
-use crate::manifests::PROBE_USER;
 use crate::seed::{Dependent, Entry};
 use crate::wait::eventually;
 

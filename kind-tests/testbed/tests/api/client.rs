@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use testbed::api::{Authority, MemoryApi, Options};
+use testbed::api::{MemoryApi, Options};
+use testbed::authority::Authority;
 
 /// No answer of a healthy server takes this long.
 pub const DEADLINE: Duration = Duration::from_secs(20);

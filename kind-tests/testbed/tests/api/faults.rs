@@ -1,7 +1,8 @@
 use std::time::Duration;
 
 use serde_json::json;
-use testbed::api::{Fault, Network, When, gardener};
+use testbed::api::{Fault, Network, When};
+use testbed::gardener;
 
 use crate::client::{Bed, DEADLINE};
 

@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::json;
-use testbed::api::{Heart, Nodes, protobuf};
+use testbed::api::protobuf;
+use testbed::memory::{Heart, Nodes};
 
 use crate::client::Bed;
 

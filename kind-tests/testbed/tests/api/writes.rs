@@ -1,5 +1,6 @@
 use serde_json::json;
-use testbed::api::{Options, Resource, Rule, User, gardener};
+use testbed::api::{Options, Resource, Rule, User};
+use testbed::gardener;
 
 use crate::client::Bed;
 

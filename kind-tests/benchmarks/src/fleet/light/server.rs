@@ -8,7 +8,8 @@ use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 use testbed::api::protobuf::wire::{message, number, text, time};
-use testbed::api::{Authority, MemoryApi, Options, full_size, protobuf};
+use testbed::api::{MemoryApi, Options, full_size, protobuf};
+use testbed::authority::Authority;
 
 use super::{Counts, Opened, Order, Plan, Seen};
 use crate::beside::obey;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use testbed::api::{Authority, Serving};
+use testbed::authority::{Authority, Serving};
 use testbed::shoot::PATIENCE;
 use testbed::usage::Usage;
 use testbed::{Prober, ProberConfig, Shoot, ShootPlan, own_scenario};

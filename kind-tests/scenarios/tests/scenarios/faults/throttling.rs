@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
+use testbed::gardener::{GARDEN, PROBE, PROBER};
 use testbed::kube_api::KubeApi;
-use testbed::manifests::{GARDEN, PROBE, PROBER};
 use testbed::shoot::PATIENCE;
 use testbed::{Prober, ProberConfig, Shoot, ShootPlan, eventually, own_scenario};
 use tokio::net::TcpListener;

@@ -1,7 +1,7 @@
 //! Agents that lose one right after the other while they work.
 
 use anyhow::{Context, Result, ensure};
-use testbed::manifests::{GARDEN, seed_access, shoot_access, weeder_access};
+use testbed::gardener::{GARDEN, seed_access, shoot_access, weeder_access};
 use testbed::page::metrics;
 use testbed::shoot::{KCM, PATIENCE};
 use testbed::{Prober, ProberConfig, Seed, Shoot, ShootPlan, eventually, scenario};

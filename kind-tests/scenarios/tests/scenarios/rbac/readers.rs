@@ -4,8 +4,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use futures::future::try_join_all;
+use testbed::gardener::{seed_access, weeder_access};
 use testbed::log::lines;
-use testbed::manifests::{seed_access, weeder_access};
 use testbed::page::{metrics, page};
 use testbed::shoot::PATIENCE;
 use testbed::{Prober, ProberConfig, Seed, Shoot, ShootPlan, eventually, scenario};

@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
+use testbed::gardener::{GARDEN, Manifest};
 use testbed::kube_api::KubeApi;
-use testbed::manifests::{GARDEN, Manifest};
 use testbed::seed::apply;
 
 /// The roles of one agent on one cluster.

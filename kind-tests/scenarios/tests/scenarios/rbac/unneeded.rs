@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use serde_json::Value;
-use testbed::manifests::{seed_access, shoot_access, weeder_access};
+use testbed::gardener::{seed_access, shoot_access, weeder_access};
 use testbed::page::metrics;
 use testbed::shoot::PATIENCE;
 use testbed::{Prober, ProberConfig, Shoot, ShootPlan, scenario};

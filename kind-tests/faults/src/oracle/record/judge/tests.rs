@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use serde_json::{Value, json};
-use testbed::api::gardener::{PROTECTED, REPLICAS};
+use testbed::gardener::{PROTECTED, REPLICAS};
 use tokio::time::Instant;
 
 use super::super::episode::Met;

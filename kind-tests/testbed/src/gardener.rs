@@ -1,11 +1,16 @@
 //! What Gardener puts into a seed and a shoot: its objects, its names, and the rights it grants (rules 81 to 84).
 
+mod manifests;
+
+pub(crate) use manifests::manifest;
+pub use manifests::{Manifest, definitions, more_access, prober_access, seed_access, shoot_access, weeder_access};
+
 use base64::{Engine, prelude::BASE64_STANDARD};
 use chrono::{SecondsFormat, TimeDelta, Utc};
 use serde_json::{Value, json};
 
-use crate::api::access::{Rule, User};
-use crate::api::hearts::stamp;
+use crate::api::{Rule, User};
+use crate::hearts::stamp;
 
 /// Where Gardener's components live on a seed.
 pub const GARDEN: &str = "garden";

@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use crate::api::gardener::{self, CA, KCM, MCM};
-use crate::api::nodes::{Heart, Nodes};
-use crate::api::server::MemoryApi;
-use crate::api::status::ApiError;
-use crate::api::store::Store;
+use crate::api::{ApiError, MemoryApi, Store};
+use crate::gardener::{self, CA, KCM, MCM};
+use crate::memory::{Heart, Nodes};
 
 /// What a shoot is made with. The default has a short grace, for tests.
 #[derive(Clone, Debug)]

@@ -5,9 +5,9 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use serde_json::json;
 
-use crate::api::gardener::{lease, node};
-use crate::api::hearts::{Hearts, Leases, stamp};
-use crate::api::store::Store;
+use crate::api::Store;
+use crate::gardener::{lease, node};
+use crate::hearts::{Hearts, Leases, stamp};
 
 /// How nodes renew their leases.
 #[derive(Clone, Debug)]

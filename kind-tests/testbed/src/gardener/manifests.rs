@@ -1,14 +1,11 @@
 //! What Gardener brings into a seed and a shoot, as far as the prober meets it: resource definitions, and the roles (rules 81 to
-//! 84), whose rules are those of [`crate::api::gardener`].
+//! 84), whose rules are those of [`crate::gardener`].
 
 use serde_json::{Value, json};
 
-use crate::api::gardener::{self, Rights};
+use super::{GARDEN, PROBE, PROBER, Rights, WEEDER};
+use crate::gardener;
 use crate::objects::collection;
-
-pub use crate::api::gardener::{
-    CLUSTERS, GARDEN, MACHINES, PROBE, PROBE_SECRET as SECRET, PROBE_USER, PROBER, PROBER_USER, SCALERS, WEEDER,
-};
 
 /// An object and the collection that it is created in.
 pub type Manifest = (String, Value);

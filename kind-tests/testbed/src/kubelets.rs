@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::api::store::Store;
+use crate::api::Store;
 
 /// An annotation on a resource: milliseconds after which its pods follow, or "never" for pods that never start.
 pub const READY_AFTER: &str = "bed.example.org/ready-after";

@@ -1,0 +1,7 @@
+//! Shoots whose API server is in memory.
+
+mod nodes;
+mod shoot;
+
+pub use nodes::{Heart, Nodes};
+pub use shoot::ShootPlan;
