@@ -37,7 +37,7 @@ fn an_outage_takes_all_to_zero_in_order_and_recovery_brings_them_back_in_order()
             entry.map(|entry| entry.at).with_context(|| format!("{name}\n{}", shoot.story()))
         };
         let (ready, machines) = (first(KCM, &|_, ready| ready > 0)?, first(MCM, &|wanted, _| wanted > 0)?);
-        // A tenth less: the watch that tells us is no stop-watch.
+        // A tenth less: the watch that shows it is no stop-watch.
         ensure!(machines - ready > Duration::from_millis(1800), "{:?}\n{}", machines - ready, shoot.story());
         ensure!(first(CA, &|wanted, _| wanted > 0)? >= first(MCM, &|_, ready| ready > 0)?, "{}", shoot.story());
         shoot.end().await
