@@ -10,6 +10,8 @@ use testbed::control_plane::ControllerManager;
 use testbed::shoot::{Body, CA, KCM, MCM};
 use testbed::{Bed, Pod, Prober, ProberConfig, Seed, Shoot, ShootPlan, own_scenario};
 
+use crate::{end_alone, own_seed};
+
 const GRACE: Duration = Duration::from_secs(40);
 /// The longest way of all: initial delay, grace, 30 s for machine-controller-manager.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -32,12 +34,12 @@ async fn shoot(bed: &'static Bed, seed: &Arc<Seed>, name: &str, body: Body) -> R
 #[test]
 fn with_gardeners_values_no_node_is_given_up_where_without_protection_all_are() -> Result<()> {
     own_scenario("needs a kube-controller-manager of the test bed's own", async |bed| {
-        let seed = bed.own_seed().await?;
+        let seed = own_seed(bed).await?;
         let protected = shoot(bed, &seed, "protected", Body::default()).await?;
         // The prober leaves a shoot alone that is being migrated.
         let alone = shoot(bed, &seed, "unprotected", Body::operation("Migrate", "Processing")).await?;
         let (manager, other) = (manager(bed, &protected).await?, manager(bed, &alone).await?);
-        let _prober = Prober::start(&seed, ProberConfig::gardener()).await?;
+        let prober = Prober::start(&seed, ProberConfig::gardener()).await?;
         // The second look is the first one after the initial delay.
         protected.after_probes(1).await?;
         for shoot in [&protected, &alone] {
@@ -79,7 +81,7 @@ fn with_gardeners_values_no_node_is_given_up_where_without_protection_all_are() 
         let written = written.filter(|state| state.memory.is_some() || state.marker.is_some()).count();
         ensure!(written == 0, "{}", alone.story());
         drop((manager, other));
-        protected.end().await?;
-        alone.end().await
+        alone.end().await?;
+        end_alone(bed, protected, prober).await
     })
 }

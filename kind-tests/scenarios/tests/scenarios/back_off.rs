@@ -42,7 +42,7 @@ fn when_etcd_returns_kube_apiserver_starts_at_once_with_the_weeder_and_after_its
         let Return { before, after, .. } = &without;
         ensure!(after.pod == before.pod && after.restarts == before.restarts + 1, "not the same pod: {without:?}");
         ensure!(after.started >= without.due, "restarted before its time: {without:?}");
-        Ok(())
+        bare.end(bed, ()).await
     })
 }
 
@@ -89,7 +89,7 @@ async fn outage(bed: &'static Bed, ground: &Arc<Ground>, name: &str, deleted: us
         outcome = story => outcome,
         Err(error) = kubelet.run() => Err(error.context("the kubelet")),
     };
-    let outcome = outcome.with_context(|| ground.told(&plane.namespace))?;
+    let outcome = outcome.with_context(|| ground.logged(&plane.namespace))?;
     drop(kubelet);
     plane.end(deleted).await?;
     Ok(outcome)

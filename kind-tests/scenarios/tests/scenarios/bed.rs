@@ -3,44 +3,20 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use serde_json::json;
-use testbed::control_plane::ControllerManager;
 use testbed::relay::{Path, Relay};
 use testbed::shoot::{KCM, PATIENCE};
-use testbed::{Seed, Shoot, ShootPlan, own_scenario, scenario};
+use testbed::{ShootPlan, scenario};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
-#[test]
-fn nodes_are_given_up_by_the_real_controller_when_their_leases_stop() -> Result<()> {
-    own_scenario("needs a kube-controller-manager of the test bed's own", async |bed| {
-        let seed = std::sync::Arc::new(Seed::prepare(bed.start_control_plane("seed").await?).await?);
-        let shoot = Shoot::create(bed, &seed, "given-up", ShootPlan::default()).await?;
-        let mut controller =
-            ControllerManager::new(&bed.programs().await?, shoot.plane.admin_kubeconfig(), Duration::from_secs(6))?;
-        controller.set_running(true)?;
-        shoot.leases_younger_than(Duration::from_secs(3)).await?;
-        ensure!(shoot.nodes.readiness().await?.iter().all(|ready| ready == "True"));
-        shoot.nodes.cut([0, 1]);
-        shoot
-            .eventually("two nodes are given up", PATIENCE, async || {
-                let ready = shoot.nodes.readiness().await?;
-                ensure!(ready == ["Unknown", "Unknown", "True"], "{ready:?} {}", controller.tail(3));
-                Ok(())
-            })
-            .await?;
-        controller.set_running(false)?;
-        ensure!(!controller.is_running());
-        shoot.end().await
-    })
-}
+use crate::shoot;
 
 #[test]
-fn ready_replicas_follow_and_the_journal_tells() -> Result<()> {
+fn ready_replicas_follow_and_the_journal_has_every_step() -> Result<()> {
     scenario(async |bed| {
-        let seed = bed.own_seed().await?;
-        let shoot = Shoot::create(bed, &seed, "followed", ShootPlan::default()).await?;
+        // Without a Secret the prober leaves it alone.
+        let shoot = shoot(bed, "followed", ShootPlan { secret: false, ..ShootPlan::default() }).await?;
         shoot.scale(KCM, 0).await?;
         shoot
             .eventually("no pod is left", PATIENCE, async || {
@@ -57,31 +33,6 @@ fn ready_replicas_follow_and_the_journal_tells() -> Result<()> {
             .collect();
         ensure!(steps == [(2, 0), (2, 2), (0, 2), (0, 0)], "{steps:?}");
         shoot.end().await
-    })
-}
-
-#[test]
-fn the_probers_rights_are_gardeners_and_no_more() -> Result<()> {
-    scenario(async |bed| {
-        let seed = bed.own_seed().await?;
-        let prober = testbed::KubeApi::connect(&seed.prober_kubeconfig().await?).await?;
-        let may = async |verb: &str, group: &str, resource: &str, namespace: &str, name: &str| -> Result<bool> {
-            let attributes = json!({"verb": verb, "group": group, "resource": resource, "namespace": namespace, "name": name});
-            let review = json!({
-                "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
-                "spec": {"resourceAttributes": attributes},
-            });
-            let answer = prober.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", &review).await?;
-            Ok(answer["status"]["allowed"] == true)
-        };
-        ensure!(may("patch", "apps", "deployments", "shoot--bed--x", "").await?);
-        ensure!(may("watch", "", "secrets", "", "").await?);
-        ensure!(may("update", "coordination.k8s.io", "leases", "garden", "dwd-prober-leader-election").await?);
-        ensure!(!may("patch", "coordination.k8s.io", "leases", "garden", "dwd-prober-leader-election").await?);
-        ensure!(!may("get", "coordination.k8s.io", "leases", "garden", "another").await?);
-        ensure!(!may("get", "apps", "statefulsets", "shoot--bed--x", "").await?);
-        ensure!(!may("create", "", "events", "shoot--bed--x", "").await?);
-        Ok(())
     })
 }
 
@@ -179,7 +130,7 @@ fn the_relay_passes_counts_holds_up_and_cuts() -> Result<()> {
 #[test]
 fn what_a_test_process_has_started_ends_with_it_however_that_ends() -> Result<()> {
     scenario(async |_| {
-        // This test's own program, told to run the one below, which starts a sleeper and a folder and waits to be killed.
+        // This test's own program, which runs the test below, which starts a sleeper and a folder and waits to be killed.
         let mut child = tokio::process::Command::new(std::env::current_exe()?)
             .args(["--exact", "--ignored", "--nocapture", "bed::started_by_the_test_above"])
             .stdout(std::process::Stdio::piped())

@@ -1,51 +1,98 @@
-//! The Secret with the shoot's kubeconfig: missing, renewed, wrong, malicious.
+//! The Secret with the shoot's kubeconfig: missing, wrong, malicious, renewed.
 
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use testbed::api::Authority;
-use testbed::{Bed, ShootPlan, scenario};
+use testbed::log::lines;
+use testbed::manifests::PROBE;
+use testbed::shoot::PATIENCE;
+use testbed::{Shoot, ShootPlan, scenario};
 
-use crate::{DOWN, UP, healthy, shoot, through_an_outage};
+use crate::{end_of_outage, goes_down, healthy, shoot, through_an_outage};
 
-/// Twice the grace: every lease would have been expired for long.
+/// Twice the grace: every lease has been expired for long.
 const LONG: Duration = Duration::from_secs(12);
+/// Several probe intervals.
+const QUIET: Duration = Duration::from_secs(3);
 
-#[test]
-fn without_a_secret_nothing_happens_and_with_one_all_does() -> Result<()> {
-    scenario(async |bed| {
-        let shoot = shoot(bed, "no-secret", ShootPlan { secret: false, ..ShootPlan::default() }).await?;
-        let begin = shoot.history().len();
-        shoot.nodes.cut_all();
-        shoot.leases_older_than(LONG).await?;
-        ensure!(shoot.relay.connections() == 0);
-        shoot.untouched_since(begin)?;
-        shoot.renew_secret().await?;
-        shoot.held_down(&DOWN).await?;
-        shoot.nodes.heal_all();
-        shoot.free_at(&UP).await?;
-        shoot.end().await
-    })
+/// Data of a Secret, each with the category of the probe's failure and what the log says of it. Two in a row differ in the category:
+/// the log has a line only where it changes.
+async fn unusable(shoot: &Shoot, exec: &str) -> Result<[(Option<Value>, &'static str, &'static str); 7]> {
+    let encoded = |kubeconfig: &str| Some(json!({"kubeconfig": STANDARD.encode(kubeconfig)}));
+    let with_token = |token: &str| shoot.kubeconfig(shoot.relay.address(), token);
+    let good = shoot.plane.api().token("kube-system", PROBE).await?;
+    let stranger = Authority::new()?.pem();
+    let untrusted = testbed::kube_api::kubeconfig(&format!("https://{}", shoot.relay.address()), &stranger, &good);
+    let program =
+        format!("exec:\n      apiVersion: client.authentication.k8s.io/v1\n      command: touch\n      args: [{exec}]\n");
+    // The file holds a good token: using it would look like success.
+    let file = testbed::leash::folder("token")?.join("token");
+    std::fs::write(&file, &good)?;
+    Ok([
+        (Some(json!({"other": ""})), "kubeconfig", "no key"),
+        (encoded(&with_token("nobody-knows-this-token")), "unauthorized", ""),
+        (encoded("{{ not: [yaml"), "kubeconfig", "not YAML"),
+        (encoded(&untrusted), "tls", ""),
+        (encoded(&with_token("x").replace("token: x", &program)), "kubeconfig", "user.exec is refused"),
+        (None, "no_secret", ""),
+        (
+            encoded(&with_token("x").replace("token: x", &format!("tokenFile: {}", file.display()))),
+            "kubeconfig",
+            "user.tokenFile is refused",
+        ),
+    ])
+}
+
+/// Waits until the last failure of a probe of this shoot is such a one.
+async fn fails(shoot: &Shoot, category: &str, word: &str) -> Result<()> {
+    shoot
+        .eventually(&format!("a failure of the category {category}: {word}"), PATIENCE, async || {
+            let mut failures = lines(&shoot.seed.log(), "probe not complete");
+            failures.retain(|line| line.to_string().contains(&shoot.namespace));
+            let last = failures.last().context("no failure")?;
+            ensure!(last["category"] == category && last["error"].as_str().is_some_and(|error| error.contains(word)), "{last}");
+            Ok(())
+        })
+        .await
 }
 
 #[test]
-fn a_secret_that_goes_away_in_an_outage_changes_nothing_until_it_is_back() -> Result<()> {
+fn a_secret_that_is_missing_or_cannot_be_used_changes_nothing_and_a_good_one_is_used() -> Result<()> {
     scenario(async |bed| {
-        let shoot = healthy(bed, "secret-gone", ShootPlan::default()).await?;
+        let shoot = shoot(bed, "secrets", ShootPlan { secret: false, ..ShootPlan::default() }).await?;
+        let begin = shoot.history().len();
         shoot.nodes.cut_all();
-        shoot.held_down(&DOWN).await?;
+        shoot.leases_older_than(LONG).await?;
+        fails(&shoot, "no_secret", "").await?;
+        ensure!(shoot.relay.connections() == 0);
+        let trace = testbed::leash::folder("exec")?.join("it-ran");
+        for (data, category, word) in unusable(&shoot, &trace.display().to_string()).await? {
+            match data {
+                Some(data) => shoot.write_secret_data(data).await?,
+                None => shoot.delete_secret().await?,
+            }
+            fails(&shoot, category, word).await?;
+        }
+        shoot.silent_for(QUIET).await?;
+        shoot.untouched_since(begin)?;
+        ensure!(bed.is_given() || shoot.probes() == 0, "leases have been listed\n{}", shoot.story());
+        ensure!(!trace.exists(), "a Secret has started a process");
+        shoot.renew_secret().await?;
+        goes_down(&shoot).await?;
+
+        // The good one goes away in the outage, and its end is not seen before it is back.
         shoot.delete_secret().await?;
-        shoot.silent_for(Duration::from_secs(3)).await?;
+        shoot.silent_for(QUIET).await?;
         let begin = shoot.history().len();
         shoot.nodes.heal_all();
-        shoot.silent_for(Duration::from_secs(3)).await?;
+        shoot.silent_for(QUIET).await?;
         shoot.untouched_since(begin)?;
         shoot.renew_secret().await?;
-        shoot.free_at(&UP).await?;
-        shoot.end().await
+        end_of_outage(shoot).await
     })
 }
 
@@ -61,96 +108,5 @@ fn a_renewed_token_is_used_and_the_old_one_forgotten() -> Result<()> {
         shoot.untouched_since(begin)?;
         through_an_outage(&shoot).await?;
         shoot.end().await
-    })
-}
-
-/// With this kubeconfig nothing is written in an outage; with the right one all is well again.
-async fn harmless(bed: &'static Bed, name: &str, spoil: impl AsyncFnOnce(&testbed::Shoot) -> Result<Value>) -> Result<()> {
-    let shoot = healthy(bed, name, ShootPlan::default()).await?;
-    let data = spoil(&shoot).await?;
-    shoot.write_secret_data(data).await?;
-    let begin = shoot.history().len();
-    let probes = shoot.probes();
-    shoot.nodes.cut_all();
-    shoot.leases_older_than(LONG).await?;
-    shoot.untouched_since(begin)?;
-    if !bed.is_given() {
-        // The one under way when the Secret changed, and the interval before it, may have counted.
-        ensure!(shoot.probes() <= probes + 2, "still probing\n{}", shoot.story());
-    }
-    shoot.renew_secret().await?;
-    shoot.held_down(&DOWN).await?;
-    shoot.nodes.heal_all();
-    shoot.free_at(&UP).await?;
-    shoot.end().await
-}
-
-fn encoded(kubeconfig: &str) -> Value {
-    json!({"kubeconfig": STANDARD.encode(kubeconfig)})
-}
-
-#[test]
-fn a_wrong_token_changes_nothing() -> Result<()> {
-    scenario(async |bed| {
-        harmless(bed, "wrong-token", async |shoot| {
-            Ok(encoded(&shoot.kubeconfig(shoot.relay.address(), "nobody-knows-this-token")))
-        })
-        .await
-    })
-}
-
-#[test]
-fn an_untrusted_certificate_changes_nothing() -> Result<()> {
-    scenario(async |bed| {
-        harmless(bed, "untrusted", async |shoot| {
-            let stranger = Authority::new()?.pem();
-            let url = format!("https://{}", shoot.relay.address());
-            let token = shoot.plane.api().token("kube-system", "dependency-watchdog-probe").await?;
-            Ok(encoded(&testbed::kube_api::kubeconfig(&url, &stranger, &token)))
-        })
-        .await
-    })
-}
-
-#[test]
-fn a_secret_without_its_key_changes_nothing() -> Result<()> {
-    scenario(async |bed| harmless(bed, "no-key", async |_| Ok(json!({"other": ""}))).await)
-}
-
-#[test]
-fn a_kubeconfig_that_is_none_changes_nothing() -> Result<()> {
-    scenario(async |bed| harmless(bed, "garbage", async |_| Ok(encoded("{{ not: [yaml"))).await)
-}
-
-#[test]
-fn a_kubeconfig_cannot_run_a_command_here() -> Result<()> {
-    scenario(async |bed| {
-        let trace = testbed::leash::folder("exec")?.join("it-ran");
-        harmless(bed, "exec", async |shoot| {
-            let mut text = shoot.kubeconfig(shoot.relay.address(), "x");
-            text.truncate(text.find("    token:").unwrap_or(text.len()));
-            text.push_str(&format!(
-                "    exec:\n      apiVersion: client.authentication.k8s.io/v1\n      command: touch\n      args: [{}]\n",
-                trace.display()
-            ));
-            Ok(encoded(&text))
-        })
-        .await?;
-        ensure!(!trace.exists(), "a Secret has started a process");
-        Ok(())
-    })
-}
-
-#[test]
-fn a_kubeconfig_cannot_read_a_file_here() -> Result<()> {
-    scenario(async |bed| {
-        harmless(bed, "token-file", async |shoot| {
-            // The file holds a good token: using it would look like success.
-            let file = testbed::leash::folder("token")?.join("token");
-            std::fs::write(&file, shoot.plane.api().token("kube-system", "dependency-watchdog-probe").await?)?;
-            let text = shoot.kubeconfig(shoot.relay.address(), "x");
-            Ok(encoded(&text.replace("token: x", &format!("tokenFile: {}", file.display()))))
-        })
-        .await
     })
 }

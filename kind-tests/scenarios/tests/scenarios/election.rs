@@ -3,65 +3,53 @@
 mod go;
 pub mod register;
 
-use std::process::ExitStatus;
-
 use anyhow::{Context, Result, ensure};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
+use testbed::agent::Agent;
 use testbed::api::{Fault, MemoryApi, Options, When};
-use testbed::manifests::{GARDEN, PROBER};
+use testbed::manifests::GARDEN;
 use testbed::relay::{Path, Relay};
 use testbed::shoot::PATIENCE;
-use testbed::{Bed, Prober, ProberConfig, Seed, Shoot, ShootPlan, eventually, scenario};
+use testbed::{Bed, Prober, Seed, Shoot, ShootPlan, eventually, scenario};
 
 use self::go::Go;
 use self::register::Register;
-use crate::{DOWN, UP};
+use crate::{DOWN, LEASES, QUICK, UP, comes_back, end_alone, goes_down, hand_on, own_seed, prober_behind, with_args, writes};
 
 const LEASE: &str = "dwd-prober-leader-election";
-const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/garden/leases";
-/// The times of replicas in these scenarios, where they do not use the default ones.
+/// The times of [`QUICK`].
 const DURATION: TimeDelta = TimeDelta::seconds(6);
 const DEADLINE: TimeDelta = TimeDelta::seconds(4);
 const RETRY: TimeDelta = TimeDelta::seconds(1);
-pub const QUICK: [&str; 3] =
-    ["--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=1s"];
 /// Times that are never waited for: what happens in a few seconds has not waited for any of them.
 const SLOW: [&str; 3] =
     ["--leader-elect-lease-duration=60s", "--leader-elect-renew-deadline=50s", "--leader-elect-retry-period=20s"];
 const SLOW_RETRY: TimeDelta = TimeDelta::seconds(20);
 
 async fn prober(seed: &Seed, args: &[&str]) -> Result<Prober> {
-    let args = args.iter().map(ToString::to_string).collect();
-    Prober::start(seed, ProberConfig { args, ..ProberConfig::default() }).await
+    Prober::start(seed, with_args(args)).await
 }
 
-/// A prober that reaches its seed through a relay.
-async fn prober_behind(seed: &Seed, relay: &Relay, name: &str) -> Result<Prober> {
-    let token = seed.api().token(GARDEN, PROBER).await?;
-    let file = seed.folder().join(format!("kubeconfig-behind-{name}"));
-    std::fs::write(&file, seed.plane().kubeconfig(&format!("https://{}", relay.address()), &token))?;
-    let kubeconfig = format!("--kubeconfig={}", file.display());
-    let mut args = QUICK.to_vec();
-    args.push(&kubeconfig);
-    prober(seed, &args).await
-}
-
-/// Waits until a prober says that it leads; its identity.
-async fn leading(prober: &Prober) -> Result<String> {
-    eventually("the prober leads", PATIENCE, async || {
-        identity(prober).with_context(|| format!("it does not say so:\n{}", prober.tail(5)))
+/// Waits until an agent says that it leads; its identity.
+pub async fn leading(agent: &Agent) -> Result<String> {
+    eventually("the agent leads", PATIENCE, async || {
+        identity(agent).with_context(|| format!("it does not say so:\n{}", agent.tail(5)))
     })
     .await
 }
 
-fn identity(prober: &Prober) -> Option<String> {
-    let told = prober.log("\"leading\"");
-    told.iter().find(|line| line["msg"] == "leading").and_then(|line| line["identity"].as_str()).map(Into::into)
+/// By which name an agent leads; none while it does not.
+pub fn identity(agent: &Agent) -> Option<String> {
+    let lines = agent.log("\"leading\"");
+    lines.iter().find(|line| line["msg"] == "leading").and_then(|line| line["identity"].as_str()).map(Into::into)
 }
 
-async fn end_of(prober: &mut Prober) -> Result<ExitStatus> {
-    eventually("the prober ends", PATIENCE, async || prober.ended()?.context("it runs")).await
+/// Waits until a prober that has lost the lead ends, which it must do with 1.
+pub async fn ends_with_1(prober: &mut Prober) -> Result<()> {
+    let status = eventually("the prober ends", PATIENCE, async || prober.ended()?.context("it runs")).await?;
+    ensure!(status.code() == Some(1), "{status}\n{}", prober.tail(5));
+    Ok(())
 }
 
 /// Nothing was asked of the Lease but what Gardener's role grants, and nothing was forbidden.
@@ -83,49 +71,64 @@ fn lawful(bed: &Bed, seed: &Seed) -> Result<()> {
 }
 
 /// When dependents were written, by the audit log.
-fn writes(seed: &Seed) -> Vec<DateTime<Utc>> {
+fn written(seed: &Seed) -> Vec<DateTime<Utc>> {
     let asked = seed.asked();
     let patches = asked.iter().filter(|asked| asked.resource.starts_with("deployments") && asked.verb == "patch");
     patches.filter_map(|asked| asked.at.parse().ok()).collect()
 }
 
 #[test]
-fn when_the_leader_is_killed_the_other_replica_leads_in_time_and_acts() -> Result<()> {
+fn when_the_leader_is_held_up_or_killed_another_replica_leads_in_time_and_acts() -> Result<()> {
     scenario(async |bed| {
-        let seed = bed.own_seed().await?;
+        let seed = own_seed(bed).await?;
         let register = Register::of(&seed);
         let shoot = Shoot::create(bed, &seed, "elected", ShootPlan::default()).await?;
-        let first = prober(&seed, &QUICK).await?;
+        let mut first = prober(&seed, &QUICK).await?;
         let one = leading(&first).await?;
         let second = prober(&seed, &QUICK).await?;
         shoot.after_probes(2).await?;
-        shoot.nodes.cut_all();
-        shoot.held_down(&DOWN).await?;
         ensure!(identity(&second).is_none(), "both lead");
 
-        first.kill().await?;
+        // The first is held up for too long, and leaves the work to the second once it notices.
+        first.pause(true)?;
+        let (entry, _) = register.next(&[&one]).await?;
+        let two = leading(&second).await?;
+        ensure!(two == entry.holder, "{entry:?}");
+        goes_down(&shoot).await?;
+        let begin = shoot.history().len();
+        first.pause(false)?;
+        ends_with_1(&mut first).await?;
+        shoot.after_probes(3).await?;
+        shoot.untouched_since(begin)?;
+        ensure!(register.holder() == two, "{} took it again", register.holder());
+
+        // The second is killed, and the third does not wait for longer than the Lease lasts.
+        let third = prober(&seed, &QUICK).await?;
+        register.renewals(4).await?;
+        ensure!(identity(&third).is_none(), "both lead");
+        second.kill().await?;
         shoot.nodes.heal_all();
-        let (entry, before) = register.next(&[&one]).await?;
+        let (entry, before) = register.next(&[&one, &two]).await?;
         let waited = entry.acquired - before.context("nobody before")?.renewed;
         ensure!(waited >= DURATION && waited < DURATION * 2, "{waited}");
-        ensure!(leading(&second).await? == entry.holder, "{entry:?}");
+        ensure!(leading(&third).await? == entry.holder, "{entry:?}");
         shoot.free_at(&UP).await?;
 
-        ensure!(second.terminate().await?.success());
+        ensure!(third.terminate().await?.success());
         eventually("a Lease that nobody holds", PATIENCE, async || {
             ensure!(register.holder().is_empty(), "{} does", register.holder());
             Ok(())
         })
         .await?;
         lawful(bed, &seed)?;
-        shoot.end().await
+        end_alone(bed, shoot, ()).await
     })
 }
 
 #[test]
 fn a_leader_that_is_asked_to_end_gives_the_lease_up_after_its_work_and_the_other_goes_on_at_once() -> Result<()> {
     scenario(async |bed| {
-        let seed = bed.own_seed().await?;
+        let seed = own_seed(bed).await?;
         let register = Register::of(&seed);
         let shoot = Shoot::create(bed, &seed, "handed-over", ShootPlan::default()).await?;
         let first = prober(&seed, &SLOW).await?;
@@ -135,12 +138,7 @@ fn a_leader_that_is_asked_to_end_gives_the_lease_up_after_its_work_and_the_other
         // It has begun to hold down, and not ended.
         let begin = shoot.history().len();
         shoot.nodes.cut_all();
-        shoot
-            .eventually("a write", PATIENCE, async || {
-                ensure!(!shoot.writes_since(begin).is_empty(), "none");
-                Ok(())
-            })
-            .await?;
+        writes(&shoot, begin, 1).await?;
         let status = first.terminate().await?;
         ensure!(status.code() == Some(0), "{status}");
         let (entry, released) = register.next(&[&one]).await?;
@@ -149,37 +147,35 @@ fn a_leader_that_is_asked_to_end_gives_the_lease_up_after_its_work_and_the_other
         ensure!(entry.acquired - released.renewed < SLOW_RETRY / 2, "{}", entry.acquired - released.renewed);
         ensure!(leading(&second).await? == entry.holder, "{entry:?}");
         shoot.held_down(&DOWN).await?;
-        for write in writes(&seed) {
+        for write in written(&seed) {
             ensure!(write <= released.renewed || write >= entry.acquired, "written at {write}: {released:?} {entry:?}");
         }
 
         let events = seed.api().get("/api/v1/namespaces/garden/events").await?;
-        let told = |message: String| {
-            let of_lease = |event: &&Value| event["message"] == message && event["involvedObject"]["name"] == LEASE;
-            events["items"].as_array().and_then(|events| events.iter().find(of_lease)).map(|event| event["reason"].clone())
-        };
         for what in ["became leader", "stopped leading"] {
-            ensure!(told(format!("{one} {what}")) == Some(json!("LeaderElection")), "{what}: {events:#}");
+            let (what, reason) = (format!("{one} {what}"), "LeaderElection");
+            let is_it =
+                |event: &Value| event["message"] == what && event["involvedObject"]["name"] == LEASE && event["reason"] == reason;
+            ensure!(events["items"].as_array().into_iter().flatten().any(is_it), "{what}: {events:#}");
         }
-        shoot.nodes.heal_all();
-        shoot.free_at(&UP).await?;
+        comes_back(&shoot).await?;
         ensure!(second.terminate().await?.success());
         lawful(bed, &seed)?;
-        shoot.end().await
+        end_alone(bed, shoot, ()).await
     })
 }
 
 #[test]
 fn a_leader_that_cannot_renew_ends_with_1_before_the_other_replica_leads() -> Result<()> {
     scenario(async |bed| {
-        let seed = bed.own_seed().await?;
+        let seed = own_seed(bed).await?;
         let register = Register::of(&seed);
         let trouble = MemoryApi::start(bed.authority().await?, Options::default()).await?;
         trouble.faults().add(When::any(), Fault::status(500));
         let mut known: Vec<String> = Vec::new();
         for trial in ["stalled", "half-open", "refused", "500"] {
             let relay = Relay::start(seed.plane().address()).await?;
-            let mut first = prober_behind(&seed, &relay, trial).await?;
+            let mut first = prober_behind(&seed, &relay, &QUICK).await?;
             known.push(leading(&first).await?);
             let second = prober(&seed, &QUICK).await?;
             register.renewals(4).await?;
@@ -189,9 +185,8 @@ fn a_leader_that_cannot_renew_ends_with_1_before_the_other_replica_leads() -> Re
                 "refused" => relay.set(Path::Refused),
                 _ => relay.redirect(trouble.address()),
             }
-            let status = end_of(&mut first).await?;
+            ends_with_1(&mut first).await.context(trial)?;
             let ended = Utc::now();
-            ensure!(status.code() == Some(1), "{trial}: {status}\n{}", first.tail(5));
             let names: Vec<&str> = known.iter().map(String::as_str).collect();
             let (entry, before) = register.next(&names).await?;
             let before = before.context("nobody before")?;
@@ -204,44 +199,15 @@ fn a_leader_that_cannot_renew_ends_with_1_before_the_other_replica_leads() -> Re
             known.push(leading(&second).await?);
             ensure!(second.terminate().await?.success(), "{trial}");
         }
-        lawful(bed, &seed)
-    })
-}
-
-#[test]
-fn a_leader_that_was_held_up_for_too_long_ends_with_1_and_leaves_the_work_to_the_other_replica() -> Result<()> {
-    scenario(async |bed| {
-        let seed = bed.own_seed().await?;
-        let register = Register::of(&seed);
-        let shoot = Shoot::create(bed, &seed, "overtaken", ShootPlan::default()).await?;
-        let mut first = prober(&seed, &QUICK).await?;
-        let one = leading(&first).await?;
-        let second = prober(&seed, &QUICK).await?;
-        shoot.after_probes(2).await?;
-        first.pause(true)?;
-        let (entry, _) = register.next(&[&one]).await?;
-        ensure!(leading(&second).await? == entry.holder, "{entry:?}");
-        shoot.nodes.cut_all();
-        shoot.held_down(&DOWN).await?;
-        let begin = shoot.history().len();
-        first.pause(false)?;
-        let status = end_of(&mut first).await?;
-        ensure!(status.code() == Some(1), "{status}\n{}", first.tail(5));
-        shoot.after_probes(3).await?;
-        shoot.untouched_since(begin)?;
-        ensure!(register.holder() == entry.holder, "{} took it again", register.holder());
-        shoot.nodes.heal_all();
-        shoot.free_at(&UP).await?;
-        ensure!(second.terminate().await?.success());
         lawful(bed, &seed)?;
-        shoot.end().await
+        hand_on(bed, &seed).await
     })
 }
 
 #[test]
 fn a_holder_with_a_wrong_clock_has_its_time_and_a_deleted_lease_is_made_anew() -> Result<()> {
     scenario(async |bed| {
-        let seed = bed.own_seed().await?;
+        let seed = own_seed(bed).await?;
         let api = seed.api();
         let path = format!("{LEASES}/{LEASE}");
         for stamp in ["1999-01-01T00:00:00.000000Z", "2999-01-01T00:00:00.000000Z"] {
@@ -269,14 +235,15 @@ fn a_holder_with_a_wrong_clock_has_its_time_and_a_deleted_lease_is_made_anew() -
             ensure!(lease["spec"]["holderIdentity"] == identity, "{lease:#}");
             ensure!(prober.terminate().await?.success(), "{stamp}");
         }
-        lawful(bed, &seed)
+        lawful(bed, &seed)?;
+        hand_on(bed, &seed).await
     })
 }
 
 #[test]
 fn a_replica_in_go_and_one_of_ours_never_lead_both_whichever_comes_first_and_however_it_ends() -> Result<()> {
     scenario(async |bed| {
-        let seed = bed.own_seed().await?;
+        let seed = own_seed(bed).await?;
         let register = Register::of(&seed);
 
         // Go leads, ours waits for longer than a Lease lasts without renewals.
@@ -330,6 +297,7 @@ fn a_replica_in_go_and_one_of_ours_never_lead_both_whichever_comes_first_and_how
         // Beyond its deadline ours would not have written even if it lived.
         ensure!(began - last >= DEADLINE && began - last < DURATION * 2, "{}", began - last);
         go.terminate().await?;
-        lawful(bed, &seed)
+        lawful(bed, &seed)?;
+        hand_on(bed, &seed).await
     })
 }

@@ -5,24 +5,40 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use nix::sys::signal::Signal;
 use serde_json::Value;
-use testbed::agent::Kind;
+use testbed::agent::{GRACE, Kind};
 use testbed::audit::Asked;
 use testbed::gardenlet::{Findings, Gardenlet};
 use testbed::installation::{Agent, command, config, install};
 use testbed::manifests::{Manifest, PROBER, WEEDER, seed_access, shoot_access, weeder_access};
 use testbed::objects::{Objects, get, key};
+use testbed::page::metrics;
 use testbed::shoot::{CA, KCM, MCM, PATIENCE};
 use testbed::{Shoot, ShootPlan, eventually, own_scenario};
 
+use crate::rbac::rights::strip;
 use crate::weeder::ground::Ground;
 use crate::weeder::on_ground;
-use crate::weeder::plane::{ETCD, Plane, State};
-use crate::{DOWN, UP};
+use crate::weeder::plane::Plane;
+use crate::{UP, goes_down, own_seed};
 
 /// From the end of an outage to the last restored controller: Gardener lets machine-controller-manager wait for 30 s, and its
 /// initialDelay of 30 s may not be over yet.
 const WAY_BACK: Duration = Duration::from_secs(120);
+
+/// What Gardener grants and what is not needed, by resource and verbs: all that follows is done without. "get" of the first two is for a
+/// replica that protects in the leader's place.
+const UNNEEDED_ON_SEED: [(&str, &[&str]); 6] = [
+    ("clusters", &["get"]),
+    ("namespaces", &["get"]),
+    ("machines", &["get"]),
+    ("deployments", &["update"]),
+    ("deployments/scale", &["get", "list", "watch", "update", "patch"]),
+    ("events", &["get", "update"]),
+];
+const UNNEEDED_BY_WEEDER: [(&str, &[&str]); 3] =
+    [("pods", &["get"]), ("endpointslices", &["get"]), ("events", &["get", "update"])];
 
 /// Whether a role that Gardener deploys grants this.
 fn is_granted(objects: &Objects, asked: &Asked) -> bool {
@@ -61,23 +77,24 @@ fn patches(shoot: &Shoot) -> Result<Vec<String>> {
 fn with_gardeners_own_objects_the_prober_patches_once_a_scaling_and_gardeners_care_controller_sees_it() -> Result<()> {
     own_scenario("needs audit logs, and control planes of the test bed's own", async |bed| {
         let gardenlet = Gardenlet::built().await?;
-        let seed = bed.own_seed().await?;
+        let seed = own_seed(bed).await?;
         let objects = gardenlet.seed().await?;
         install(seed.api(), &objects).await?;
         let shoot = Shoot::create(bed, &seed, "gardeners", ShootPlan { secret: false, ..ShootPlan::default() }).await?;
         let access = gardenlet.give_access(&shoot).await?;
-        let _prober = Agent::start(&seed, &objects, PROBER, str::to_owned).await?;
+        strip(seed.api(), seed_access(), &UNNEEDED_ON_SEED).await?;
+        strip(shoot.plane.api(), shoot_access(), &[("nodes", &["get"]), ("leases", &["get"])]).await?;
+        let mut prober = Agent::start(&seed, &objects, PROBER, str::to_owned).await?;
         let fine = Findings { scaled_down: Vec::new(), expired_leases: None };
         shoot.after_probes(1).await?;
         assert_eq!(gardenlet.findings(&shoot).await?, fine);
 
-        shoot.nodes.cut_all();
-        shoot.held_down(&DOWN).await?;
+        goes_down(&shoot).await?;
         shoot
-            .eventually("the care controller sees the outage", PATIENCE, async || {
+            .eventually("the care controller notices the outage", PATIENCE, async || {
                 let found = gardenlet.findings(&shoot).await?;
                 ensure!(found.scaled_down == [KCM, MCM, CA], "{found:?}");
-                ensure!(found.expired_leases.as_ref().is_some_and(|told| told.starts_with("100% of all Leases")), "{found:?}");
+                ensure!(found.expired_leases.as_ref().is_some_and(|text| text.starts_with("100% of all Leases")), "{found:?}");
                 Ok(())
             })
             .await?;
@@ -88,6 +105,10 @@ fn with_gardeners_own_objects_the_prober_patches_once_a_scaling_and_gardeners_ca
         assert_eq!(gardenlet.findings(&shoot).await?, fine);
         assert_eq!(patches(&shoot)?, [CA, CA, KCM, KCM, MCM, MCM], "{}", shoot.story());
 
+        // From its start to its end.
+        ensure!(metrics(&prober.log).await?.value("dwd_events_lost_total")? == 0.0);
+        prober.process.signal(Signal::SIGTERM)?;
+        ensure!(prober.process.end(GRACE).await?.success());
         let (on_seed, on_shoot) = (seed.asked(), shoot.asked());
         lawful(&on_seed)?;
         lawful(&on_shoot)?;
@@ -105,21 +126,20 @@ fn with_gardeners_own_objects_the_weeder_deletes_and_is_refused_nothing() -> Res
         let ground = Ground::own(bed).await?;
         let objects = gardenlet.seed().await?;
         install(ground.seed.api(), &objects).await?;
-        let weeder = Agent::start(&ground.seed, &objects, WEEDER, str::to_owned).await?;
+        strip(ground.seed.api(), weeder_access(), &UNNEEDED_BY_WEEDER).await?;
+        let mut weeder = Agent::start(&ground.seed, &objects, WEEDER, str::to_owned).await?;
         eventually("the weeder leads", PATIENCE, async || {
-            let told = testbed::log::lines(&weeder.log, "\"leading\"");
-            ensure!(!told.is_empty(), "{}", testbed::log::tail(&weeder.log, 5, ""));
+            let lines = testbed::log::lines(&weeder.log, "\"leading\"");
+            ensure!(!lines.is_empty(), "{}", testbed::log::tail(&weeder.log, 5, ""));
             Ok(())
         })
         .await?;
         ground.watched().await?;
         let plane = Plane::on(&ground, "gardeners", 1).await?;
-        plane.all("main", State::NotReady).await?;
-        plane.all("apiserver", State::Crashing).await?;
-        plane.unready(ETCD).await?;
-        let servers = plane.pods("apiserver").await?;
-        plane.all("main", State::Ready).await?;
-        plane.replaced("apiserver", &servers).await?;
+        let servers = plane.outage(None).await?;
+        plane.recovery(&servers).await?;
+        weeder.process.signal(Signal::SIGTERM)?;
+        ensure!(weeder.process.end(GRACE).await?.success());
         let asked = ground.asked();
         lawful(&asked)?;
         assert_eq!(beyond(&objects, &asked), BTreeSet::from([]));

@@ -28,8 +28,8 @@ fn scenarios_run_on_clusters_given_by_kubeconfig() -> Result<()> {
             .kill_on_drop(true)
             .output();
         let run = tokio::time::timeout(Duration::from_secs(180), run).await.context("it takes too long")??;
-        let told = format!("{}{}", String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
-        ensure!(run.status.success() && told.contains("1 passed"), "{told}");
+        let output = format!("{}{}", String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+        ensure!(run.status.success() && output.contains("1 passed"), "{output}");
         Ok(())
     })
 }

@@ -1,16 +1,15 @@
-//! What the real binary serves: metrics, which are those that the document names, and health.
+//! What the real binary serves: metrics, which are those that the document names, and health. The weeder is asked where two of them
+//! elect one.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use testbed::page::{Metrics, SERVED, metrics, page};
+use testbed::page::{Metrics, metrics};
 use testbed::shoot::PATIENCE;
-use testbed::{Prober, ProberConfig, Shoot, ShootPlan, eventually, scenario};
+use testbed::{Prober, ProberConfig, ShootPlan, scenario};
 
-use crate::weeder::ground::Ground;
-use crate::weeder::on_ground;
-use crate::{DOWN, UP};
+use crate::{alone, answers, comes_back, end_alone, goes_down, shows, with_args};
 
 /// What the document says of an agent's metrics.
 fn documented(agent: &str) -> Result<Metrics> {
@@ -52,97 +51,45 @@ fn as_documented(served: &Metrics, agent: &str) -> Result<()> {
     Ok(())
 }
 
-/// Waits until a process passes a health check.
-async fn passes(log: &Path, path: &str) -> Result<()> {
-    eventually(&format!("{path} passes"), PATIENCE, async || {
-        let (status, body) = page(log, path).await?;
-        ensure!(status == 200 && body.ends_with("ok\n"), "{status}: {body}");
-        Ok(())
-    })
-    .await
-}
-
-/// Waits until a process shows that it leads, or that it does not.
-async fn shows_leadership(log: &Path, lease: &str, leads: bool) -> Result<()> {
-    eventually(&format!("leadership is shown as {leads}"), PATIENCE, async || {
-        let value = metrics(log).await?.value(&format!("leader_election_master_status{{name=\"{lease}\"}}"))?;
-        ensure!(value == f64::from(u8::from(leads)), "{value}");
-        Ok(())
-    })
-    .await
+/// Checks what two agents serve, of which the first leads, and that the metrics of the first are those of the document.
+pub async fn served(agent: &str, first: &Path, second: &Path) -> Result<()> {
+    for (log, leads) in [(first, 1.0), (second, 0.0)] {
+        let lease = format!("dwd-{}-leader-election", agent.to_lowercase());
+        shows(log, &format!("leader_election_master_status{{name=\"{lease}\"}}"), leads..=leads).await?;
+        answers(log, "/healthz", 200, "ok\n").await?;
+        answers(log, "/readyz", 200, "ok\n").await?;
+    }
+    as_documented(&metrics(first).await?, agent)
 }
 
 #[test]
 fn the_prober_serves_the_metrics_of_the_document_and_its_health() -> Result<()> {
     scenario(async |bed| {
-        let seed = bed.own_seed().await?;
-        let shoot = Shoot::create(bed, &seed, "instruments", ShootPlan::default()).await?;
-        let config = || ProberConfig { args: SERVED.map(Into::into).into(), ..ProberConfig::default() };
-        let lease = "dwd-prober-leader-election";
-        let mut with_shoots = config();
-        with_shoots.args.push("--metrics-per-shoot".into());
-        let first = Prober::start(&seed, with_shoots).await?;
-        shows_leadership(first.log_file(), lease, true).await?;
-        let second = Prober::start(&seed, config()).await?;
-        shows_leadership(second.log_file(), lease, false).await?;
-        for prober in [&first, &second] {
-            passes(prober.log_file(), "/healthz").await?;
-            passes(prober.log_file(), "/readyz").await?;
-        }
-
-        shoot.after_probes(2).await?;
+        let (shoot, first) = alone(bed, "instruments", ShootPlan::default(), with_args(&["--metrics-per-shoot"])).await?;
+        let second = Prober::start(&shoot.seed, ProberConfig::default()).await?;
         let value = async |series: &str| metrics(first.log_file()).await?.value(series);
         ensure!(value("dwd_shoots{state=\"probed\"}").await? == 1.0);
         ensure!(value("dwd_leases{state=\"candidate\"}").await? == 3.0);
-        shoot.nodes.cut_all();
-        shoot.held_down(&DOWN).await?;
+        goes_down(&shoot).await?;
         let held = "dwd_held_down{kind=\"Deployment\",name=\"kube-controller-manager\"}";
+        shows(first.log_file(), held, 1.0..=1.0).await?;
+        served("Prober", first.log_file(), second.log_file()).await?;
+        comes_back(&shoot).await?;
         shoot
-            .eventually("the metrics tell of it", PATIENCE, async || {
-                let held = value(held).await?;
-                ensure!(held == 1.0, "{held}");
-                Ok(())
-            })
-            .await?;
-        as_documented(&metrics(first.log_file()).await?, "Prober")?;
-        shoot.nodes.heal_all();
-        shoot.free_at(&UP).await?;
-        shoot
-            .eventually("the metrics tell of its end", PATIENCE, async || {
-                let metrics = metrics(first.log_file()).await?;
-                let held = metrics.values.get(held).copied().unwrap_or_default();
+            .eventually("the metrics show the end of it", PATIENCE, async || {
+                let held = metrics(first.log_file()).await?.values.get(held).copied().unwrap_or_default();
                 ensure!(held == 0.0, "{held}");
                 Ok(())
             })
             .await?;
 
         ensure!(first.terminate().await?.success());
-        shows_leadership(second.log_file(), lease, true).await?;
+        let status = "leader_election_master_status{name=\"dwd-prober-leader-election\"}";
+        shows(second.log_file(), status, 1.0..=1.0).await?;
         shoot.after_probes(2).await?;
         let names: Vec<_> = metrics(second.log_file()).await?.types.into_keys().collect();
         ensure!(names.iter().any(|name| name == "dwd_leases"), "{names:?}");
-        ensure!(!names.iter().any(|name| name.starts_with("dwd_shoot_")), "shoots are told apart unasked: {names:?}");
-        shoot.end().await
-    })
-}
-
-#[test]
-fn the_weeder_serves_the_metrics_of_the_document_and_its_health() -> Result<()> {
-    on_ground(async |bed| {
-        let ground = Ground::own(bed).await?;
-        let lease = "dwd-weeder-leader-election";
-        let first = ground.weeder(&[]).await?;
-        shows_leadership(&first.log, lease, true).await?;
-        let second = ground.weeder(&[]).await?;
-        shows_leadership(&second.log, lease, false).await?;
-        for weeder in [&first, &second] {
-            passes(&weeder.log, "/healthz").await?;
-            passes(&weeder.log, "/readyz").await?;
-        }
-        as_documented(&metrics(&first.log).await?, "Weeder")?;
-        ensure!(first.agent.terminate().await?.success());
-        shows_leadership(&second.log, lease, true).await?;
-        passes(&second.log, "/readyz").await?;
-        ground.lawful()
+        ensure!(!names.iter().any(|name| name.starts_with("dwd_shoot_")), "shoots have series of their own unasked: {names:?}");
+        end_alone(bed, shoot, second).await
     })
 }

@@ -3,12 +3,11 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
-use testbed::page::metrics;
-use testbed::shoot::{Body, PATIENCE};
+use anyhow::{Context, Result, ensure};
+use testbed::shoot::Body;
 use testbed::{Prober, ProberConfig, Seed, Shoot, ShootPlan, own_scenario};
 
-use crate::{DOWN, UP};
+use crate::{DOWN, UP, end_alone, goes_down, hand_on, own_seed, shows};
 
 const SOURCE: &str = "source";
 const TARGET: &str = "target";
@@ -31,31 +30,25 @@ async fn prober(seed: &Seed) -> Result<Prober> {
 
 /// Waits until nothing is concluded in the one shoot that is held down, since it has no Machine.
 async fn holds_without_machines(shoot: &Shoot, prober: &Prober) -> Result<()> {
-    shoot
-        .eventually("nothing is concluded without Machines", PATIENCE, async || {
-            let shoots = metrics(prober.log_file()).await?.value("dwd_held_down_shoots{verdict=\"hold_no_machines\"}")?;
-            ensure!(shoots == 1.0, "{shoots}");
-            Ok(())
-        })
-        .await
+    let shown = shows(prober.log_file(), "dwd_held_down_shoots{verdict=\"hold_no_machines\"}", 1.0..=1.0).await;
+    shown.with_context(|| shoot.story())
 }
 
 #[test]
 fn a_live_migration_is_protected_by_the_source_until_the_target_takes_over() -> Result<()> {
     own_scenario("needs two seeds", async |bed| {
-        let (source_seed, target_seed) = (bed.own_seed().await?, bed.own_seed().await?);
+        let (source_seed, target_seed) = (own_seed(bed).await?, own_seed(bed).await?);
         let plane = bed.lend().await?;
         // The same nodes and the same API server for both, at first with all Machines on the source. What makes a shoot removes the nodes
         // that are there, so the target, which has none, is the first.
         let plan = |seed, nodes| ShootPlan { nodes, body: moving(seed), ..ShootPlan::default() };
         let mut target = Shoot::create_at(plane.clone(), bed, &target_seed, "moving", plan(TARGET, 0)).await?;
         let mut source = Shoot::create_at(plane, bed, &source_seed, "moving", plan(SOURCE, 3)).await?;
-        let (first, _target_prober) = (prober(&source_seed).await?, prober(&target_seed).await?);
+        let (first, target_prober) = (prober(&source_seed).await?, prober(&target_seed).await?);
         source.after_probes(4).await?;
         let at_target = target.history().len();
 
-        source.nodes.cut_all();
-        source.held_down(&DOWN).await?;
+        goes_down(&source).await?;
         target.silent_for(LONG).await?;
         let begin = source.history().len();
         source.delete_machines().await?;
@@ -86,6 +79,7 @@ fn a_live_migration_is_protected_by_the_source_until_the_target_takes_over() -> 
         source.untouched_since(begin)?;
         // It shares its API server with the source, which gives it back.
         target.delete_cluster().await?;
-        source.end().await
+        end_alone(bed, source, (second, target_prober)).await?;
+        hand_on(bed, &target_seed).await
     })
 }

@@ -2,7 +2,7 @@
 //!
 //! They mostly wait, so more of them run side by side than there are cores (RUST_TEST_THREADS). Ordinary ones share a seed and
 //! its prober, with a namespace and a shoot of their own; those that need their own configuration, or kill the prober, have a seed
-//! of their own. Each ends by checking that nothing it asked for was forbidden.
+//! to themselves, which they hand on. Each ends by checking that nothing it asked for was forbidden.
 
 mod as_in_production;
 mod back_off;
@@ -28,14 +28,27 @@ mod reachability;
 mod restore;
 mod weeder;
 
+use std::ops::RangeBounds;
+use std::path::Path;
+use std::sync::Arc;
+
 use anyhow::{Result, ensure};
-use testbed::shoot::{CA, KCM, MCM};
-use testbed::{Bed, Shoot, ShootPlan};
+use testbed::page::{metrics, page};
+use testbed::relay::Relay;
+use testbed::shoot::{CA, KCM, MCM, PATIENCE};
+use testbed::{Bed, Prober, ProberConfig, Seed, Shoot, ShootPlan, eventually};
 
 /// What an outage leaves of the usual three, at their usual replicas.
 const DOWN: [(&str, &str); 3] = [(KCM, "2"), (MCM, "1"), (CA, "1")];
 /// The usual three with nothing held down.
 const UP: [(&str, i64); 3] = [(KCM, 2), (MCM, 1), (CA, 1)];
+/// The Leases of the agents' elections.
+const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/garden/leases";
+/// The lead of a process that was killed ends soon.
+const QUICK: [&str; 3] =
+    ["--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=1s"];
+/// The lead outlasts every stop: an agent that loses it ends, and what is shown is what it does otherwise.
+const PATIENT: [&str; 2] = ["--leader-elect-lease-duration=120s", "--leader-elect-renew-deadline=100s"];
 
 /// A shoot on the shared seed.
 async fn shoot(bed: &'static Bed, name: &str, plan: ShootPlan) -> Result<Shoot> {
@@ -49,6 +62,78 @@ async fn healthy(bed: &'static Bed, name: &str, plan: ShootPlan) -> Result<Shoot
     Ok(shoot)
 }
 
+/// A seed for one scenario alone, with no prober yet: one that an earlier scenario has handed on, or a new one.
+async fn own_seed(bed: &'static Bed) -> Result<Arc<Seed>> {
+    if bed.is_given() {
+        return bed.own_seed().await;
+    }
+    Ok(Arc::new(Seed::prepare(bed.lend().await?).await?))
+}
+
+/// Lets a later scenario have a seed. Its agents have ended, and the agents' rights are what they were.
+async fn hand_on(bed: &'static Bed, seed: &Seed) -> Result<()> {
+    // A killed agent's Lease would keep the next one from leading.
+    for traces in [LEASES, "/api/v1/namespaces/garden/events"] {
+        seed.api().delete(traces).await?;
+    }
+    bed.give_back(seed.plane().clone());
+    Ok(())
+}
+
+/// A shoot on a seed of its own, and the prober there, which has seen it healthy.
+async fn alone(bed: &'static Bed, name: &str, plan: ShootPlan, config: ProberConfig) -> Result<(Shoot, Prober)> {
+    let shoot = Shoot::create(bed, &own_seed(bed).await?, name, plan).await?;
+    let prober = Prober::start(&shoot.seed, config).await?;
+    shoot.after_probes(2).await?;
+    Ok((shoot, prober))
+}
+
+/// Ends a scenario on a seed of its own, on which these agents are still at work, and hands the seed on.
+async fn end_alone(bed: &'static Bed, shoot: Shoot, agents: impl Sized) -> Result<()> {
+    drop(agents);
+    let seed = shoot.seed.clone();
+    shoot.end().await?;
+    hand_on(bed, &seed).await
+}
+
+/// The default config, and these arguments.
+fn with_args(args: &[&str]) -> ProberConfig {
+    ProberConfig { args: args.iter().map(ToString::to_string).collect(), ..ProberConfig::default() }
+}
+
+/// Starts a prober that reaches its seed through a relay.
+async fn prober_behind(seed: &Seed, relay: &Relay, args: &[&str]) -> Result<Prober> {
+    let direct = seed.prober_kubeconfig().await?;
+    let file = seed.folder().join(format!("kubeconfig-through-{}", relay.address()));
+    std::fs::write(&file, direct.replace(&seed.plane().url(), &format!("https://{}", relay.address())))?;
+    let kubeconfig = format!("--kubeconfig={}", file.display());
+    Prober::start(seed, with_args(&[args, &[kubeconfig.as_str()]].concat())).await
+}
+
+/// An outage begins, and the usual three are held down.
+async fn goes_down(shoot: &Shoot) -> Result<()> {
+    shoot.nodes.cut_all();
+    shoot.held_down(&DOWN).await
+}
+
+/// The outage ends, and the usual three come back.
+async fn comes_back(shoot: &Shoot) -> Result<()> {
+    shoot.nodes.heal_all();
+    shoot.free_at(&UP).await
+}
+
+/// In an outage all go down, and after it they come back.
+async fn through_an_outage(shoot: &Shoot) -> Result<()> {
+    goes_down(shoot).await?;
+    comes_back(shoot).await
+}
+
+/// The scenario ends with its outage.
+async fn end_of_outage(shoot: Shoot) -> Result<()> {
+    comes_back(&shoot).await?;
+    shoot.end().await
+}
+
 /// Since this entry of the shoot's history the usual three came back in their order.
 fn came_back_in_order(shoot: &Shoot, begin: usize) -> Result<()> {
     let order = shoot.order(begin, |state| state.replicas > 0);
@@ -56,10 +141,43 @@ fn came_back_in_order(shoot: &Shoot, begin: usize) -> Result<()> {
     Ok(())
 }
 
-/// In an outage all go down, and after it they come back.
-async fn through_an_outage(shoot: &Shoot) -> Result<()> {
-    shoot.nodes.cut_all();
-    shoot.held_down(&DOWN).await?;
-    shoot.nodes.heal_all();
-    shoot.free_at(&UP).await
+/// Waits for so many writes to the dependents since this entry of the shoot's history.
+async fn writes(shoot: &Shoot, begin: usize, count: usize) -> Result<()> {
+    shoot
+        .eventually("writes", PATIENCE, async || {
+            let written = shoot.writes_since(begin).len();
+            ensure!(written >= count, "{written} of {count}");
+            Ok(())
+        })
+        .await
+}
+
+/// Waits until an agent's log has a line of this message with this word.
+async fn logs(agent: &Prober, message: &str, word: &str) -> Result<()> {
+    eventually(&format!("{message}: {word}"), PATIENCE, async || {
+        let lines = agent.log(message);
+        ensure!(lines.iter().any(|line| line.to_string().contains(word)), "{lines:?}\n{}", agent.tail(5));
+        Ok(())
+    })
+    .await
+}
+
+/// Waits until the agent that writes this log shows such a value of a series.
+async fn shows(log: &Path, series: &str, values: impl RangeBounds<f64>) -> Result<()> {
+    eventually(series, PATIENCE, async || {
+        let value = metrics(log).await?.value(series)?;
+        ensure!(values.contains(&value), "{value}");
+        Ok(())
+    })
+    .await
+}
+
+/// Waits until the agent that writes this log answers a request for a page with this status and this word.
+async fn answers(log: &Path, path: &str, status: u16, word: &str) -> Result<()> {
+    eventually(&format!("{path} says {status} {word}"), PATIENCE, async || {
+        let (answer, body) = page(log, path).await?;
+        ensure!(answer == status && body.contains(word), "{answer}: {body}");
+        Ok(())
+    })
+    .await
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use testbed::seed::READY_AFTER;
 use testbed::shoot::{CA, KCM, MCM, PATIENCE};
-use testbed::{Prober, ProberConfig, Shoot, ShootPlan, scenario};
+use testbed::{ProberConfig, Shoot, ShootPlan, scenario};
 use tokio::time::Instant;
 
-use crate::{DOWN, UP, came_back_in_order, healthy, through_an_outage};
+use crate::{UP, alone, came_back_in_order, comes_back, end_alone, end_of_outage, goes_down, healthy, through_an_outage};
 
 #[test]
 fn an_outage_takes_all_to_zero_in_order_and_recovery_brings_them_back_in_order() -> Result<()> {
@@ -18,16 +18,14 @@ fn an_outage_takes_all_to_zero_in_order_and_recovery_brings_them_back_in_order()
         let shoot = healthy(bed, "outage", ShootPlan { grace, ..ShootPlan::default() }).await?;
         let begin = shoot.history().len();
         let cut = Instant::now();
-        shoot.nodes.cut_all();
-        shoot.held_down(&DOWN).await?;
+        goes_down(&shoot).await?;
 
         let order = shoot.order(begin, |state| state.replicas == 0);
         ensure!(order.last().is_some_and(|last| last == KCM), "{order:?}\n{}", shoot.story());
         in_time(&shoot, cut, grace)?;
 
         let begin = shoot.history().len();
-        shoot.nodes.heal_all();
-        shoot.free_at(&UP).await?;
+        comes_back(&shoot).await?;
         came_back_in_order(&shoot, begin)?;
 
         // Each level waits until the one before it is ready, and machine-controller-manager 2 s more.
@@ -39,7 +37,7 @@ fn an_outage_takes_all_to_zero_in_order_and_recovery_brings_them_back_in_order()
             entry.map(|entry| entry.at).with_context(|| format!("{name}\n{}", shoot.story()))
         };
         let (ready, machines) = (first(KCM, &|_, ready| ready > 0)?, first(MCM, &|wanted, _| wanted > 0)?);
-        // A tenth less: the watch that tells us is no stop-watch.
+        // A tenth less: the watch that shows it is no stop-watch.
         ensure!(machines - ready > Duration::from_millis(1800), "{:?}\n{}", machines - ready, shoot.story());
         ensure!(first(CA, &|wanted, _| wanted > 0)? >= first(MCM, &|_, ready| ready > 0)?, "{}", shoot.story());
         shoot.end().await
@@ -58,40 +56,6 @@ fn in_time(shoot: &Shoot, cut: Instant, grace: Duration) -> Result<()> {
 }
 
 #[test]
-fn one_recovers_and_fails_again_as_often_as_it_likes() -> Result<()> {
-    scenario(async |bed| {
-        let shoot = healthy(bed, "again", ShootPlan::default()).await?;
-        for _ in 0..2 {
-            through_an_outage(&shoot).await?;
-        }
-        shoot.end().await
-    })
-}
-
-#[test]
-fn nothing_is_written_while_fewer_than_the_fraction_are_expired() -> Result<()> {
-    scenario(async |bed| {
-        let shoot = healthy(bed, "two-of-five", ShootPlan { nodes: 5, ..ShootPlan::default() }).await?;
-        let begin = shoot.history().len();
-        shoot.nodes.cut([0, 1]);
-        shoot
-            .eventually("two old leases", PATIENCE, async || {
-                let ages = shoot.nodes.ages().await?;
-                ensure!(ages[0] > Duration::from_secs(8) && ages[1] > Duration::from_secs(8), "{ages:?}");
-                Ok(())
-            })
-            .await?;
-        shoot.after_probes(2).await?;
-        shoot.untouched_since(begin)?;
-        shoot.nodes.cut([2]);
-        shoot.held_down(&DOWN).await?;
-        shoot.nodes.heal([0]);
-        shoot.free_at(&UP).await?;
-        shoot.end().await
-    })
-}
-
-#[test]
 fn controller_manager_goes_in_time_even_when_the_level_before_it_does_not_end() -> Result<()> {
     scenario(async |bed| {
         // The longer the grace, the more time is left between the prober's own deadline and this one.
@@ -99,29 +63,11 @@ fn controller_manager_goes_in_time_even_when_the_level_before_it_does_not_end() 
         let shoot = healthy(bed, "slow-level", ShootPlan { grace, ..ShootPlan::default() }).await?;
         shoot.annotate(MCM, READY_AFTER, Some("60000")).await?;
         let cut = Instant::now();
-        shoot.nodes.cut_all();
-        shoot.held_down(&DOWN).await?;
+        goes_down(&shoot).await?;
         in_time(&shoot, cut, grace)?;
         ensure!(shoot.dependent(MCM).await?.ready == 1, "it was to be slow\n{}", shoot.story());
         shoot.annotate(MCM, READY_AFTER, None).await?;
-        shoot.nodes.heal_all();
-        shoot.free_at(&UP).await?;
-        shoot.end().await
-    })
-}
-
-#[test]
-fn a_level_that_never_gets_ready_holds_the_next_one_up_for_five_seconds_only() -> Result<()> {
-    scenario(async |bed| {
-        let shoot = healthy(bed, "never-ready", ShootPlan::default()).await?;
-        shoot.nodes.cut_all();
-        shoot.held_down(&DOWN).await?;
-        shoot.annotate(KCM, READY_AFTER, Some("never")).await?;
-        let begin = shoot.history().len();
-        shoot.nodes.heal_all();
-        shoot.free_at(&UP).await?;
-        came_back_in_order(&shoot, begin)?;
-        shoot.end().await
+        end_of_outage(shoot).await
     })
 }
 
@@ -129,8 +75,7 @@ fn a_level_that_never_gets_ready_holds_the_next_one_up_for_five_seconds_only() -
 fn a_relapse_in_the_middle_of_the_way_back_takes_all_down_again() -> Result<()> {
     scenario(async |bed| {
         let shoot = healthy(bed, "relapse", ShootPlan::default()).await?;
-        shoot.nodes.cut_all();
-        shoot.held_down(&DOWN).await?;
+        goes_down(&shoot).await?;
         shoot.nodes.heal_all();
         shoot
             .eventually("the way back has begun", PATIENCE, async || {
@@ -139,7 +84,10 @@ fn a_relapse_in_the_middle_of_the_way_back_takes_all_down_again() -> Result<()> 
                 Ok(())
             })
             .await?;
-        through_an_outage(&shoot).await?;
+        // And once more after a way back to the end.
+        for _ in 0..2 {
+            through_an_outage(&shoot).await?;
+        }
         shoot.end().await
     })
 }
@@ -147,12 +95,8 @@ fn a_relapse_in_the_middle_of_the_way_back_takes_all_down_again() -> Result<()> 
 #[test]
 fn the_delay_of_the_machine_controller_is_waited_only_when_it_has_to_be_scaled() -> Result<()> {
     scenario(async |bed| {
-        let seed = bed.own_seed().await?;
-        let shoot = Shoot::create(bed, &seed, "delay", ShootPlan::default()).await?;
         let config = ProberConfig { machine_delay: "20s", ..ProberConfig::default() };
-        let prober = Prober::start(&seed, config).await?;
-        shoot.after_probes(2).await?;
-
+        let (shoot, prober) = alone(bed, "delay", ShootPlan::default(), config).await?;
         // Probes do not wait for it,
         let begin = Instant::now();
         shoot.after_probes(4).await?;
@@ -163,7 +107,6 @@ fn the_delay_of_the_machine_controller_is_waited_only_when_it_has_to_be_scaled()
         shoot.scale(CA, 0).await?;
         shoot.free_at(&UP).await?;
         ensure!(begin.elapsed() < Duration::from_secs(20), "{:?}\n{}", begin.elapsed(), shoot.story());
-        drop(prober);
-        shoot.end().await
+        end_alone(bed, shoot, prober).await
     })
 }

@@ -1,17 +1,16 @@
-//! `restore`, by which a person brings back what is held down: where no prober runs, and beside one that would not.
+//! `restore`, by which a person brings back what is held down, beside a prober that would not.
 
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use serde_json::json;
 use testbed::agent::binary;
 use testbed::api::gardener::PAUSE;
-use testbed::{Prober, ProberConfig, Shoot, ShootPlan, scenario, secrets};
+use testbed::{ProberConfig, Shoot, ShootPlan, scenario, secrets};
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use crate::{DOWN, UP, came_back_in_order, healthy};
+use crate::{DOWN, UP, came_back_in_order, end_of_outage, goes_down, healthy};
 
 /// Far more than a restore of one shoot takes with the test bed's delays.
 const LIMIT: Duration = Duration::from_secs(90);
@@ -36,39 +35,10 @@ fn said(output: &Output) -> String {
 }
 
 #[test]
-fn without_a_prober_it_refuses_in_an_outage_and_restores_in_order_after_it() -> Result<()> {
-    scenario(async |bed| {
-        let seed = bed.own_seed().await?;
-        let shoot = Shoot::create(bed, &seed, "by-hand", ShootPlan::default()).await?;
-        let prober = Prober::start(&seed, ProberConfig::default()).await?;
-        shoot.after_probes(2).await?;
-        shoot.nodes.cut_all();
-        shoot.held_down(&DOWN).await?;
-        ensure!(prober.terminate().await?.success());
-
-        let begin = shoot.history().len();
-        let refused = restore(&shoot, &["--yes"]).await?;
-        ensure!(refused.status.code() == Some(1) && said(&refused).contains("scale_down"), "{refused:?}");
-        shoot.nodes.heal_all();
-        shoot.leases_younger_than(Duration::from_secs(3)).await?;
-        let shown = restore(&shoot, &[]).await?;
-        ensure!(shown.status.success() && said(&shown).contains("--yes does it"), "{shown:?}");
-        shoot.untouched_since(begin)?;
-
-        let restored = restore(&shoot, &["--yes"]).await?;
-        ensure!(restored.status.success(), "{restored:?}");
-        shoot.free_at(&UP).await?;
-        came_back_in_order(&shoot, begin)?;
-        shoot.end().await
-    })
-}
-
-#[test]
 fn forced_it_pauses_first_so_that_a_prober_at_work_leaves_what_came_back() -> Result<()> {
     scenario(async |bed| {
         let shoot = healthy(bed, "forced", ShootPlan::default()).await?;
-        shoot.nodes.cut_all();
-        shoot.held_down(&DOWN).await?;
+        goes_down(&shoot).await?;
         let begin = shoot.history().len();
         let forced = restore(&shoot, &["--force", "--yes"]).await?;
         ensure!(forced.status.success() && said(&forced).contains(&format!("{PAUSE}-")), "{forced:?}");
@@ -79,11 +49,8 @@ fn forced_it_pauses_first_so_that_a_prober_at_work_leaves_what_came_back() -> Re
         shoot.untouched_since(restored)?;
 
         // It was the pause that kept the prober from it.
-        let path = format!("/api/v1/namespaces/{}", shoot.namespace);
-        shoot.seed.api().merge(&path, &json!({"metadata": {"annotations": {PAUSE: null}}})).await?;
+        shoot.seed.annotate(&shoot.namespace, PAUSE, None).await?;
         shoot.held_down(&DOWN).await?;
-        shoot.nodes.heal_all();
-        shoot.free_at(&UP).await?;
-        shoot.end().await
+        end_of_outage(shoot).await
     })
 }

@@ -60,14 +60,14 @@ pub enum Phase {
     BackOff(Duration, Instant),
 }
 
-/// The kubelet, and what it tells.
+/// The kubelet, and what it reports.
 pub struct Kubelet<'a> {
     plane: &'a Plane,
     shoot: &'a ControlPlane,
     server: &'a ApiServer,
     /// The server's port, which must stay its own while it is away.
     _port: TcpSocket,
-    told: watch::Sender<Option<Container>>,
+    reports: watch::Sender<Option<Container>>,
 }
 
 impl<'a> Kubelet<'a> {
@@ -80,12 +80,12 @@ impl<'a> Kubelet<'a> {
             Ok(())
         })
         .await?;
-        Ok(Self { plane, shoot, server, _port: hold_port(shoot.address().port())?, told: watch::Sender::new(None) })
+        Ok(Self { plane, shoot, server, _port: hold_port(shoot.address().port())?, reports: watch::Sender::new(None) })
     }
 
     /// What becomes of the container.
     pub fn containers(&self) -> watch::Receiver<Option<Container>> {
-        self.told.subscribe()
+        self.reports.subscribe()
     }
 
     /// Runs one pod after the other.
@@ -117,7 +117,7 @@ impl<'a> Kubelet<'a> {
             let wait = back_off.ended();
             let due = Instant::now() + wait;
             if !wait.is_zero() {
-                self.tell(&mut container, Phase::BackOff(wait, due)).await?;
+                self.report(&mut container, Phase::BackOff(wait, due)).await?;
             }
             sleep_until(due).await;
             container.restarts += 1;
@@ -128,13 +128,13 @@ impl<'a> Kubelet<'a> {
     async fn run_once(&self, container: &mut Container) -> Result<()> {
         container.started = Instant::now();
         let mut process = self.server.run()?;
-        self.tell(container, Phase::Starting).await?;
+        self.report(container, Phase::Starting).await?;
         let mut failures = 0;
         while process.ended()?.is_none() {
             let ready = container.phase == Phase::Ready;
             match self.shoot.api().text(if ready { "/livez" } else { "/readyz" }).await {
                 Ok(_) if ready => failures = 0,
-                Ok(_) => self.tell(container, Phase::Ready).await?,
+                Ok(_) => self.report(container, Phase::Ready).await?,
                 Err(_) if ready => failures += 1,
                 Err(_) => {}
             }
@@ -148,8 +148,8 @@ impl<'a> Kubelet<'a> {
         Ok(())
     }
 
-    /// Writes the pod's status on the seed, and tells whoever waits for it.
-    async fn tell(&self, container: &mut Container, phase: Phase) -> Result<()> {
+    /// Writes the pod's status on the seed, and reports it to whoever waits for it.
+    async fn report(&self, container: &mut Container, phase: Phase) -> Result<()> {
         container.phase = phase;
         let state = match phase {
             Phase::Starting => State::NotReady,
@@ -157,7 +157,7 @@ impl<'a> Kubelet<'a> {
             Phase::BackOff(..) => State::Crashing,
         };
         self.plane.report(&container.pod.0, state, container.restarts).await?;
-        self.told.send_replace(Some(container.clone()));
+        self.reports.send_replace(Some(container.clone()));
         Ok(())
     }
 }

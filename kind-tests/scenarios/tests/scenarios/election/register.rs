@@ -9,7 +9,7 @@ use testbed::shoot::PATIENCE;
 use testbed::{Seed, eventually};
 use tokio::task::JoinSet;
 
-use super::LEASES;
+use crate::LEASES;
 
 /// One state of the Lease.
 #[derive(Clone, Debug)]

@@ -9,13 +9,13 @@ use anyhow::{Result, ensure};
 use testbed::api::{Authority, Serving};
 use testbed::shoot::PATIENCE;
 use testbed::usage::Usage;
-use testbed::{Prober, ProberConfig, Shoot, ShootPlan, own_scenario};
+use testbed::{ProberConfig, Shoot, ShootPlan, own_scenario};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-use crate::{DOWN, UP};
+use crate::{DOWN, alone, comes_back, end_alone, through_an_outage};
 
 const JSON: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
 /// What the prober may use beyond what it needed before: one answer of the largest size that is read (32 MiB), twice where a
@@ -47,7 +47,7 @@ impl Hostile {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
                 let (tls, script, counter) = (tls.clone(), script.clone(), counter.clone());
-                // A client that goes away has nothing to be told.
+                // A client may go away before it is answered.
                 connections.spawn(async move { serve(stream, tls, &script, &counter).await.ok() });
             }
         });
@@ -100,11 +100,8 @@ fn bomb(size: usize) -> Vec<u8> {
 #[test]
 fn a_hostile_api_server_costs_neither_memory_nor_a_verdict_nor_other_shoots() -> Result<()> {
     own_scenario("the stand-in's certificate is not one of the given cluster's authority", async |bed| {
-        let seed = bed.own_seed().await?;
-        let shoot = Shoot::create(bed, &seed, "hostile", ShootPlan::default()).await?;
-        let other = Shoot::create(bed, &seed, "hostile-other", ShootPlan::default()).await?;
-        let prober = Prober::start(&seed, ProberConfig::default()).await?;
-        shoot.after_probes(2).await?;
+        let (shoot, prober) = alone(bed, "hostile", ShootPlan::default(), ProberConfig::default()).await?;
+        let other = Shoot::create(bed, &shoot.seed, "hostile-other", ShootPlan::default()).await?;
         other.after_probes(2).await?;
         let before = Usage::of(prober.id())?.most;
         let begin = shoot.history().len();
@@ -142,17 +139,13 @@ fn a_hostile_api_server_costs_neither_memory_nor_a_verdict_nor_other_shoots() ->
             last = Some(hostile);
         }
         // Meanwhile others are protected.
-        other.nodes.cut_all();
-        other.held_down(&DOWN).await?;
-        other.nodes.heal_all();
-        other.free_at(&UP).await?;
+        through_an_outage(&other).await?;
         shoot.untouched_since(begin)?;
         drop(last);
         shoot.relay.redirect(shoot.plane.address());
         shoot.held_down(&DOWN).await?;
-        shoot.nodes.heal_all();
-        shoot.free_at(&UP).await?;
+        comes_back(&shoot).await?;
         other.end().await?;
-        shoot.end().await
+        end_alone(bed, shoot, prober).await
     })
 }

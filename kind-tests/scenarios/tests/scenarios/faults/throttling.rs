@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use testbed::kube_api::KubeApi;
 use testbed::manifests::{GARDEN, PROBE, PROBER};
 use testbed::shoot::PATIENCE;
-use testbed::{Prober, ProberConfig, Shoot, ShootPlan, eventually, own_scenario};
+use testbed::{ProberConfig, Shoot, ShootPlan, eventually, own_scenario};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-use crate::{DOWN, UP, healthy};
+use crate::{DOWN, UP, alone, end_alone, end_of_outage, healthy};
 
 const FLOW: &str = "/apis/flowcontrol.apiserver.k8s.io/v1";
 const HOOKS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
@@ -52,7 +52,6 @@ impl<'a> Rejection<'a> {
             "priorityLevelConfiguration": {"name": "none"}, "matchingPrecedence": 2,
             "rules": [
                 {"subjects": [account((namespace, name))], "resourceRules": [rule(verbs, resources)]},
-                {"subjects": [{"kind": "User", "user": {"name": OCCUPANT}}], "resourceRules": [rule(json!(["create"]), json!(["configmaps"]))]},
                 {"subjects": [account(("default", OCCUPANT))], "resourceRules": [rule(json!(["create"]), json!(["configmaps"]))]},
             ],
         });
@@ -123,19 +122,15 @@ fn a_shoot_that_rejects_probes_by_priority_and_fairness_is_no_outage() -> Result
         ensure!(rejected() <= most, "{} rejected requests", rejected());
         rejection.end().await?;
         shoot.held_down(&DOWN).await?;
-        shoot.nodes.heal_all();
-        shoot.free_at(&UP).await?;
-        shoot.end().await
+        end_of_outage(shoot).await
     })
 }
 
 #[test]
 fn a_seed_that_rejects_writes_by_priority_and_fairness_is_asked_again_until_all_is_done() -> Result<()> {
     own_scenario("needs an API server that reaches this process", async |bed| {
-        let seed = bed.own_seed().await?;
-        let shoot = Shoot::create(bed, &seed, "seed-fairness", ShootPlan::default()).await?;
-        let _prober = Prober::start(&seed, ProberConfig::default()).await?;
-        shoot.after_probes(2).await?;
+        let (shoot, prober) = alone(bed, "seed-fairness", ShootPlan::default(), ProberConfig::default()).await?;
+        let seed = shoot.seed.clone();
         for cut in [true, false] {
             let rejection = Rejection::begin(seed.api(), (GARDEN, PROBER), json!(["patch"]), json!(["deployments"])).await?;
             if cut {
@@ -154,7 +149,7 @@ fn a_seed_that_rejects_writes_by_priority_and_fairness_is_asked_again_until_all_
             rejection.end().await?;
             if cut { shoot.held_down(&DOWN).await? } else { shoot.free_at(&UP).await? }
         }
-        shoot.end().await
+        end_alone(bed, shoot, prober).await
     })
 }
 

@@ -56,8 +56,21 @@ impl Rights<'_> {
     }
 }
 
+/// Takes these away from the roles of these manifests: by resource, then verbs.
+pub async fn strip(api: &KubeApi, granted: Vec<Manifest>, unneeded: &[(&str, &[&str])]) -> Result<()> {
+    for (collection, object) in granted {
+        if object["rules"].is_array() {
+            let rules =
+                unneeded.iter().fold(object["rules"].clone(), |rules, (resource, verbs)| without(&rules, resource, verbs));
+            let name = object["metadata"]["name"].as_str().context("no name")?;
+            api.replace(&format!("{collection}/{name}"), "/rules", &rules).await?;
+        }
+    }
+    Ok(())
+}
+
 /// These rules without verbs on a resource.
-pub fn without(rules: &Value, resource: &str, verbs: &[&str]) -> Value {
+fn without(rules: &Value, resource: &str, verbs: &[&str]) -> Value {
     let mut left = Vec::new();
     for rule in rules.as_array().into_iter().flatten() {
         let texts = |key: &str| -> Vec<String> {

@@ -1,15 +1,16 @@
-//! The control plane of a shoot, as far as the weeder sees it: two Services and three kinds of pods.
+//! The control plane of a shoot, as far as it matters to the weeder: two Services and three kinds of pods.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
+use testbed::agent::Agent;
 use testbed::kube_api::KubeApi;
 use testbed::shoot::PATIENCE;
 use testbed::{Bed, eventually};
 
-use super::ground::{Ground, NODE};
+use super::ground::{Ground, NODE, no_window};
 
 /// The Service of etcd.
 pub const ETCD: &str = "etcd-main-client";
@@ -123,7 +124,7 @@ impl Plane {
         .await
     }
 
-    /// Waits until the Service has an endpoint that is not ready: that it becomes ready is seen from now on.
+    /// Waits until the Service has an endpoint that is not ready: that it becomes ready is noticed from now on.
     pub async fn unready(&self, service: &str) -> Result<()> {
         let path = self.path("/apis/discovery.k8s.io/v1", "endpointslices");
         let path = format!("{path}?labelSelector=kubernetes.io/service-name={service}");
@@ -136,13 +137,30 @@ impl Plane {
         .await
     }
 
+    /// etcd becomes unready, and kube-apiserver crash-loops; its pods. A weeder that has opened a window before is to know of the former first.
+    pub async fn outage(&self, weeder: Option<&Agent>) -> Result<Vec<(String, String)>> {
+        self.all("main", State::NotReady).await?;
+        self.unready(ETCD).await?;
+        if let Some(weeder) = weeder {
+            no_window(weeder).await?;
+        }
+        self.all("apiserver", State::Crashing).await?;
+        self.pods("apiserver").await
+    }
+
+    /// etcd is ready again, and these pods of kube-apiserver are replaced.
+    pub async fn recovery(&self, servers: &[(String, String)]) -> Result<()> {
+        self.all("main", State::Ready).await?;
+        self.replaced("apiserver", servers).await.map(drop)
+    }
+
     /// Waits until a weeder says that it knows of the Service's outage.
     pub async fn left_alone(&self, service: &str) -> Result<()> {
         eventually(&format!("the dependants of {service} are left alone"), PATIENCE, async || {
-            let told = self.ground.told(&self.namespace);
-            let lines = told.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+            let log = self.ground.logged(&self.namespace);
+            let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
             let mut ends = lines.filter(|line| line["end"].is_string() && line["service"] == service);
-            ensure!(ends.next().is_some(), "{told}");
+            ensure!(ends.next().is_some(), "{log}");
             Ok(())
         })
         .await
@@ -156,7 +174,7 @@ impl Plane {
             Ok(pods)
         })
         .await
-        .with_context(|| self.ground.told(&self.namespace))
+        .with_context(|| self.ground.logged(&self.namespace))
     }
 
     /// Nothing but what was expected has been deleted by the weeder, and nothing was forbidden to it.
