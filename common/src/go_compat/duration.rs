@@ -41,6 +41,10 @@ const SHOWN: usize = 20;
 const LIMIT: u64 = 1 << 63;
 
 impl GoDuration {
+    pub const fn from_nanos(nanos: i64) -> Self {
+        Self(nanos)
+    }
+
     pub const fn as_nanos(self) -> i64 {
         self.0
     }

@@ -60,7 +60,8 @@ pub fn config<'a>(objects: &'a Objects, deployment: &str) -> Result<&'a str> {
 
 /// An agent at work. Dropping it kills it.
 pub struct Agent {
-    _process: Process,
+    /// The process.
+    pub process: Process,
     /// Where it writes its log.
     pub log: PathBuf,
 }
@@ -90,7 +91,7 @@ impl Agent {
         let log = folder.join("log");
         let process = Process::start(deployment, &agent::binary()?, &args, &log)?;
         seed.set_log(log.clone());
-        Ok(Self { _process: process, log })
+        Ok(Self { process, log })
     }
 
     /// Where it serves metrics, once it does.

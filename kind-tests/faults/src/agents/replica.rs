@@ -122,7 +122,7 @@ impl Replica {
     pub async fn keep(&self) -> Result<()> {
         loop {
             sleep(LOOK).await;
-            let ended = self.state().process.as_mut().map(Agent::ended).transpose()?.flatten();
+            let ended = self.state().process.as_mut().map(|agent| agent.ended()).transpose()?.flatten();
             let Some(status) = ended else { continue };
             self.at_work(false);
             // If all of this machine stood still, that is known by then.

@@ -30,7 +30,6 @@ mod weeder;
 
 use std::ops::RangeBounds;
 use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use testbed::page::{metrics, page};
