@@ -35,7 +35,7 @@ use tokio::time::sleep;
 
 use crate::fleet::fill::filled;
 use crate::fleet::light::{Plan, USUAL_GRACE};
-use crate::report::{Report, progress};
+use crate::report::{Goal, Report, progress};
 use crate::writes::writes;
 use change::Change;
 use lane::Lane;
@@ -159,7 +159,8 @@ pub fn run(options: Options) -> Result<()> {
         let mut report = findings.report(if control { CONTROL } else { "race" }, what);
         if let Some(light) = &mut light {
             let probes = light.look().await?.counts.probes;
-            report.rows([("load_probes", "probes of the healthy shoots in the meantime", probes as f64, "", None)]);
+            let goal = Some(Goal::AtLeast(1.0));
+            report.rows([("load_probes", "probes of the healthy shoots in the meantime", probes as f64, "", goal)]);
         }
         report.print();
         Ok(())

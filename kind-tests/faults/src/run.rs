@@ -169,7 +169,7 @@ async fn canary(world: Arc<World>) -> Result<()> {
     loop {
         sleep(CANARY).await;
         let sent = Instant::now();
-        client.text("/readyz").await?;
+        client.text("/version").await?;
         lock(&world.oracle.disturbances).lag(sent.elapsed(), Instant::now());
     }
 }
