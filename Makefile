@@ -54,6 +54,7 @@ scenarios machines kills smoke:
 	cargo test --workspace --test $@
 benchmarks:
 	cargo test --workspace --bin benchmarks --test fleet --test race
+other-tests: export RUST_TEST_THREADS = 32
 other-tests:
 	cargo test --workspace --exclude scenarios --exclude faults --exclude benchmarks
 	cargo test --workspace --bin soak
