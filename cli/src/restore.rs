@@ -19,6 +19,7 @@ use prober::seed::ClusterState;
 use prober::seed::reach::Reach;
 use serde_json::json;
 use tokio::time::{sleep, timeout};
+use tokio_util::task::AbortOnDropHandle;
 
 use self::answer::{Answer, Shoot};
 use self::plan::Step;
@@ -80,7 +81,8 @@ pub(crate) async fn run(args: commands::Restore) -> anyhow::Result<()> {
 
 /// Restores shoots side by side; those that came to an end, by their names, and how many did not. None stops another.
 async fn shoots(job: &Arc<Job>, namespaces: Vec<String>) -> (Vec<Shoot>, usize) {
-    let tasks = stream::iter(namespaces).map(|namespace| tokio::spawn(Arc::clone(job).shoot(namespace)));
+    let begin = |namespace| AbortOnDropHandle::new(tokio::spawn(Arc::clone(job).shoot(namespace)));
+    let tasks = stream::iter(namespaces).map(begin);
     let ended: Vec<_> = tasks.buffer_unordered(AT_ONCE).collect().await;
     let count = ended.len();
     let mut shoots: Vec<Shoot> = ended.into_iter().flatten().collect();

@@ -79,6 +79,8 @@ async fn follow(shared: &Shared, check: &OwnerCheck, configs: &mut watch::Receiv
             () = shared.clock.reach(next) => {}
         }
     }
+    // What the last answer changed is reported, although nothing follows from it any more.
+    owners.turn(shared.clock.now(), 0).changes.iter().for_each(|change| report(shared, change));
     tracing::info!("owner records are not checked in this way any more");
 }
 

@@ -1,7 +1,6 @@
 //! Pods, pruned to what is read here. Unknown fields are skipped.
 
 use common::pruned::null_as_default;
-use k8s_openapi::api::core::v1::ContainerState;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 
@@ -23,16 +22,30 @@ pub struct PodStatus {
     init_container_statuses: Vec<ContainerStatus>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
 struct ContainerStatus {
-    state: Option<ContainerState>,
+    #[serde(deserialize_with = "null_as_default")]
+    state: ContainerState,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct ContainerState {
+    waiting: Option<Waiting>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Waiting {
+    reason: Option<String>,
 }
 
 impl PodStatus {
     /// Why containers wait, also init containers.
     pub fn waiting_reasons(&self) -> impl Iterator<Item = &str> {
         let containers = self.container_statuses.iter().chain(&self.init_container_statuses);
-        containers.filter_map(|container| container.state.as_ref()?.waiting.as_ref()?.reason.as_deref())
+        containers.filter_map(|container| container.state.waiting.as_ref()?.reason.as_deref())
     }
 }
 

@@ -1,29 +1,67 @@
-//! EndpointSlices, and what is kept of them.
+//! EndpointSlices, pruned to what is read here. Unknown fields are skipped.
 
-use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
+use common::pruned::null_as_default;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Deserialize;
 
 use crate::config::Service;
 use crate::core::readiness::Slice;
 
 pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
-/// What is kept of a slice; nothing when it belongs to none of `services`.
-pub fn pruned(slice: EndpointSlice, services: &[Service]) -> Option<Slice> {
-    let name = slice.metadata.labels?.remove(SERVICE_NAME)?;
-    let service = services.iter().position(|service| service.name == name)?;
-    let ready = slice.endpoints.unwrap_or_default().into_iter().filter(is_ready).map(identity).collect();
-    Some(Slice { service, ready })
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct EndpointSlice {
+    #[serde(default)]
+    pub metadata: ObjectMeta,
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub endpoints: Vec<Endpoint>,
 }
 
-/// Nobody having said otherwise counts as ready, as the API defines it.
-fn is_ready(endpoint: &Endpoint) -> bool {
-    endpoint.conditions.as_ref().and_then(|conditions| conditions.ready).unwrap_or(true)
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Endpoint {
+    #[serde(deserialize_with = "null_as_default")]
+    addresses: Vec<String>,
+    #[serde(deserialize_with = "null_as_default")]
+    conditions: Conditions,
+    target_ref: Option<TargetRef>,
 }
 
-/// Both endpoints of a pod with addresses of both families are one; a new pod at an old address is another.
-fn identity(endpoint: Endpoint) -> String {
-    endpoint.target_ref.and_then(|target| target.uid).unwrap_or_else(|| endpoint.addresses.join(","))
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Conditions {
+    ready: Option<bool>,
 }
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct TargetRef {
+    uid: Option<String>,
+}
+
+impl EndpointSlice {
+    /// What is kept of it; nothing when it belongs to none of `services`.
+    pub fn pruned(self, services: &[Service]) -> Option<Slice> {
+        let name = self.metadata.labels?.remove(SERVICE_NAME)?;
+        let service = services.iter().position(|service| service.name == name)?;
+        let ready = self.endpoints.into_iter().filter(Endpoint::is_ready).map(Endpoint::identity).collect();
+        Some(Slice { service, ready })
+    }
+}
+
+impl Endpoint {
+    /// Nobody having said otherwise counts as ready, as the API defines it.
+    fn is_ready(&self) -> bool {
+        self.conditions.ready.unwrap_or(true)
+    }
+
+    /// Both endpoints of a pod with addresses of both families are one; a new pod at an old address is another.
+    fn identity(self) -> String {
+        self.target_ref.and_then(|target| target.uid).unwrap_or_else(|| self.addresses.join(","))
+    }
+}
+
+common::resource!(EndpointSlice, NamespaceResourceScope, "discovery.k8s.io", "v1", "EndpointSlice", "endpointslices");
 
 #[cfg(test)]
 mod tests;

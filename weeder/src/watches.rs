@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use common::change::Change;
 use common::follow::{Follower, follow};
-use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::core::DeserializeGuard;
 use kube::runtime::watcher;
 use kube::{Api, Client};
@@ -21,7 +20,7 @@ use crate::core::readiness::Slice;
 use crate::core::verdict::{DeletionCandidate, judge};
 use crate::metrics::Metrics;
 use crate::pod::Pod;
-use crate::slice::{SERVICE_NAME, pruned};
+use crate::slice::{EndpointSlice, SERVICE_NAME};
 
 /// Changes that may wait to be followed; more of them hold up the watch.
 const CHANGES: usize = 256;
@@ -59,7 +58,7 @@ async fn watch_slices(client: Client, config: Arc<Config>, forwarder: ChangeForw
     let names: Vec<&str> = config.services.iter().map(|service| service.name.as_str()).collect();
     let selected = watcher::Config::default().labels(&format!("{SERVICE_NAME} in ({})", names.join(",")));
     let api: Api<DeserializeGuard<EndpointSlice>> = Api::all(client);
-    let prune = move |slice: EndpointSlice| pruned(slice, &config.services);
+    let prune = move |slice: EndpointSlice| slice.pruned(&config.services);
     follow(api, selected, prune, forwarder, ended).await;
 }
 

@@ -6,25 +6,25 @@ fn services() -> Vec<Service> {
     ["etcd-main-client", "kube-apiserver"].map(|name| Service { name: name.to_owned(), selectors: Vec::new() }).into()
 }
 
-fn kept(service: &str, endpoints: Value) -> Option<Slice> {
+fn pruned(service: &str, endpoints: Value) -> Option<Slice> {
     let slice = json!({
         "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4", "ports": null,
         "metadata": {"name": "s", "namespace": "n", "labels": {SERVICE_NAME: service}},
         "endpoints": endpoints,
     });
-    pruned(serde_json::from_value(slice).expect("a slice"), &services())
+    serde_json::from_value::<EndpointSlice>(slice).expect("a slice").pruned(&services())
 }
 
 fn ready(endpoints: Value) -> Vec<String> {
-    kept("kube-apiserver", endpoints).expect("a slice of a configured Service").ready.into_iter().collect()
+    pruned("kube-apiserver", endpoints).expect("a slice of a configured Service").ready.into_iter().collect()
 }
 
 #[test]
 fn only_slices_of_configured_services_are_kept() {
-    assert_eq!(kept("kube-apiserver", json!([])).map(|slice| slice.service), Some(1));
-    assert_eq!(kept("other", json!([])), None);
-    let unlabelled = serde_json::from_value(json!({"metadata": {"name": "s"}})).expect("a slice");
-    assert_eq!(pruned(unlabelled, &services()), None);
+    assert_eq!(pruned("kube-apiserver", json!([])).map(|slice| slice.service), Some(1));
+    assert_eq!(pruned("other", json!([])), None);
+    let unlabelled: EndpointSlice = serde_json::from_value(json!({"metadata": {"name": "s"}})).expect("a slice");
+    assert_eq!(unlabelled.pruned(&services()), None);
 }
 
 #[test]
