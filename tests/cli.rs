@@ -197,9 +197,9 @@ async fn explain_looks_until_the_verdict_is_decided_and_once_where_that_is_asked
     let shown = text(&world.run(&["explain", NAMESPACE, "--once"]).await);
     assert!(shown.contains("Nothing would be written before that is decided"), "{shown}");
     let output = world.run(&["explain", NAMESPACE]).await;
-    let (shown, told) = (text(&output), String::from_utf8_lossy(&output.stderr).into_owned());
+    let (shown, errors) = (text(&output), String::from_utf8_lossy(&output.stderr).into_owned());
     assert!(shown.contains("scale_down: the nodes have lost the way to their API server"), "{shown}");
-    assert_eq!(told.matches("watching the leases until their stamps can be believed").count(), 1, "{told}");
+    assert_eq!(errors.matches("watching the leases until their stamps can be believed").count(), 1, "{errors}");
     assert_eq!(world.writes(), 0);
 }
 

@@ -123,7 +123,7 @@ fn stderr(output: &Output) -> String {
 }
 
 #[tokio::test]
-async fn it_shows_what_it_would_do_and_writes_nothing_before_it_is_told_to() {
+async fn it_shows_what_it_would_do_and_writes_nothing_before_it_is_asked_to() {
     let world = World::new().await;
     let idle = world.run(&[ONE]).await;
     assert!(idle.status.success() && stdout(&idle).contains("Nothing to restore."), "{idle:?}");
@@ -197,7 +197,7 @@ async fn of_all_shoots_one_that_cannot_be_asked_keeps_no_other_from_coming_back(
 }
 
 #[tokio::test]
-async fn a_controller_that_may_not_be_written_is_told_of_and_holds_back_those_of_later_levels() {
+async fn a_controller_that_may_not_be_written_is_reported_and_holds_back_those_of_later_levels() {
     let world = World::new().await;
     world.hold_down(ONE);
     let of_machines = |record: &Record| record.verb == "patch" && record.name == MCM;

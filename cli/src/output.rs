@@ -80,7 +80,7 @@ pub(crate) fn warn(text: &str) -> String {
 pub(crate) struct Progress {
     shown: String,
     /// What was said last where no terminal is.
-    told: String,
+    logged: String,
 }
 
 impl Progress {
@@ -102,9 +102,9 @@ impl Progress {
     pub(crate) fn tell(&mut self, what: &str, seconds: u64) {
         if std::io::stderr().is_terminal() {
             self.say(format!("{what}: {seconds} s"));
-        } else if self.told != what {
+        } else if self.logged != what {
             let _ = writeln!(std::io::stderr(), "{what}");
-            what.clone_into(&mut self.told);
+            what.clone_into(&mut self.logged);
         }
     }
 }

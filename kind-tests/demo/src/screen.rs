@@ -19,20 +19,20 @@ const BELOW: usize = 6;
 pub struct Screen {
     /// Whether the clusters are shown, drawn again in place: on a terminal that can do so, unless NO_COLOR is set.
     live: bool,
-    /// How many events were told.
-    told: usize,
+    /// How many events were printed.
+    printed: usize,
 }
 
 impl Screen {
     pub fn open() -> Self {
-        Self { live: AutoStream::choice(&std::io::stdout()) != ColorChoice::Never, told: 0 }
+        Self { live: AutoStream::choice(&std::io::stdout()) != ColorChoice::Never, printed: 0 }
     }
 
     /// The play as far as it has gone, as text that follows what was shown before.
     pub fn show(&mut self, record: &Record, scene: &Scene) -> String {
-        let events = record.events[self.told..].iter().map(|event| format!("{:>6.1}s  {}", event.at, event.text));
-        let up = if self.told > 0 { format!("\x1b[{BELOW}A") } else { String::new() };
-        self.told = record.events.len();
+        let events = record.events[self.printed..].iter().map(|event| format!("{:>6.1}s  {}", event.at, event.text));
+        let up = if self.printed > 0 { format!("\x1b[{BELOW}A") } else { String::new() };
+        self.printed = record.events.len();
         if !self.live {
             return events.map(|line| line + "\n").collect();
         }
@@ -135,8 +135,8 @@ mod tests {
     }
 
     #[test]
-    fn each_event_is_told_once_and_what_stands_below_is_drawn_over() {
-        let (mut record, mut screen) = (Record::default(), Screen { live: true, told: 0 });
+    fn each_event_is_reported_once_and_what_stands_below_is_drawn_over() {
+        let (mut record, mut screen) = (Record::default(), Screen { live: true, printed: 0 });
         for (text, up) in [("first", ""), ("second", "\x1b[6A")] {
             record.note(1.0, What::Aside, "", text);
             let shown = screen.show(&record, &Scene::default());

@@ -54,7 +54,7 @@ pub async fn measure(world: &World, agents: &Agents, growths: &mut Growths) {
     world.seed.cut_connections();
     sleep(RECOVERY).await;
     lock(&world.oracle.disturbances).seed.end(Instant::now());
-    let found = |kind, place: &str, told: &str| world.oracle.ledger.found(kind, place, told, &[]);
+    let found = |kind, place: &str, text: &str| world.oracle.ledger.found(kind, place, text, &[]);
     for replica in &agents.0 {
         replica.inspect();
         // One that ends meanwhile is judged where its end is noticed; the next one is measured then.

@@ -62,9 +62,9 @@ impl Oracle {
     }
 
     fn deletes(&self, request: &Request, now: Instant) {
-        if let Some(told) = lock(&self.fences).leaderless(&request.user, self.reading(now), now) {
-            let told = format!("{told}: {} {}", request.method, request.path);
-            self.ledger.found(Kind::LeaderlessWrites, &request.namespace, &told, &[]);
+        if let Some(text) = lock(&self.fences).leaderless(&request.user, self.reading(now), now) {
+            let text = format!("{text}: {} {}", request.method, request.path);
+            self.ledger.found(Kind::LeaderlessWrites, &request.namespace, &text, &[]);
         }
     }
 
@@ -104,8 +104,8 @@ impl Oracle {
             }
             let before = write.before.unwrap_or(&Value::Null);
             let write = Write { name, before, after: write.after, arrived, leaderless };
-            if let Some((kind, told)) = record.written(&write, disturbances, now) {
-                self.ledger.found(kind, namespace, &told, &record.story(self.ledger.start));
+            if let Some((kind, text)) = record.written(&write, disturbances, now) {
+                self.ledger.found(kind, namespace, &text, &record.story(self.ledger.start));
             }
         } else {
             let was = write.before.map(Dependent::of).unwrap_or_default();
@@ -122,8 +122,8 @@ impl Oracle {
         for (namespace, record) in &self.records {
             let mut record = lock(record);
             let (findings, over) = record.tick(disturbances, now);
-            for (kind, told) in findings {
-                self.ledger.found(kind, namespace, &told, &record.story(self.ledger.start));
+            for (kind, text) in findings {
+                self.ledger.found(kind, namespace, &text, &record.story(self.ledger.start));
             }
             if let Some(over) = over {
                 self.ledger.count("outages");

@@ -26,10 +26,10 @@ pub fn progress(world: &World, what: &str) -> String {
 /// Prints what was found since the last time, with all that helps to understand it.
 pub fn print_found(world: &World, agents: &Agents, seed: u64) {
     let evidence = std::mem::take(&mut world.oracle.ledger.pages().evidence);
-    for (place, told) in evidence {
-        println!("\n!!! seed {seed}, {told}");
+    for (place, text) in evidence {
+        println!("\n!!! seed {seed}, {text}");
         for replica in &agents.0 {
-            println!("    --- the log of {} about it:\n{}", replica.name, replica.told(&place));
+            println!("    --- the log of {} about it:\n{}", replica.name, replica.logged(&place));
         }
     }
 }

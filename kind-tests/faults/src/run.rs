@@ -72,8 +72,8 @@ pub async fn run(bed: &Bed, options: &Options) -> Result<bool> {
     sleep(START).await;
 
     let growths = rounds(&world, &agents, options, &mut background).await?;
-    for (name, told) in growths.grown() {
-        world.oracle.ledger.found(Kind::Leaks, name, &told, &[]);
+    for (name, text) in growths.grown() {
+        world.oracle.ledger.found(Kind::Leaks, name, &text, &[]);
     }
     for replica in &agents.0 {
         replica.end().await?;

@@ -55,7 +55,7 @@ struct Local {
     authority: Authority,
 }
 
-/// Runs a scenario on the shared runtime. It fails also when any program under test has told a credential so far.
+/// Runs a scenario on the shared runtime. It fails also when any program under test has leaked a credential so far.
 pub fn scenario<F>(act: impl FnOnce(&'static Bed) -> F) -> Result<()>
 where
     F: Future<Output = Result<()>>,
@@ -68,9 +68,9 @@ where
         };
         let result = act(bed).await;
         drop(turn);
-        match (result, secrets::all().untold()) {
+        match (result, secrets::all().no_leaks()) {
             (Err(error), Err(leaks)) => Err(error.context(leaks)),
-            (result, untold) => result.and(untold),
+            (result, no_leaks) => result.and(no_leaks),
         }
     })
 }

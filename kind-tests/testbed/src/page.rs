@@ -52,8 +52,8 @@ pub(crate) fn get_blocking(address: &str, path: &str, patience: Duration) -> Res
 /// When it does not serve it (yet).
 pub fn address(log: &Path, path: &str) -> Result<String> {
     let what = if path == "/metrics" { "serving metrics" } else { "serving health" };
-    let told = lines(log, what);
-    let address = told.last().and_then(|line| line["address"].as_str());
+    let logged = lines(log, what);
+    let address = logged.last().and_then(|line| line["address"].as_str());
     address.map(Into::into).with_context(|| format!("not yet {what}: {}", tail(log, 5, "")))
 }
 

@@ -1,4 +1,4 @@
-//! No credential is ever told: every token that the test bed makes is known here, and all that the programs under test write
+//! No credential is ever leaked: every token that the test bed makes is known here, and all that the programs under test write
 //! and serve is searched for pieces of them, by every scenario.
 //!
 //! ```text
@@ -50,11 +50,11 @@ impl Credentials {
         }
     }
 
-    /// Fails if any credential has been told.
+    /// Fails if any credential has leaked.
     ///
     /// # Errors
     /// With each place where one was found.
-    pub fn untold(&self) -> Result<()> {
+    pub fn no_leaks(&self) -> Result<()> {
         let logs = self.state().logs.clone();
         for (log, from) in logs {
             let from = from.saturating_sub(Self::OVERLAP as u64);
@@ -86,10 +86,10 @@ mod tests {
         let secrets = Credentials::of(&[TOKEN]);
         secrets.watch(&log);
         std::fs::write(&log, format!("fine\n{}", &TOKEN[..12])).expect("written");
-        secrets.untold().expect("nothing yet");
+        secrets.no_leaks().expect("nothing yet");
         let mut file = std::fs::File::options().append(true).open(&log).expect("opened");
         file.write_all(&TOKEN.as_bytes()[12..23]).expect("written");
-        let error = secrets.untold().expect_err("it is there").to_string();
-        assert!(error.contains("fine") || error.contains("log tells a credential"), "{error}");
+        let error = secrets.no_leaks().expect_err("it is there").to_string();
+        assert!(error.contains("fine") || error.contains("log leaks a credential"), "{error}");
     }
 }

@@ -142,13 +142,13 @@ pub struct OwnerRecord {
     asked: Option<Moment>,
     /// When the next check is due; while one is under way, when that was.
     next: Moment,
-    told: Option<Told>,
+    known: Option<Known>,
     failing: Option<Failing>,
 }
 
 /// What the last check said that resolved it.
 #[derive(Clone, Debug)]
-struct Told {
+struct Known {
     /// Another value than ours.
     elsewhere: Option<String>,
     /// When it was sent.
@@ -167,7 +167,7 @@ struct Failing {
 
 impl OwnerRecord {
     pub fn new(now: Moment) -> Self {
-        Self { began: now, asked: None, next: now, told: None, failing: None }
+        Self { began: now, asked: None, next: now, known: None, failing: None }
     }
 
     pub fn began(&self) -> Moment {
@@ -180,7 +180,7 @@ impl OwnerRecord {
 
     /// When the last check was sent that resolved it.
     pub fn resolved_at(&self) -> Option<Moment> {
-        self.told.as_ref().map(|told| told.sent)
+        self.known.as_ref().map(|known| known.sent)
     }
 
     /// A check is sent.
@@ -191,14 +191,14 @@ impl OwnerRecord {
     /// Another check is wanted at once. What was found goes on to hold; one that asked for something else confirms nothing.
     pub fn ask_again(&mut self, now: Moment) {
         self.next = self.next.min(now);
-        if let Some(told) = self.told.as_mut().filter(|told| told.in_a_row < 2) {
-            told.in_a_row = 0;
+        if let Some(known) = self.known.as_mut().filter(|known| known.in_a_row < 2) {
+            known.in_a_row = 0;
         }
     }
 
     /// The value that names another owner, if the last check that resolved it said so.
     pub fn elsewhere(&self) -> Option<&str> {
-        self.told.as_ref()?.elsewhere.as_deref()
+        self.known.as_ref()?.elsewhere.as_deref()
     }
 
     pub fn standing(&self, check: &OwnerCheck, now: Moment) -> Standing {
@@ -206,9 +206,9 @@ impl OwnerRecord {
         if now >= self.tolerated_until(check) {
             return Standing::Unresolved(why);
         }
-        match &self.told {
-            Some(Told { elsewhere: None, .. }) => Standing::Ours,
-            Some(Told { sent, in_a_row: 2.., .. }) => Standing::Elsewhere { checked: self.failing.is_none().then_some(*sent) },
+        match &self.known {
+            Some(Known { elsewhere: None, .. }) => Standing::Ours,
+            Some(Known { sent, in_a_row: 2.., .. }) => Standing::Elsewhere { checked: self.failing.is_none().then_some(*sent) },
             Some(_) => Standing::Doubted,
             None if self.failing.is_none() && self.first_check_ends(check).is_none_or(|end| now < end) => Standing::NotChecked,
             None => Standing::Unproven(why),
@@ -217,7 +217,7 @@ impl OwnerRecord {
 
     /// When the standing changes by itself, with no answer.
     pub fn turns_at(&self, check: &OwnerCheck, now: Moment) -> Option<Moment> {
-        let first = self.first_check_ends(check).filter(|_| self.told.is_none());
+        let first = self.first_check_ends(check).filter(|_| self.known.is_none());
         first.into_iter().chain([self.tolerated_until(check)]).filter(|&moment| moment > now).min()
     }
 
@@ -227,7 +227,7 @@ impl OwnerRecord {
 
     /// The tolerance counts from the first check that failed, or from the end of one that has not come to its end.
     fn tolerated_until(&self, check: &OwnerCheck) -> Moment {
-        let since = match (&self.told, self.failing) {
+        let since = match (&self.known, self.failing) {
             (None, _) => self.began,
             (Some(_), Some(failing)) => failing.since,
             (Some(_), None) => self.next + span(check.timeout),
@@ -240,8 +240,8 @@ impl OwnerRecord {
         let interval = span(check.interval);
         let wait = match answer {
             Answer::Unresolved(why) => self.failed(why, sent).min(interval),
-            Answer::Ours => self.told(None, sent, interval),
-            Answer::Elsewhere(value) => self.told(Some(value), sent, interval),
+            Answer::Ours => self.known(None, sent, interval),
+            Answer::Elsewhere(value) => self.known(Some(value), sent, interval),
         };
         let wait = TimeDelta::microseconds((wait.num_microseconds().unwrap_or(i64::MAX) as f64 * (1.0 - JITTER * chance)) as i64);
         self.next = now + wait;
@@ -252,18 +252,18 @@ impl OwnerRecord {
         let times = before.times.saturating_add(1);
         self.failing = Some(Failing { why, times, ..before });
         // Two that are not in a row confirm nothing; what was confirmed stays so.
-        if let Some(told) = self.told.as_mut().filter(|told| told.in_a_row < 2) {
-            told.in_a_row = 0;
+        if let Some(known) = self.known.as_mut().filter(|known| known.in_a_row < 2) {
+            known.in_a_row = 0;
         }
         AGAIN_AFTER * (1 << (times - 1).min(20))
     }
 
-    fn told(&mut self, elsewhere: Option<String>, sent: Moment, interval: TimeDelta) -> TimeDelta {
+    fn known(&mut self, elsewhere: Option<String>, sent: Moment, interval: TimeDelta) -> TimeDelta {
         self.failing = None;
-        let same = self.told.as_ref().filter(|told| told.elsewhere.is_some() == elsewhere.is_some());
-        let in_a_row = same.map_or(0, |told| told.in_a_row).saturating_add(1);
+        let same = self.known.as_ref().filter(|known| known.elsewhere.is_some() == elsewhere.is_some());
+        let in_a_row = same.map_or(0, |known| known.in_a_row).saturating_add(1);
         let unconfirmed = elsewhere.is_some() && in_a_row < 2;
-        self.told = Some(Told { elsewhere, sent, in_a_row });
+        self.known = Some(Known { elsewhere, sent, in_a_row });
         if unconfirmed { AGAIN_AFTER.min(interval) } else { interval }
     }
 }

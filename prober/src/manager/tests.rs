@@ -60,7 +60,7 @@ fn task(manager: &Manager, namespace: &str) -> Id {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_probe_that_panics_starts_anew_and_harms_no_other() {
+async fn a_probe_that_panics_starts_again_and_harms_no_other() {
     let (mut manager, registry) = manager();
     let now = manager.shared.clock.now();
     for namespace in ["sick", "well"] {

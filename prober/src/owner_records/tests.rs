@@ -48,7 +48,7 @@ fn the_most_overdue_check_is_next_and_none_is_under_way_twice() {
 }
 
 #[test]
-fn a_change_of_standing_is_told_once_and_also_when_time_alone_brings_it() {
+fn a_change_of_standing_is_reported_once_and_also_when_time_alone_brings_it() {
     let records = records(&check("tolerance: 60s"), &["a"]);
     assert_eq!(changes(&records, 1.0), []);
     answer(&records, "a", Answer::Ours, 1.0);

@@ -16,7 +16,7 @@ fn shown(statuses: &ShootStatuses) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_zone_is_counted_and_named_only_where_shoots_are_told_apart() {
+async fn a_lost_zone_is_counted_and_named_only_where_shoots_are_distinguished() {
     let clock = Clock::start();
     for (per_shoot, named) in [(false, false), (true, true)] {
         let statuses = ShootStatuses::new(clock, per_shoot);

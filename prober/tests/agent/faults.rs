@@ -14,7 +14,7 @@ fn writes_to(name: &'static str) -> When {
 }
 
 #[tokio::test]
-async fn a_conflict_is_decided_anew_and_written_again() {
+async fn a_conflict_is_decided_again_and_written_again() {
     // Fault 38
     let world = World::running().await;
     world.change(MCM, |object| object["spec"]["replicas"] = json!(3));
@@ -74,19 +74,19 @@ async fn a_write_whose_answer_is_lost_is_not_done_twice() {
         world.until([held("1"), held("2"), held("1")]).await;
         world.probes(2).await;
         assert_eq!(world.dependent(MCM), held("2"));
-        world.told("ScaledDown", MCM).await;
+        world.event("ScaledDown", MCM).await;
         world.end().await;
     }
 }
 
 #[tokio::test]
-async fn dependents_that_cannot_be_listed_are_told_of_in_an_outage_and_held_down_as_soon_as_they_can() {
+async fn dependents_that_cannot_be_listed_are_reported_in_an_outage_and_held_down_as_soon_as_they_can() {
     let mut world = World::new().await;
     let unlisted = world.seed.faults().add(When::verb("list", "deployments.apps"), Fault::status(500));
     world.start(CONFIG);
     world.probes(3).await;
     world.nodes.cut_all();
-    world.told("ScalingFailed", KCM).await;
+    world.event("ScalingFailed", KCM).await;
     world.seed.faults().remove(unlisted);
     world.until([held("1"), held("1"), held("1")]).await;
     world.end().await;
@@ -151,13 +151,13 @@ async fn an_event_says_why_a_write_was_refused() {
     let refusal = Fault::Answer { code: 403, headers, body: status.to_string().into() };
     world.seed.faults().add(writes_to(MCM).times(3), refusal);
     world.nodes.cut_all();
-    let told = world.seed.store().wait_for(|store| {
+    let event = world.seed.store().wait_for(|store| {
         let events = store.list("events", Some("garden"));
         events.into_iter().find(|event| event["reason"] == "ScalingFailed").map(|event| event["message"].clone())
     });
-    let told = tokio::time::timeout(PATIENCE, told).await.expect("an Event");
+    let event = tokio::time::timeout(PATIENCE, event).await.expect("an Event");
     let expected = "Cannot be scaled down: access is denied (403): admission webhook \"freeze.example.org\" denied the request: no scaling during the freeze";
-    assert!(told.as_str().is_some_and(|told| told.ends_with(expected)), "{told}");
+    assert!(event.as_str().is_some_and(|event| event.ends_with(expected)), "{event}");
     world.until([held("1"), held("1"), held("1")]).await;
     world.stop().await;
 }
@@ -202,7 +202,7 @@ async fn without_the_machines_nothing_is_concluded() {
 }
 
 #[tokio::test]
-async fn broken_watches_of_the_seed_change_nothing_and_are_taken_up_again() {
+async fn broken_watches_of_the_seed_change_nothing_and_are_restarted() {
     let world = World::running().await;
     for _ in 0..5 {
         world.seed.store().break_watches();

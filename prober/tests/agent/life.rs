@@ -63,7 +63,7 @@ async fn a_removed_probe_writes_no_more_than_what_is_in_flight() {
 }
 
 #[tokio::test]
-async fn a_prober_that_is_told_to_stop_in_mid_flow_stops_at_once_and_the_next_one_goes_on() {
+async fn a_prober_that_is_asked_to_stop_in_mid_flow_stops_at_once_and_the_next_one_goes_on() {
     let config = CONFIG.replace("scaleDown: {level: 1}", "scaleDown: {level: 1, initialDelay: 25s}");
     let mut world = World::running_with(&config).await;
     world.nodes.cut_all();
@@ -113,7 +113,7 @@ async fn before_the_end_of_the_initial_delay_it_looks_and_does_not_write() {
 }
 
 #[tokio::test]
-async fn a_grace_that_changes_is_taken_up_by_the_running_probe() {
+async fn a_grace_that_changes_is_applied_by_the_running_probe() {
     // D-10
     let world = World::running().await;
     world.change_shoot(|shoot| shoot["spec"]["kubernetes"]["kubeControllerManager"]["nodeMonitorGracePeriod"] = json!("5m"));
@@ -143,7 +143,7 @@ async fn a_shoot_that_cannot_be_understood_keeps_its_probe_and_harms_no_other() 
 }
 
 #[tokio::test]
-async fn a_cluster_that_was_replaced_is_probed_anew() {
+async fn a_cluster_that_was_replaced_is_probed_again() {
     // Fault 62
     let world = World::running().await;
     world.delete_cluster();

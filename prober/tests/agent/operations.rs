@@ -201,7 +201,7 @@ async fn both_formats_are_served_and_a_shoot_is_no_label() {
 }
 
 #[tokio::test]
-async fn shoots_are_told_apart_only_where_that_is_asked_for() {
+async fn shoots_are_distinguished_only_where_that_is_asked_for() {
     let served = Served::start_with(&["--metrics-per-shoot"]).await;
     let own = format!("dwd_shoot_leases{{namespace=\"{NAMESPACE}\",state=\"candidate\"}}");
     assert_eq!(served.metric(&own).await, 3.0);
@@ -261,7 +261,7 @@ async fn an_event_says_what_was_done_and_why() {
 }
 
 #[tokio::test]
-async fn a_changed_config_is_taken_up_and_a_bad_one_refused() {
+async fn a_changed_config_is_applied_and_a_bad_one_refused() {
     let served = Served::start().await;
     let events = |reason: &'static str| {
         served.world.seed.store().wait_for(move |store| {

@@ -122,7 +122,7 @@ async fn a_record_that_changes_in_mid_outage_ends_all_writing_until_it_is_ours_a
     all_held(&served.world).await;
     dns.say(Reply::text("there"));
     until_owner(&served, 503, "says \"there\", not \"here\"").await;
-    served.world.told("OwnedElsewhere", "there").await;
+    served.world.event("OwnedElsewhere", "there").await;
     served.world.nodes.heal_all();
     let (probed, written) = (served.world.shoot.requests().all().len(), served.world.written().len());
     dns.queries(4).await;
@@ -141,7 +141,7 @@ async fn a_record_that_changes_in_mid_outage_ends_all_writing_until_it_is_ours_a
 
     dns.say(Reply::text("here"));
     all_up(&served.world).await;
-    served.world.told("OwnedAgain", "here").await;
+    served.world.event("OwnedAgain", "here").await;
     until_owner(&served, 200, "ours").await;
     served.world.end().await;
 }
@@ -156,7 +156,7 @@ async fn cannot_be_resolved(reply: Reply, result: &str) {
     assert_eq!(ownership(&served).await.0, 200, "{reply:?} is tolerated");
     until_owner(&served, 503, "unresolved").await;
     assert!(served.metric(&format!("dwd_owner_checks_total{{result=\"{result}\"}}")).await >= 1.0, "{reply:?}");
-    served.world.told("OwnerUnresolved", "cannot be resolved").await;
+    served.world.event("OwnerUnresolved", "cannot be resolved").await;
     served.world.nodes.cut_all();
     dns.queries(4).await;
     assert_eq!(served.world.written(), Vec::<String>::new(), "{reply:?}");
@@ -220,7 +220,7 @@ async fn what_is_known_to_belong_elsewhere_is_passivated_and_comes_back() {
     let served = served(&dns, &format!("{PATIENT}, onLoss: passivate")).await;
     all_held(&served.world).await;
     assert_eq!(served.world.written().last().map(String::as_str), Some(KCM), "in the order of a scale-down");
-    served.world.told("ScaledDown", "belongs to another seed").await;
+    served.world.event("ScaledDown", "belongs to another seed").await;
     assert_eq!(served.metric("dwd_held_down_shoots{verdict=\"unknown\"}").await, 0.0, "this is no protection");
     dns.say(Reply::text("here"));
     all_up(&served.world).await;

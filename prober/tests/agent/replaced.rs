@@ -51,7 +51,7 @@ async fn a_successor_does_not_inherit_what_was_remembered_of_the_one_before() {
 }
 
 #[tokio::test]
-async fn one_that_goes_away_at_its_write_stops_no_other_and_is_taken_up_when_it_is_back() {
+async fn one_that_goes_away_at_its_write_stops_no_other_and_continues_when_it_is_back() {
     let world = World::running().await;
     replace_at_the_first_write(&world, None);
     world.nodes.cut_all();

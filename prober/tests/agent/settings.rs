@@ -68,14 +68,14 @@ async fn how_long_a_recovery_must_last_is_set_for_a_seed_and_for_a_shoot() {
 }
 
 #[tokio::test]
-async fn a_value_that_cannot_be_read_is_told_and_what_garden_sets_holds() {
+async fn a_value_that_cannot_be_read_is_reported_and_what_garden_sets_holds() {
     let world = World::new().await;
     world.annotate(GARDEN, PAUSE, json!("true"));
     world.annotate(NAMESPACE, PAUSE, json!("not for now"));
     world.hold_down(KCM, "1");
     let served = Served::serve(world, &[]).await;
     let world = &served.world;
-    world.told("SettingRefused", NAMESPACE).await;
+    world.event("SettingRefused", NAMESPACE).await;
     world.probes(4).await;
     assert_eq!((world.dependent(KCM), world.written()), (held("1"), vec![]));
     assert_eq!(served.metric("dwd_settings_refused").await, 1.0);

@@ -93,14 +93,14 @@ impl Pair {
     }
 
     /// Waits until an Event names the leader that did not act.
-    async fn told(&self) {
-        let told = self.world.seed.store().wait_for(|store| {
+    async fn event(&self) {
+        let event = self.world.seed.store().wait_for(|store| {
             let names = |event: &serde_json::Value| {
                 event["reason"] == "LeaderDidNotAct" && event["message"].as_str().is_some_and(|text| text.contains(&self.leader))
             };
             store.list("events", None).iter().any(names).then_some(())
         });
-        assert!(timeout(PATIENCE, told).await.is_ok(), "{:?}", self.world.seed.store().list("events", None));
+        assert!(timeout(PATIENCE, event).await.is_ok(), "{:?}", self.world.seed.store().list("events", None));
     }
 }
 
@@ -117,7 +117,7 @@ async fn a_leader_that_is_killed_in_mid_outage_costs_the_standbys_patience_and_n
     assert_eq!(pair.leads(), pair.leader, "nobody leads in its place yet");
     assert_eq!(pair.writers(), [STANDBY.to_owned()].into());
     assert_eq!(pair.world.written().len(), 3);
-    pair.told().await;
+    pair.event().await;
     assert_eq!(pair.without_lead().await, [3.0, 0.0]);
     pair.world.end().await;
 }
@@ -132,7 +132,7 @@ async fn a_standby_protects_a_shoot_that_its_leader_cannot_see_and_the_leader_re
     pair.world.until([held("1"), held("1"), held("1")]).await;
     assert_eq!(pair.leads(), pair.leader);
     assert_eq!(pair.writers(), [STANDBY.to_owned()].into());
-    pair.told().await;
+    pair.event().await;
     pair.world.shoot.faults().remove(blind);
     pair.world.nodes.heal_all();
     pair.world.until([at(1), at(1), at(1)]).await;

@@ -83,9 +83,9 @@ async fn what_happened_in_an_outage_is_remembered_and_nothing_of_a_shoot_that_is
         }
         tokio::task::yield_now().await;
     };
-    let told = |entry: &Value| json!([entry["namespace"], entry["text"], entry["outcome"]]);
+    let event = |entry: &Value| json!([entry["namespace"], entry["text"], entry["outcome"]]);
     let expected = ["scaling up", "scaling down"].map(|text| json!([NAMESPACE, text, "3 written"]));
-    assert_eq!(scalings.iter().map(told).collect::<Vec<_>>(), expected);
+    assert_eq!(scalings.iter().map(event).collect::<Vec<_>>(), expected);
     let page = page(&served, "/").await;
     assert!(page.contains("scale_down: ") && page.contains("scaling up: 3 written"), "{page}");
     served.world.end().await;

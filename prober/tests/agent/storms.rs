@@ -16,7 +16,7 @@ const IN_FLIGHT: usize = 32;
 const ANSWER: Duration = Duration::from_millis(50);
 
 #[tokio::test]
-async fn a_prober_told_to_stop_while_a_shoot_asks_for_time_stops_at_once() {
+async fn a_prober_asked_to_stop_while_a_shoot_asks_for_time_stops_at_once() {
     // Fault 1: the wait of a 429 can be cancelled.
     let mut world = World::running().await;
     let id = world.shoot.faults().add(When::any(), Fault::throttle(600));

@@ -199,13 +199,13 @@ impl World {
     }
 
     /// Waits for an Event about a dependent.
-    pub async fn told(&self, reason: &'static str, name: &'static str) {
-        let told = self.seed.store().wait_for(move |store| {
+    pub async fn event(&self, reason: &'static str, name: &'static str) {
+        let event = self.seed.store().wait_for(move |store| {
             let about =
                 |event: &Value| event["reason"] == reason && event["message"].as_str().is_some_and(|text| text.contains(name));
             store.list("events", None).iter().any(about).then_some(())
         });
-        assert!(timeout(PATIENCE, told).await.is_ok(), "no {reason} of {name}");
+        assert!(timeout(PATIENCE, event).await.is_ok(), "no {reason} of {name}");
     }
 
     /// Waits until the shoot has answered so many more probes.

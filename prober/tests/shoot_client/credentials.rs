@@ -9,7 +9,7 @@ use testbed::gardener::shoot_probe;
 use super::shoot::{LEASES, NODES, Shoot, TOKEN, VERSION};
 
 #[tokio::test]
-async fn a_rotated_secret_is_taken_up_with_the_next_probe() {
+async fn a_rotated_secret_is_applied_with_the_next_probe() {
     let mut shoot = Shoot::start().await;
     shoot.healthy().await;
     shoot.asked();
@@ -24,7 +24,7 @@ async fn a_rotated_secret_is_taken_up_with_the_next_probe() {
 }
 
 #[tokio::test]
-async fn a_secret_that_was_written_anew_with_the_same_content_changes_nothing() {
+async fn a_secret_that_was_written_again_with_the_same_content_changes_nothing() {
     let mut shoot = Shoot::start().await;
     shoot.healthy().await;
     shoot.asked();
@@ -35,7 +35,7 @@ async fn a_secret_that_was_written_anew_with_the_same_content_changes_nothing() 
 }
 
 #[tokio::test]
-async fn credentials_that_are_not_accepted_are_read_anew_once_and_the_request_repeated() {
+async fn credentials_that_are_not_accepted_are_read_again_once_and_the_request_repeated() {
     let mut shoot = Shoot::start().await;
     shoot.healthy().await;
     shoot.asked();
@@ -64,7 +64,7 @@ async fn credentials_that_stay_wrong_are_unknown_after_one_more_look() {
 }
 
 #[tokio::test]
-async fn missing_rights_are_told_from_missing_leases() {
+async fn missing_rights_are_distinguished_from_missing_leases() {
     // Fault 5
     let mut shoot = Shoot::start().await;
     let leases_only = testbed::api::Rule::new("get,list", "leases.coordination.k8s.io").in_namespace("kube-node-lease");

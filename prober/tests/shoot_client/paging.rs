@@ -54,7 +54,7 @@ async fn what_changes_between_the_pages_does_not_show() {
 }
 
 #[tokio::test]
-async fn a_snapshot_that_is_gone_between_the_pages_begins_anew_once() {
+async fn a_snapshot_that_is_gone_between_the_pages_begins_again_once() {
     let mut shoot = Shoot::start().await;
     shoot.add_nodes(3..1100);
     let gone = || When::matches(|record| record.path == NODES && record.query.contains("continue="));

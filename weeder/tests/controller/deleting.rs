@@ -92,9 +92,9 @@ async fn the_log_says_why_a_delete_was_refused() {
     let client = seed.client().await;
     let (answer, lines) = hear(delete(client, &Fence::always_open(), &deletion)).await;
     assert_eq!(answer, Answer::Refused(403));
-    let told: Vec<_> = lines.iter().filter(|line| line["msg"] == "pod could not be deleted").collect();
+    let logged: Vec<_> = lines.iter().filter(|line| line["msg"] == "pod could not be deleted").collect();
     let said = "admission webhook \"freeze.example.org\" denied the request: no deletion during the freeze";
-    assert_eq!((told.len(), &told[0]["error"]), (1, &json!(said)), "{lines:?}");
+    assert_eq!((logged.len(), &logged[0]["error"]), (1, &json!(said)), "{lines:?}");
 }
 
 #[tokio::test]

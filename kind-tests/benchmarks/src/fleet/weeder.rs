@@ -167,8 +167,8 @@ impl Ground<'_> {
     /// before the latter.
     async fn break_down(&self, weeder: Option<&Agent>, shoots: Range<usize>) -> Result<()> {
         let closed = || {
-            let told = weeder.map(|weeder| weeder.log("\"not_ready\"")).unwrap_or_default();
-            told.iter().filter(|line| line["end"] == "not_ready" && line["service"] == SERVICE).count()
+            let logged = weeder.map(|weeder| weeder.log("\"not_ready\"")).unwrap_or_default();
+            logged.iter().filter(|line| line["end"] == "not_ready" && line["service"] == SERVICE).count()
         };
         let before = closed();
         try_join_all(shoots.clone().map(|shoot| self.ready(shoot, false))).await?;

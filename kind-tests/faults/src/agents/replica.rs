@@ -189,8 +189,8 @@ impl Replica {
         }
     }
 
-    /// What its last processes told of a shoot.
-    pub fn told(&self, namespace: &str) -> String {
+    /// What its last processes logged of a shoot.
+    pub fn logged(&self, namespace: &str) -> String {
         let serial = self.serial();
         let logs = [serial.saturating_sub(1), serial].map(|serial| tail(&self.log_of(serial), 25, namespace));
         logs.join("\n").trim().to_owned()

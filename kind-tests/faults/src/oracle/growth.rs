@@ -71,11 +71,11 @@ mod tests {
         let mut used = sound();
         used.extend(last.iter().copied());
         growths.measured(("prober-a".into(), 3, true), used);
-        growths.grown().into_iter().map(|(_, told)| told).collect()
+        growths.grown().into_iter().map(|(_, text)| text).collect()
     }
 
     #[test]
-    fn each_thing_that_grows_is_told_and_what_a_sound_process_uses_more_is_not() {
+    fn each_thing_that_grows_is_reported_and_what_a_sound_process_uses_more_is_not() {
         for sound in [
             &[][..],
             &[("resident_kib", 26 * 1024)],

@@ -78,13 +78,13 @@ impl Ledger {
     }
 
     /// Something was found.
-    pub fn found(&self, kind: Kind, place: &str, told: &str, story: &[String]) {
+    pub fn found(&self, kind: Kind, place: &str, text: &str, story: &[String]) {
         let at = self.start.elapsed().as_secs_f64();
         let mut pages = self.pages();
         *pages.found.entry(kind).or_default() += 1;
         if pages.all() <= SHOWN {
             let story = story[story.len().saturating_sub(LINES)..].join("\n    ");
-            let evidence = format!("{at:.1} s, {place}: {kind:?}: {told}; what happened:\n    {story}");
+            let evidence = format!("{at:.1} s, {place}: {kind:?}: {text}; what happened:\n    {story}");
             pages.evidence.push((place.to_owned(), evidence));
         }
     }

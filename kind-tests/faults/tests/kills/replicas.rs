@@ -102,12 +102,12 @@ impl<'a> Replicas<'a> {
             tale.await?;
             self.end(succeeds).await
         };
-        let told = tokio::select! {
-            told = tale => told,
+        let played = tokio::select! {
+            played = tale => played,
             Err(error) = self.strike() => Err(error),
             Err(error) = self.keep() => Err(error),
         };
-        match told {
+        match played {
             Ok(ended) => Ok(Told { points: points(self.seed, ended), killed: *self.hit.borrow() }),
             Err(error) => {
                 let all = self.all.lock().await;

@@ -83,7 +83,7 @@ async fn tell(plan: Plan, kill: Option<Kill>) -> Result<Told> {
         replicas.thaw().await?;
         world.free().await
     };
-    let mut told = replicas.play(tale, async || led(&world).await).await?;
+    let mut played = replicas.play(tale, async || led(&world).await).await?;
     if plan.election {
         ensure!(holder(&world).is_empty(), "the Lease is still held");
         fenced(&world)?;
@@ -93,8 +93,8 @@ async fn tell(plan: Plan, kill: Option<Kill>) -> Result<Told> {
         ensure!(api.requests().count(|record| matches!(record.status, Some(401 | 403))) == 0, "something was forbidden");
     }
     let scales = |point: &Point| point.verb == "patch" && point.resource != "events";
-    told.points.retain(|point| (plan.replicas == 1 || !point.at_the_end) && (!plan.suspended || scales(point)));
-    Ok(told)
+    played.points.retain(|point| (plan.replicas == 1 || !point.at_the_end) && (!plan.suspended || scales(point)));
+    Ok(played)
 }
 
 async fn every_write(what: &str, plan: Plan, least: usize) -> Result<()> {

@@ -67,13 +67,13 @@ async fn tell(kill: Option<Kill>) -> Result<Told> {
         timeout(PATIENCE, gone).await.context("not all is weeded")?;
         answered("update", LEASES, 4).await
     };
-    let told = replicas.play(tale, async || watches(2).await).await?;
+    let played = replicas.play(tale, async || watches(2).await).await?;
     let deleted = lock(&deleted).clone();
     ensure!(deleted == WEEDS.map(|name| (name.to_owned(), 1)).into(), "deleted: {deleted:?}");
     for name in FLOWERS {
         ensure!(seed.store().get("pods", NAMESPACE, name).is_some(), "{name} is gone");
     }
-    Ok(told)
+    Ok(played)
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -161,7 +161,7 @@ fn the_installation_protects_and_every_query_of_alerts_and_dashboard_finds_data(
 }
 
 #[test]
-fn the_trial_tells_of_an_outage_and_writes_nothing() -> Result<()> {
+fn the_trial_reports_an_outage_and_writes_nothing() -> Result<()> {
     scenario(async |bed| {
         let objects = overlay("trial")?;
         let seed = bed.own_seed().await?;

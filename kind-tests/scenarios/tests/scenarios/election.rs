@@ -205,7 +205,7 @@ fn a_leader_that_cannot_renew_ends_with_1_before_the_other_replica_leads() -> Re
 }
 
 #[test]
-fn a_holder_with_a_wrong_clock_has_its_time_and_a_deleted_lease_is_made_anew() -> Result<()> {
+fn a_holder_with_a_wrong_clock_has_its_time_and_a_deleted_lease_is_created_again() -> Result<()> {
     scenario(async |bed| {
         let seed = bed.own_seed().await?;
         let api = seed.api();

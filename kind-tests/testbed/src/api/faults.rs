@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_waits_for_a_fault_is_told_when_it_is_met_and_not_before() {
+    async fn whoever_waits_for_a_fault_is_woken_when_it_is_met_and_not_before() {
         let faults = Faults::default();
         let id = faults.add(When::any(), Fault::Stall);
         let mut second = std::pin::pin!(faults.met(id, 2));

@@ -1,4 +1,4 @@
-//! No credential is ever told: whatever the programs under test say is searched for pieces of those in use.
+//! No credential is ever leaked: whatever the programs under test say is searched for pieces of those in use.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::PathBuf;
@@ -35,14 +35,14 @@ impl Credentials {
     /// So many bytes of a text that has grown are searched again, since a piece may be cut by where the last search ended.
     pub const OVERLAP: usize = PIECE + STEP;
 
-    /// These tokens may be told nowhere.
+    /// These tokens may stand nowhere.
     pub fn of(tokens: &[&str]) -> Self {
         let credentials = Self::default();
         tokens.iter().for_each(|token| credentials.hold(token));
         credentials
     }
 
-    /// From now on this token, also in base64, may be told nowhere.
+    /// From now on this token, also in base64, may stand nowhere.
     pub fn hold(&self, token: &str) {
         let token = token.as_bytes();
         if token.len() < SHORTEST {
@@ -70,7 +70,7 @@ impl Credentials {
         if let Some(at) = state.find(text) {
             let line = text[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
             let before = String::from_utf8_lossy(&text[line..at]).into_owned();
-            state.leaks.push(format!("{what} tells a credential after: {before}"));
+            state.leaks.push(format!("{what} leaks a credential after: {before}"));
         }
     }
 
@@ -121,7 +121,7 @@ mod tests {
 
     const TOKEN: &str = "eyJhbGciOiJub25lIn0.a-token-that-was-made-for-this-test-alone.c2lnbmF0dXJl";
 
-    fn told(text: &str) -> bool {
+    fn leaks(text: &str) -> bool {
         let credentials = Credentials::of(&[TOKEN, "fifteen-letters"]);
         credentials.search("the text", text.as_bytes());
         !credentials.leaks().is_empty()
@@ -129,19 +129,19 @@ mod tests {
 
     #[test]
     fn a_token_is_found_whole_in_part_and_in_base64() {
-        assert!(told(&format!("Authorization: Bearer {TOKEN}")));
+        assert!(leaks(&format!("Authorization: Bearer {TOKEN}")));
         for begin in 0..TOKEN.len() - 23 {
-            assert!(told(&TOKEN[begin..begin + 23]), "{begin}");
+            assert!(leaks(&TOKEN[begin..begin + 23]), "{begin}");
         }
-        assert!(told("a short one: fifteen-letters."));
+        assert!(leaks("a short one: fifteen-letters."));
         for prefix in ["", "x", "xy"] {
-            assert!(told(&BASE64_STANDARD.encode(format!("{prefix}users:\n- token: {TOKEN}\n"))));
+            assert!(leaks(&BASE64_STANDARD.encode(format!("{prefix}users:\n- token: {TOKEN}\n"))));
         }
     }
 
     #[test]
     fn what_is_no_token_is_not_found() {
-        assert!(!told("level=info msg=\"probe complete\" fifteen-letter"));
-        assert!(!told(&BASE64_STANDARD.encode("users:\n- token: another one, which nobody holds here\n")));
+        assert!(!leaks("level=info msg=\"probe complete\" fifteen-letter"));
+        assert!(!leaks(&BASE64_STANDARD.encode("users:\n- token: another one, which nobody holds here\n")));
     }
 }

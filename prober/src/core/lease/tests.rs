@@ -249,7 +249,7 @@ fn a_lease_without_renew_time_is_counted_and_has_no_clock() {
 }
 
 #[test]
-fn a_lease_that_went_away_is_forgotten_and_starts_anew() {
+fn a_lease_that_went_away_is_forgotten_and_starts_again() {
     let mut book = LeaseClocks::default();
     book.observe(&times(0.0), vec![lease("a", -1.0), lease("b", -1.0)], GRACE);
     book.observe(&times(10.0), vec![lease("a", 9.0), lease("b", 9.0)], GRACE);

@@ -93,7 +93,7 @@ fn what_is_refused_is_repeated_in_one_line_and_in_part() {
 }
 
 #[test]
-fn a_namespace_that_sets_nothing_is_told_from_one_whose_value_is_refused() {
+fn a_namespace_that_sets_nothing_is_distinguished_from_one_whose_value_is_refused() {
     assert!(overrides(&[("example.org/pause", "true")]).is_empty());
     assert!(!overrides(&[(PAUSE, "false")]).is_empty());
     assert!(!overrides(&[(PAUSE, "maybe")]).is_empty());

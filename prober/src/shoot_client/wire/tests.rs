@@ -437,7 +437,7 @@ fn of_any_number_of_conditions_as_many_are_kept_as_an_honest_node_has() {
 }
 
 #[test]
-fn a_lease_that_was_made_again_is_told_from_the_one_before_it() {
+fn a_lease_that_was_made_again_is_distinguished_from_the_one_before_it() {
     let in_protobuf = |uid: &str| {
         let lease = message(2, &[message(1, &[text(1, "a"), text(5, uid)])]);
         (PROTOBUF, envelope("LeaseList", &[list_meta("7", ""), lease]))

@@ -61,8 +61,8 @@ impl Episode {
     fn finding(&self) -> Option<Finding> {
         let latency = self.latency().filter(|latency| self.clean && !self.met_in_time() && *latency > LATE + self.lag)?;
         let [latency, lag] = [latency, self.lag].map(|time| time.as_secs_f64());
-        let told = format!("all was at 0 {latency:.1} s after the outage was beyond doubt, on a machine {lag:.1} s late");
-        Some((Kind::LateAnswers, told))
+        let text = format!("all was at 0 {latency:.1} s after the outage was beyond doubt, on a machine {lag:.1} s late");
+        Some((Kind::LateAnswers, text))
     }
 }
 
@@ -102,8 +102,8 @@ impl Record {
         });
         let late = over.and_then(|over| over.finding());
         let findings: Vec<Finding> = missed.chain(late).chain(self.plane.tick(disturbances, now)).collect();
-        for (_, told) in &findings {
-            self.note(now, format!("ORACLE: {told}"));
+        for (_, text) in &findings {
+            self.note(now, format!("ORACLE: {text}"));
         }
         (findings, over)
     }
@@ -153,10 +153,10 @@ impl Record {
     pub fn written(&mut self, write: &Write<'_>, disturbances: Reading, now: Instant) -> Option<Finding> {
         let (was, is) = (Dependent::of(write.before), Dependent::of(write.after));
         self.note(now, format!("the watchdog writes {}: {was} -> {is}", write.name));
-        let (kind, told) = self.judge_write(write, &was, disturbances, now).err()?;
-        let told = format!("{} {told}", write.name);
-        self.note(now, format!("ORACLE: {told}"));
-        Some((kind, told))
+        let (kind, text) = self.judge_write(write, &was, disturbances, now).err()?;
+        let text = format!("{} {text}", write.name);
+        self.note(now, format!("ORACLE: {text}"));
+        Some((kind, text))
     }
 
     fn judge_write(&mut self, write: &Write<'_>, was: &Dependent, disturbances: Reading, now: Instant) -> Result<(), Finding> {
@@ -165,9 +165,9 @@ impl Record {
         let obedience = OBEDIENCE + disturbances.lag;
         for (since, what) in [(self.stopped_since, "must not be probed"), (self.paused_since, "is paused")] {
             // What the seed cannot tell is not known; what was seen of it before counts for a minute (D-27).
-            let told = since.zip(disturbances.seed_since).map(|(since, seed)| since.max(seed));
-            if let Some(told) = told.filter(|told| arrived > *told + obedience) {
-                let late = (arrived - told).as_secs_f64();
+            let known = since.zip(disturbances.seed_since).map(|(since, seed)| since.max(seed));
+            if let Some(known) = known.filter(|known| arrived > *known + obedience) {
+                let late = (arrived - known).as_secs_f64();
                 return Err((Kind::DisobedientWrites, format!("is written {late:.1} s after the shoot {what}")));
             }
         }

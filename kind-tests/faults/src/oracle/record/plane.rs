@@ -36,7 +36,7 @@ struct Pod {
     crashing_since: Option<Instant>,
     /// Until when it may have been seen crashing.
     crashed_until: Instant,
-    told: bool,
+    reported: bool,
 }
 
 impl Plane {
@@ -60,10 +60,10 @@ impl Plane {
         let owned = metadata["ownerReferences"][0].is_object() && metadata["labels"][ROLE.0] == ROLE.1;
         let needs = SERVICES.iter().position(|(_, role)| metadata["labels"]["role"] == *role).filter(|_| owned);
         let crashing = write.after["status"]["containerStatuses"][0]["state"]["waiting"].is_object();
-        let new = Pod { needs, crashing_since: None, crashed_until: now, told: false };
+        let new = Pod { needs, crashing_since: None, crashed_until: now, reported: false };
         let pod = self.pods.entry(name.to_owned()).or_insert(new);
         match (crashing, pod.crashing_since) {
-            (true, None) => (pod.crashing_since, pod.told) = (Some(now), false),
+            (true, None) => (pod.crashing_since, pod.reported) = (Some(now), false),
             (false, Some(_)) => (pod.crashing_since, pod.crashed_until) = (None, now + WAY),
             _ => {}
         }
@@ -96,11 +96,11 @@ impl Plane {
             // The weeder must have known that the Service was down.
             let watched = disturbances.weeding_since.is_some_and(|clear| clear + WAY <= since);
             let waited = now.saturating_duration_since(since.max(crashing));
-            if ready && watched && !pod.told && waited > DELETED_WITHIN + disturbances.lag && now < since + WINDOW {
-                pod.told = true;
+            if ready && watched && !pod.reported && waited > DELETED_WITHIN + disturbances.lag && now < since + WINDOW {
+                pod.reported = true;
                 let waited = waited.as_secs_f64();
-                let told = format!("pod {name} crashes, for {waited:.1} s although what it needs is ready again");
-                findings.push((Kind::NotWeeded, told));
+                let text = format!("pod {name} crashes, for {waited:.1} s although what it needs is ready again");
+                findings.push((Kind::NotWeeded, text));
             }
         }
         findings

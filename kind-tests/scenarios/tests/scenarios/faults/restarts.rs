@@ -30,7 +30,7 @@ fn plan() -> ShootPlan {
 }
 
 #[test]
-fn watches_that_were_cut_before_a_compaction_are_begun_anew_and_nothing_is_missed() -> Result<()> {
+fn watches_that_were_cut_before_a_compaction_are_restarted_and_nothing_is_missed() -> Result<()> {
     own_scenario("needs an API server that may be killed", async |bed| {
         let (shoot, prober) = alone(bed, "compacted", plan(), with_args(&PATIENT)).await?;
         let seed = shoot.seed.clone();

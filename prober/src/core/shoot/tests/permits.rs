@@ -12,7 +12,7 @@ fn asking() -> Rig {
 }
 
 #[test]
-fn a_permit_is_given_back_if_the_resource_has_changed_and_what_it_is_now_is_judged_anew() {
+fn a_permit_is_given_back_if_the_resource_has_changed_and_what_it_is_now_is_judged_again() {
     let mut rig = asking();
     rig.api = Api::Hangs;
     rig.others(MCM, |observed| observed.replicas = 3);

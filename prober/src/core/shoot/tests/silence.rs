@@ -47,7 +47,7 @@ fn first_write(before: f64, failure: ProbeFailure) -> f64 {
 }
 
 #[test]
-fn a_look_without_an_answer_makes_silence_count_anew_if_the_looks_around_it_are_far_apart() {
+fn a_look_without_an_answer_makes_silence_count_again_if_the_looks_around_it_are_far_apart() {
     assert_eq!(first_write(119.0, ProbeFailure::Unanswered), 144.001, "14 s apart");
     assert_eq!(first_write(119.0, ProbeFailure::Throttled(Some(TimeDelta::seconds(1)))), 144.001);
     assert_eq!(first_write(122.0, ProbeFailure::Unanswered), 133.0, "11 s apart");

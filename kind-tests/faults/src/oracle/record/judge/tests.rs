@@ -254,7 +254,7 @@ fn a_write_for_a_shoot_that_must_be_left_alone_is_found() {
 }
 
 #[test]
-fn a_late_answer_is_told_from_one_in_time() {
+fn a_late_answer_is_distinguished_from_one_in_time() {
     let answered = |tale: Tale, after: f64| {
         let mut tale = tale.go(after);
         assert_eq!(tale.down(), None);
