@@ -14,7 +14,7 @@ use crate::control_plane::{ApiServer, Baseline, Etcd};
 use crate::go_programs;
 use crate::prober::{Prober, ProberConfig};
 use crate::secrets;
-use crate::seed::{ControlPlane, Seed};
+use crate::seed::{ControlPlane, Idle, Loan, Seed};
 
 /// One runtime for the whole process: what a scenario leaves to the next ones must not end with that scenario.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().expect("a runtime needs nothing but threads"));
@@ -29,24 +29,12 @@ pub struct Bed {
     starts: Semaphore,
     serial: AtomicUsize,
     idle: Mutex<Vec<ControlPlane>>,
-    idle_seeds: Mutex<Vec<(ControlPlane, Baseline)>>,
+    idle_seeds: Arc<Mutex<Vec<Idle>>>,
     shared: tokio::sync::Mutex<Option<Arc<Seed>>>,
     /// Kubeconfigs of clusters that somebody else has started: SEED_KUBECONFIG and SHOOT_KUBECONFIG.
     given: Option<(String, String)>,
     /// Given clusters have room for one scenario at a time.
     turn: Arc<Semaphore>,
-}
-
-/// Gives a seed's control plane back when it is dropped, whatever a scenario has left there.
-pub(crate) struct Loan {
-    bed: &'static Bed,
-    returned: Option<(ControlPlane, Baseline)>,
-}
-
-impl Drop for Loan {
-    fn drop(&mut self) {
-        self.bed.idle_seeds.lock().unwrap_or_else(PoisonError::into_inner).extend(self.returned.take());
-    }
 }
 
 struct Local {
@@ -107,7 +95,7 @@ impl Bed {
             starts: Semaphore::new(STARTS),
             serial: AtomicUsize::new(0),
             idle: Mutex::default(),
-            idle_seeds: Mutex::default(),
+            idle_seeds: Arc::default(),
             shared: tokio::sync::Mutex::default(),
             given,
             turn: Arc::new(Semaphore::new(1)),
@@ -217,7 +205,7 @@ impl Bed {
         }
         let idle = self.idle_seeds.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let (plane, baseline) = match idle {
-            Some((plane, baseline)) => {
+            Some(Idle { plane, baseline }) => {
                 baseline.restore().await?;
                 // Its answers are as new as what they list.
                 Seed::equip(&plane).await?;
@@ -229,7 +217,7 @@ impl Bed {
                 (plane, Baseline::of(&self.local().await?.etcd, &prefix).await?)
             }
         };
-        let loan = Loan { bed: self, returned: Some((plane.clone(), baseline)) };
+        let loan = Loan::new(&self.idle_seeds, Idle { plane: plane.clone(), baseline });
         Seed::begin(plane, Some(loan)).await
     }
 }

@@ -3,6 +3,7 @@
 
 mod journal;
 mod kubelets;
+mod loan;
 mod plane;
 
 use std::path::PathBuf;
@@ -16,11 +17,11 @@ use tokio::time::{Instant, sleep};
 
 pub use crate::kubelets::READY_AFTER;
 pub use journal::{Dependent, Entry, IGNORE, Journal, MARKER, MEMORY};
+pub(crate) use loan::{Idle, Loan};
 pub use plane::ControlPlane;
 
 use crate::agent::Agent;
 use crate::audit::{Asked, Mark};
-use crate::bed::Loan;
 use crate::gardener::{GARDEN, Manifest, PROBER, PROBER_USER, definitions, seed_access};
 use crate::kube_api::{Change, KubeApi};
 use crate::leash;

@@ -1,0 +1,30 @@
+//! Control planes of seeds that scenarios have for themselves, one after the other.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::ControlPlane;
+use crate::control_plane::Baseline;
+
+/// A control plane that nobody uses, and what it held before its first scenario.
+pub(crate) struct Idle {
+    pub plane: ControlPlane,
+    pub baseline: Baseline,
+}
+
+/// Gives a control plane back when it is dropped, whatever a scenario has left there.
+pub(crate) struct Loan {
+    pool: Arc<Mutex<Vec<Idle>>>,
+    lent: Option<Idle>,
+}
+
+impl Loan {
+    pub(crate) fn new(pool: &Arc<Mutex<Vec<Idle>>>, lent: Idle) -> Self {
+        Self { pool: Arc::clone(pool), lent: Some(lent) }
+    }
+}
+
+impl Drop for Loan {
+    fn drop(&mut self) {
+        self.pool.lock().unwrap_or_else(PoisonError::into_inner).extend(self.lent.take());
+    }
+}
