@@ -40,7 +40,7 @@ machine-controller-manager:
 test: ## Run every test, also those on a real control plane; needs Rust and Go
 	@$(MAKE) --no-print-directory --jobs=2 test-binaries control-plane machine-controller-manager gardenlet
 	@$(MAKE) --no-print-directory --jobs --output-sync=line scenarios machines
-	@$(MAKE) --no-print-directory --jobs --output-sync=target kills smoke benchmarks other-tests
+	@$(MAKE) --no-print-directory --jobs --output-sync=target kills smoke benchmarks in-process unit-tests
 
 # Always the whole workspace: a single package would be built with other features of its dependencies, and so all of these again.
 .PHONY: test-binaries
@@ -48,16 +48,15 @@ test-binaries:
 	cargo test --workspace --all-targets --no-run
 
 # The scenarios keep two processors busy, those with machines mostly wait. The others run side by side; each says what it found at its
-# end.
-.PHONY: scenarios machines kills smoke benchmarks other-tests
-scenarios machines kills smoke:
+# end. Unit tests never wait for real time, and leave the processors to those that do. `[!f]*` is every test but `fuzz`.
+.PHONY: scenarios machines kills smoke benchmarks in-process unit-tests
+scenarios machines kills smoke benchmarks:
 	cargo test --workspace --test $@
-benchmarks:
-	cargo test --workspace --bin benchmarks --test fleet --test race
-other-tests: export RUST_TEST_THREADS = 32
-other-tests:
-	cargo test --workspace --exclude scenarios --exclude faults --exclude benchmarks
-	cargo test --workspace --bin soak
+in-process: export RUST_TEST_THREADS = 32
+in-process:
+	cargo test --workspace --exclude scenarios --exclude faults --exclude benchmarks --test '[!f]*' --bench core
+unit-tests:
+	nice cargo test --quiet --workspace --lib --bins
 
 .PHONY: kind-tests
 kind-tests: ## Run the scenarios on two kind clusters, which it makes and removes; needs Rust, kind and Docker or podman
@@ -121,12 +120,12 @@ bench-away: bench-binaries ## Stop and start the etcd of healthy shoots: 0 write
 	@$(STRIPPED) $(call measure,away,away $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SEED),--seed $(SEED)))
 
 .PHONY: fuzz
-fuzz: ## Fuzz every reader of what comes from outside: [SECONDS=20] each [TARGET=name]; needs cargo-fuzz
+fuzz: ## Fuzz every reader of what comes from outside: [SECONDS=20] each [TARGET=name]; needs a C++ compiler
 	@fuzz/run $(or $(SECONDS),20) $(TARGET)
 
 .PHONY: fuzz-long
 fuzz-long: ## The same at length, and our readers against Go's for as long: DURATION=seconds for each [TARGET=name]; needs Go
-	@fuzz/run $(or $(DURATION),3600) $(TARGET)
+	CARGO_PROFILE_DEV_OPT_LEVEL=2 fuzz/run $(or $(DURATION),3600) $(TARGET)
 	DIFFERENTIAL_SECONDS=$(or $(DURATION),3600) cargo test --package readers --test differential -- --nocapture
 
 .PHONY: soak
@@ -160,10 +159,14 @@ book: ## Build the documentation into target/book; needs mdbook
 	mdbook build docs
 
 .PHONY: lint
-lint: ## Check format, lints, dependencies and licences
+lint: format clippy licences ## Check format, lints, dependencies and licences
+
+.PHONY: format clippy licences
+format:
 	cargo fmt --all --check
-	cargo fmt --manifest-path fuzz/Cargo.toml --check
-	cargo clippy --workspace --all-targets -- -D warnings
+clippy:
+	cargo clippy --workspace --all-targets --features readers/libfuzzer -- -D warnings
+licences:
 	cargo deny --workspace check bans licenses sources
 
 # What is measured is the program as it is shipped.

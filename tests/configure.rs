@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use common::document::Key;
+use common::flags;
 use prober::config::keys as prober;
 use serde_json::Value;
 use weeder::config::keys as weeder;
@@ -20,16 +21,17 @@ fn keys(keys: &[Key]) -> String {
     table
 }
 
-fn flags() -> String {
+fn flag_table() -> String {
     let mut table = String::from("| Flag | Takes | Default | Meaning |\n|---|---|---|---|\n");
-    for flag in common::flags::FLAGS {
-        let takes = if flag.takes.is_empty() { "true or false; alone: true" } else { flag.takes };
-        let default = match flag.default() {
+    for flag in flags::command().get_arguments() {
+        let takes = if flags::is_switch(flag) { "true or false; alone: true" } else { flags::takes(flag) };
+        let default = match flags::default(flag) {
             none if none.is_empty() => none,
             default => format!("`{default}`"),
         };
-        let alias = flag.alias.map(|alias| format!(", `--{alias}`")).unwrap_or_default();
-        let _ = writeln!(table, "| `--{}`{alias} | {takes} | {default} | {} |", flag.name, flag.help);
+        let names = flag.get_long().into_iter().chain(flag.get_aliases().unwrap_or_default());
+        let names = names.map(|name| format!("`--{name}`")).collect::<Vec<_>>().join(", ");
+        let _ = writeln!(table, "| {names} | {takes} | {default} | {} |", flag.get_help().unwrap_or_default());
     }
     table
 }
@@ -49,7 +51,7 @@ fn the_tables_of_the_page_are_those_of_the_program() {
         ("weeder service", keys(weeder::SERVICE)),
         ("weeder selector", keys(weeder::SELECTOR)),
         ("weeder expression", keys(weeder::EXPRESSION)),
-        ("flags", flags()),
+        ("flags", flag_table()),
     ] {
         let (begin, end) = (format!("<!-- made of the program: {name} -->\n"), "<!-- end -->");
         let (before, rest) = made.split_once(&begin).unwrap_or_else(|| panic!("{PAGE} has no {begin}"));

@@ -42,7 +42,7 @@ fn report(file: &str, error: &ConfigError) {
         ConfigError::Fields { .. } => {}
     }
     for field in error.fields() {
-        let place = field.place.map(|place| format!(":{}:{}", place.line, place.column)).unwrap_or_default();
+        let place = field.place.map(|place| format!(":{}:{}", place.line(), place.column())).unwrap_or_default();
         anstream::println!("{file}{place}: {}: {field}", bad("error"));
     }
 }

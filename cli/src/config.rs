@@ -19,21 +19,14 @@ pub(crate) async fn find(client: &Client, access: &Access) -> anyhow::Result<(Co
     if let Some(path) = &access.config_file {
         return Ok((Config::load(path)?.config, path.display().to_string()));
     }
-    match mounted(client, &access.garden_namespace).await {
-        Ok(Some((text, from))) => {
-            let config = Config::parse(&text).with_context(|| from.clone())?.config;
-            Ok((config, from))
+    let namespace = &access.garden_namespace;
+    let reason = match mounted(client, namespace).await {
+        Ok(Some((text, from))) => return Ok((Config::parse(&text).with_context(|| from.clone())?.config, from)),
+        Ok(None) => format!("there is no Deployment {DEPLOYMENT} in {namespace}"),
+        Err(error) => {
+            format!("the Deployment {DEPLOYMENT} in {namespace} cannot be read: {}", with_causes(error.as_ref()))
         }
-        Ok(None) => gardeners(&format!("there is no Deployment {DEPLOYMENT} in {}", access.garden_namespace)),
-        Err(error) => gardeners(&format!(
-            "the Deployment {DEPLOYMENT} in {} cannot be read: {}",
-            access.garden_namespace,
-            with_causes(error.as_ref())
-        )),
-    }
-}
-
-fn gardeners(reason: &str) -> anyhow::Result<(Config, String)> {
+    };
     anstream::eprintln!("note: {reason}; taking Gardener's config");
     Ok((Config::parse(GARDENERS)?.config, "Gardener's config".to_owned()))
 }

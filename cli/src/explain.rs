@@ -14,7 +14,7 @@ use prober::seed::reach::Reach;
 use prober::status::ProbeStatus;
 use serde::Serialize;
 
-use crate::output::{Progress, bad, good, table, warn};
+use crate::output::{bad, good, table, warn};
 use crate::probe::{is_clear, look, report};
 use crate::{commands, output, seed, why};
 
@@ -94,14 +94,10 @@ pub(crate) async fn run(args: commands::Explain) -> anyhow::Result<()> {
     let settings = options.map(|options| options.shown());
     let owner = prober.owner(&args.namespace).await;
     let refused = refused(prober, |namespace| namespace == args.namespace || namespace == GARDEN);
-    let probe = if args.once {
-        let _progress = Progress::saying("looking at the shoot ...");
-        let looked = |probe: &ProbeStatus| probe.found.is_some() || probe.failure.is_some();
-        seed.prober.probe(&args.namespace, LOOK, looked, |_| {}).await
-    } else {
-        let longest = LOOK + prober.longest_doubt(&args.namespace);
-        look(seed.prober, &args.namespace, longest, is_enough).await
-    };
+    let longest = if args.once { LOOK } else { LOOK + prober.longest_doubt(&args.namespace) };
+    let looked = |probe: &ProbeStatus| probe.found.is_some() || probe.failure.is_some();
+    let probe =
+        look(seed.prober, &args.namespace, longest, |probe| if args.once { looked(probe) } else { is_enough(probe) }).await;
     let config_from = seed.config_from;
     let namespace = args.namespace;
     let answer = Answer { namespace, state, because, paused, owner, machines, settings, refused, dependents, probe, config_from };

@@ -6,7 +6,7 @@ use anyhow::Context;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
-use kube::core::Request;
+use kube::core::{Request, Selector};
 use kube::{Api, Client, Resource, ResourceExt};
 use prober::history::Entry;
 use serde::{Deserialize, Serialize};
@@ -37,10 +37,9 @@ struct StatusPage {
 pub(crate) async fn read(client: &Client, namespace: &str, leader: Option<&str>) -> anyhow::Result<Option<History>> {
     let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
     let Some(deployment) = deployments.get_opt(DEPLOYMENT).await? else { return Ok(None) };
-    let labels = deployment.spec.selector.match_labels.iter().flatten();
-    let labels: Vec<String> = labels.map(|(key, value)| format!("{key}={value}")).collect();
+    let selector: Selector = deployment.spec.selector.try_into()?;
     let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
-    let pods = pods.list(&ListParams::default().labels(&labels.join(","))).await?;
+    let pods = pods.list(&ListParams::default().labels_from(&selector)).await?;
     // One that was evicted, or has ended, answers nothing.
     let phase = |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.clone()).unwrap_or_default();
     let pods = pods.iter().filter(|pod| !["Failed", "Succeeded"].contains(&phase(pod).as_str()));

@@ -75,44 +75,45 @@ pub(crate) fn warn(text: &str) -> String {
     format!("\x1b[33m{text}\x1b[0m")
 }
 
+/// Empties the line of a terminal.
+const CLEAR: &str = "\r\x1b[2K";
+
 /// What is being waited for, on stderr: on a terminal one line, which is gone when it is over.
 #[derive(Default)]
 pub(crate) struct Progress {
-    shown: String,
-    /// What was said last where no terminal is.
-    logged: String,
+    /// What was said last.
+    said: String,
 }
 
 impl Progress {
-    /// Says it from the beginning.
+    /// Says it from the beginning, on a terminal.
     pub(crate) fn saying(text: &str) -> Self {
         let mut progress = Self::default();
-        progress.say(text.to_owned());
-        progress
-    }
-
-    pub(crate) fn say(&mut self, text: String) {
-        if self.shown != text && std::io::stderr().is_terminal() {
-            let _ = write!(std::io::stderr(), "\r\x1b[2K{text}");
-            self.shown = text;
+        if std::io::stderr().is_terminal() {
+            progress.say(text.to_owned());
         }
+        progress
     }
 
     /// Says what a long wait is for, and for how many seconds so far; where no terminal is in a line of its own, without the seconds.
     pub(crate) fn tell(&mut self, what: &str, seconds: u64) {
-        if std::io::stderr().is_terminal() {
-            self.say(format!("{what}: {seconds} s"));
-        } else if self.logged != what {
-            let _ = writeln!(std::io::stderr(), "{what}");
-            what.clone_into(&mut self.logged);
+        let counts = std::io::stderr().is_terminal();
+        self.say(if counts { format!("{what}: {seconds} s") } else { what.to_owned() });
+    }
+
+    fn say(&mut self, text: String) {
+        if self.said != text {
+            let mut stderr = std::io::stderr();
+            let _ = if stderr.is_terminal() { write!(stderr, "{CLEAR}{text}") } else { writeln!(stderr, "{text}") };
+            self.said = text;
         }
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        if !self.shown.is_empty() {
-            let _ = write!(std::io::stderr(), "\r\x1b[2K");
+        if !self.said.is_empty() && std::io::stderr().is_terminal() {
+            let _ = write!(std::io::stderr(), "{CLEAR}");
         }
     }
 }

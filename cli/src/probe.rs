@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use prober::core::in_seconds;
 use prober::core::lease::LeaseState;
-use prober::core::verdict::{HoldReason, Tally, Verdict};
+use prober::core::shoot::Intended;
+use prober::core::verdict::{Tally, Verdict};
 use prober::core::zones::LostZone;
 use prober::read_only::ReadOnlyProber;
 use prober::seed::reach::Reach;
-use prober::shoot_statuses::Intended;
 use prober::status::{Failure, Found, ProbeStatus};
 use serde::Serialize;
 
@@ -19,7 +19,7 @@ use crate::{commands, output, seed, why};
 /// A shoot that cannot be asked so often in a row is said to be out of reach.
 pub(crate) const FAILURES: u32 = 3;
 /// The verdict that time alone can change.
-const UNDECIDED: Verdict = Verdict::Hold(HoldReason::Undecided);
+const UNDECIDED: Verdict = Verdict::HoldUndecided;
 
 #[derive(Serialize)]
 struct Answer {
@@ -72,7 +72,7 @@ pub(crate) async fn look(
 pub(crate) fn report(probe: &ProbeStatus) -> String {
     let mut text = String::new();
     if let Some(Failure { stage, category, message, .. }) = &probe.failure {
-        let failed = warn(&format!("The last look told nothing ({category} at {stage}): {}", plain(message)));
+        let failed = warn(&format!("The last probe was not complete ({category} at {stage}): {}", plain(message)));
         let _ = writeln!(text, "{failed}\nNothing is concluded from that.");
     }
     if let Some(found) = &probe.found {
@@ -90,7 +90,7 @@ pub(crate) fn report(probe: &ProbeStatus) -> String {
 }
 
 fn numbers(Found { finding: found, .. }: &Found) -> String {
-    let (verdict, Tally { candidates, expired, undecided }) = (found.verdict.as_str(), found.tally);
+    let (verdict, Tally { candidates, expired, undecided }) = (found.verdict.into_str(), found.tally);
     let sentence = format!("{verdict}: {}", why::verdict(verdict));
     let sentence = match verdict {
         "scale_down" => bad(&sentence),

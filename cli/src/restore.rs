@@ -3,23 +3,21 @@
 mod answer;
 mod plan;
 
-use std::sync::Arc;
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use anyhow::Context;
-use futures::{StreamExt, stream};
+use futures::{FutureExt, StreamExt, stream};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use prober::core::options::PAUSE;
 use prober::core::verdict::Scope;
-use prober::read_only::ObservedDependent;
 use prober::restore::{Patience, Restore, Restorer, only_held_down};
 use prober::seed::ClusterState;
 use prober::seed::reach::Reach;
 use serde_json::json;
 use tokio::time::{sleep, timeout};
-use tokio_util::task::AbortOnDropHandle;
 
 use self::answer::{Answer, Shoot};
 use self::plan::Step;
@@ -53,25 +51,23 @@ pub(crate) async fn run(args: commands::Restore) -> anyhow::Result<()> {
     for resource in &unread {
         anstream::eprintln!("warning: {resource} could not be read in any shoot: may it be listed and watched?");
     }
-    let config_from = seed.config_from.clone();
     let patience = Patience { limit: args.timeout, failures: FAILURES };
-    let (format, not) = (args.access.output, if args.yes { "not restored" } else { "not to be restored" });
-    let named = args.namespace.clone();
-    let job = Arc::new(Job { args, restorer: Restorer::new(&seed.prober), seed, patience });
-    job.say(&format!("Config: {config_from}\n"));
+    let job = Job { restorer: Restorer::new(&seed.prober), args, seed, patience };
+    job.say(&format!("Config: {}\n", job.seed.config_from));
     if namespaces.is_empty() {
         job.say("Nothing is held down.\n");
     }
-    let (shoots, panicked) = shoots(&job, namespaces).await;
-    let broken = panicked + shoots.iter().filter(|shoot| shoot.problem.is_some()).count();
-    let (count, problem) = (shoots.len() + panicked, shoots.first().and_then(|shoot| shoot.problem.clone()));
-    if let Some(job) = Arc::into_inner(job) {
-        job.seed.prober.end().await;
-    }
+    let count = namespaces.len();
+    let shoots = job.shoots(namespaces).await;
+    let Job { args, seed, .. } = job;
+    seed.prober.end().await;
+    let broken = count - shoots.iter().filter(|shoot| shoot.problem.is_none()).count();
+    let problem = shoots.first().and_then(|shoot| shoot.problem.clone());
+    let (format, not) = (args.access.output, if args.yes { "not restored" } else { "not to be restored" });
     if format != Format::Table {
-        output::write(&Answer { shoots, config_from }, format, String::new)?;
+        output::write(&Answer { shoots, config_from: seed.config_from }, format, String::new)?;
     }
-    match (named, problem) {
+    match (args.namespace, problem) {
         (Some(namespace), Some(problem)) => anyhow::bail!("{namespace} is {not}: {problem}"),
         _ => anyhow::ensure!(broken == 0, "{broken} of {count} shoots are {not}"),
     }
@@ -79,21 +75,18 @@ pub(crate) async fn run(args: commands::Restore) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Restores shoots side by side; those that came to an end, by their names, and how many did not. None stops another.
-async fn shoots(job: &Arc<Job>, namespaces: Vec<String>) -> (Vec<Shoot>, usize) {
-    let begin = |namespace| AbortOnDropHandle::new(tokio::spawn(Arc::clone(job).shoot(namespace)));
-    let tasks = stream::iter(namespaces).map(begin);
-    let ended: Vec<_> = tasks.buffer_unordered(AT_ONCE).collect().await;
-    let count = ended.len();
-    let mut shoots: Vec<Shoot> = ended.into_iter().flatten().collect();
-    shoots.sort_by(|a, b| a.namespace.cmp(&b.namespace));
-    let panicked = count - shoots.len();
-    (shoots, panicked)
-}
-
 impl Job {
-    async fn shoot(self: Arc<Self>, namespace: String) -> Shoot {
-        let mut shoot = Shoot::new(namespace);
+    /// Restores shoots side by side; those that came to an end, by their names. None stops another, not even by a panic.
+    async fn shoots(&self, namespaces: Vec<String>) -> Vec<Shoot> {
+        let restores = namespaces.into_iter().map(|namespace| AssertUnwindSafe(self.shoot(namespace)).catch_unwind());
+        let ended: Vec<_> = stream::iter(restores).buffer_unordered(AT_ONCE).collect().await;
+        let mut shoots: Vec<Shoot> = ended.into_iter().flatten().collect();
+        shoots.sort_by(|a, b| a.namespace.cmp(&b.namespace));
+        shoots
+    }
+
+    async fn shoot(&self, namespace: String) -> Shoot {
+        let mut shoot = Shoot { namespace, state: "no_cluster", ..Shoot::default() };
         match self.seed.prober.cluster(&shoot.namespace) {
             Some(cluster) => self.restore(&mut shoot, &cluster).await,
             None => shoot.problem = Some("there is no Cluster of this name, so that it is not known to be a shoot".to_owned()),
@@ -129,8 +122,7 @@ impl Job {
     }
 
     fn plan(&self, namespace: &str, scope: Scope) -> Vec<Step> {
-        let observed = self.seed.prober.dependents(namespace).into_iter().map(|(_, observed)| observed);
-        let observed: Vec<ObservedDependent> = observed.collect();
+        let observed: Vec<_> = self.seed.prober.dependents(namespace).into_iter().map(|(_, observed)| observed).collect();
         let only_held_down = only_held_down(self.seed.prober.options(namespace));
         plan::plan(&self.seed.config.dependents, &observed, scope, only_held_down)
     }
@@ -152,7 +144,7 @@ impl Job {
         drop(progress);
         match found {
             Ok(verdict) => {
-                let word = verdict.as_str();
+                let word = verdict.into_str();
                 shoot.verdict = Some(word);
                 (!verdict.is_up()).then(|| format!("{word}: {}; --force restores it all the same", why::verdict(word)))
             }

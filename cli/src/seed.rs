@@ -28,13 +28,10 @@ pub(crate) struct Seed {
 }
 
 impl Seed {
-    /// The Cluster of the shoot in this namespace, when the reach is that shoot.
     pub(crate) fn cluster(&self, namespace: &str) -> anyhow::Result<Arc<ClusterState>> {
-        let found = self.prober.clusters().into_iter().next();
-        let (_, cluster) = found.with_context(|| {
+        self.prober.cluster(namespace).with_context(|| {
             format!("there is no Cluster {namespace:?} on this seed; `dependency-watchdog status` lists all there are")
-        })?;
-        Ok(cluster)
+        })
     }
 }
 
@@ -69,13 +66,9 @@ async fn may_be_read(client: &Client, reach: &Reach) -> anyhow::Result<()> {
     };
     let answer = tokio::time::timeout(PATIENCE, clusters.list(&params)).await.context("no answer in time");
     match answer.and_then(|answer| Ok(answer?)) {
-        Err(error) if error.downcast_ref().is_some_and(is_not_found) => {
+        Err(error) if matches!(error.downcast_ref(), Some(kube::Error::Api(status)) if status.code == 404) => {
             Err(error.context("there are no Clusters on this API server; is it that of a Gardener seed?"))
         }
         answer => answer.map(drop).context("the seed's Clusters cannot be listed"),
     }
-}
-
-fn is_not_found(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.code == 404)
 }

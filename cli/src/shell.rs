@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context;
-use clap::{Arg, ArgAction, Command, CommandFactory};
+use clap::{ArgAction, Command, CommandFactory};
 use clap_complete::Shell;
 use common::flags;
 
@@ -14,14 +14,10 @@ use crate::output::print;
 fn program() -> Command {
     let mut program = Cli::command();
     for agent in flags::Agent::ALL {
-        let arguments = flags::FLAGS.iter().map(|flag| {
-            let argument = Arg::new(flag.name).long(flag.name).help(flag.help);
-            match flag.takes {
-                "" => argument.action(ArgAction::SetTrue),
-                takes => argument.value_name(takes),
-            }
-        });
-        program = program.subcommand(Command::new(agent.name()).about(agent.purpose()).args(arguments));
+        let command = Command::new(agent.name()).about(agent.purpose()).args(flags::command().get_arguments());
+        program = program.subcommand(command.mut_args(|flag| {
+            if flags::is_switch(&flag) { flag.action(ArgAction::SetTrue) } else { flag.hide_default_value(true) }
+        }));
     }
     program
 }

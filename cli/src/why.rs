@@ -54,27 +54,25 @@ pub(crate) fn dependent(
         return "it is annotated with ignore-scaling: the watchdog leaves it as it is".into();
     }
     let back = scale_up(observed, Scope::All, restore_only_held_down).and_then(|write| Some((write.replicas?, write.fell_back)));
-    match (observed.replicas, marks.held_down) {
-        (..=0, true) => match back {
-            Some((replicas, true)) => format!(
-                "held down by the watchdog; it comes back with {replicas} replica, since what is remembered ({:?}) cannot be used",
-                marks.replicas.as_deref().unwrap_or("nothing")
-            ),
-            _ => format!(
-                "held down by the watchdog while too few leases are renewed; it comes back with {} replicas",
-                back.map_or(1, |(replicas, _)| replicas)
-            ),
-        },
-        (..=0, false) => match back {
-            Some((replicas, _)) => format!(
-                "at 0, but not marked by the watchdog: somebody else scaled it; a healthy probe brings it back to {replicas}"
-            ),
-            None => {
-                "at 0, but not marked by the watchdog: somebody else scaled it, and with restoreOnlyHeldDown it stays so".into()
-            }
-        },
-        (_, true) => "runs, and still carries the marker of a protection: the next healthy probe removes it".into(),
-        (replicas, false) if observed.ready < replicas => format!("runs, {} of {replicas} replicas are ready", observed.ready),
+    match (observed.replicas, marks.held_down, back) {
+        (..=0, true, Some((replicas, true))) => format!(
+            "held down by the watchdog; it comes back with {replicas} replica, since what is remembered ({:?}) cannot be used",
+            marks.replicas.as_deref().unwrap_or("nothing")
+        ),
+        (..=0, true, back) => format!(
+            "held down by the watchdog while too few leases are renewed; it comes back with {} replicas",
+            back.map_or(1, |(replicas, _)| replicas)
+        ),
+        (..=0, false, Some((replicas, _))) => {
+            format!("at 0, but not marked by the watchdog: somebody else scaled it; a healthy probe brings it back to {replicas}")
+        }
+        (..=0, false, None) => {
+            "at 0, but not marked by the watchdog: somebody else scaled it, and with restoreOnlyHeldDown it stays so".into()
+        }
+        (_, true, _) => "runs, and still carries the marker of a protection: the next healthy probe removes it".into(),
+        (replicas, false, _) if observed.ready < replicas => {
+            format!("runs, {} of {replicas} replicas are ready", observed.ready)
+        }
         _ => "runs".into(),
     }
 }

@@ -66,7 +66,8 @@ impl AgentRuntime {
     pub async fn open(agent: Agent, args: &AgentArgs, lease: &'static str) -> anyhow::Result<Self> {
         let mut registry = metrics::registry();
         let requests = RequestCounter::register(&mut registry);
-        let client = seed_client::connect(args.kubeconfig.as_deref(), &requests).await.context("no access to the seed")?;
+        let kubeconfig = Some(args.kubeconfig.as_path()).filter(|path| !path.as_os_str().is_empty());
+        let client = seed_client::connect(kubeconfig, &requests).await.context("no access to the seed")?;
         let metrics_address = Some(args.metrics_bind_addr.as_str()).filter(|address| !address.is_empty());
         let metrics = http::listen("metrics-bind-addr", metrics_address.unwrap_or(DEFAULT_METRICS_ADDRESS)).await?;
         let health = match args.health_bind_addr.as_str() {

@@ -6,7 +6,7 @@ use kube::core::DeserializeGuard;
 use kube::runtime::watcher::Event;
 use kube::{Resource, ResourceExt};
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     /// Empty for cluster-scoped objects.
     pub namespace: String,

@@ -22,7 +22,6 @@ pub use key::Key;
 pub use value::{Object, Value};
 
 use crate::go_compat::yaml;
-pub use crate::go_compat::yaml::Place;
 
 /// The largest config file read, in bytes: Kubernetes' limit for all data of a ConfigMap.
 pub const MAX_BYTES: u64 = 1024 * 1024;

@@ -13,6 +13,7 @@ use chrono::{DateTime, Utc};
 use k8s_openapi::api::core::v1::ObjectReference;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
+use rustix::system::uname;
 use tokio::sync::mpsc;
 
 pub use self::recorder::Recorder;
@@ -77,11 +78,15 @@ impl Events {
     }
 }
 
+/// What an Event about a namespace is about.
+pub fn namespace_reference(name: &str) -> ObjectReference {
+    let text = |text: &str| Some(text.to_owned());
+    ObjectReference { api_version: text("v1"), kind: text("Namespace"), name: text(name), ..ObjectReference::default() }
+}
+
 /// The name of this host: in a pod, the pod's.
 pub(crate) fn host() -> String {
-    std::env::var("HOSTNAME").unwrap_or_else(|_| {
-        std::fs::read_to_string("/proc/sys/kernel/hostname").map(|name| name.trim().to_owned()).unwrap_or_default()
-    })
+    std::env::var("HOSTNAME").unwrap_or_else(|_| uname().nodename().to_string_lossy().into_owned())
 }
 
 #[cfg(test)]

@@ -5,22 +5,24 @@
 //! ```
 //!
 //! Operators' Deployments are written for Go's syntax: `-flag` is `--flag`, a boolean takes its value only after `=`, the first word that
-//! is no flag ends the flags and the rest is ignored, `0x10` is a number. clap cannot be taught any of these; by the time its
-//! input were rewritten into its own syntax one would have parsed it. What is left is the table in [`table`], and the syntax in
-//! [`crate::go_compat`].
+//! is no flag ends the flags and the rest is ignored, `0x10` is a number. clap cannot be taught any of these. `parse` knows which word
+//! is what, [`crate::go_compat`] how values are spelt, and clap which flags there are: it is handed each one as `--flag=value`.
 
 mod help;
 mod parse;
-mod table;
 
+use std::any::TypeId;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::ensure;
+use clap::{Arg, ArgAction, Args};
+
 pub use help::CLI_COMMANDS;
 pub use parse::parse;
-pub use table::{FLAGS, Flag};
 
 use crate::go_compat::duration::GoDuration;
+use crate::go_compat::flag;
 use crate::logging::ZapOptions;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,103 +86,108 @@ impl UsageError {
     pub const EXIT_CODE: u8 = 2;
 }
 
-/// Flags that could be read but make no sense; the process ends with exit code 1. Each message names the flags.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ArgsError(String);
-
-/// The flags of an agent; both have the same (rules 6 to 8).
-#[derive(Clone, Debug, PartialEq)]
+/// The flags of an agent; both have the same (rules 6 to 8). What is said of a field here is what the help says of its flag. A path
+/// that is not given is empty.
+#[derive(Clone, Debug, PartialEq, Args)]
 pub struct AgentArgs {
-    /// `--config-file`; empty when not given.
+    /// The agent's config file (YAML). Required.
+    #[arg(long, value_name = "path", value_parser = str::parse::<PathBuf>, default_value = "")]
     pub config_file: PathBuf,
-    /// `--concurrent-reconciles`: accepted and not needed, work here is per shoot.
-    pub concurrent_reconciles: i64,
-    /// `--kube-api-qps`: requests per second to the seed.
+    /// How to reach the seed. Without it: the file named by $KUBECONFIG, the service account of the pod, ~/.kube/config.
+    #[arg(long, value_name = "path", value_parser = str::parse::<PathBuf>, default_value = "")]
+    pub kubeconfig: PathBuf,
+    /// How many writes per second the prober makes to restore, on average; protective writes and all else are not limited,
+    /// nor is the weeder. 0 means the default.
+    #[arg(long, value_name = "number", value_parser = flag::number, default_value = "5.0")]
     pub kube_api_qps: f64,
-    /// `--kube-api-burst`: requests to the seed at once.
+    /// How many writes to restore the prober may make at once before the average holds. 0 means the default.
+    #[arg(long, value_name = "int", value_parser = flag::integer, default_value_t = DEFAULT_BURST)]
     pub kube_api_burst: i64,
-    /// `--metrics-bind-addr`, as Go writes addresses (`:9643`); "0" for none.
+    /// Accepted for compatibility. Shoots are worked on independently of each other, without such a limit.
+    #[arg(long, value_name = "int", value_parser = flag::integer, default_value = "1")]
+    pub concurrent_reconciles: i64,
+    /// Where /metrics is served, as host:port or :port. 0 serves nothing; nothing means :8080.
+    #[arg(long, alias = "metrics-bind-address", value_name = "address", default_value = ":9643")]
     pub metrics_bind_addr: String,
-    /// `--metrics-per-shoot`: whether metrics have a series per shoot.
+    /// Show metrics that distinguish shoots, so that their number grows with that of the shoots. For the prober.
+    #[arg(long, action = ArgAction::Set, value_parser = flag::boolean, default_value = "false")]
     pub metrics_per_shoot: bool,
-    /// `--health-bind-addr`; "0" or empty for none.
+    /// Where /healthz, /readyz and the status page (/, /statusz, /statusz.json) are served, as host:port or :port.
+    /// 0 or nothing serves nothing.
+    #[arg(long, alias = "health-bind-address", value_name = "address", default_value = ":9644")]
     pub health_bind_addr: String,
-    /// `--pprof-bind-addr`: accepted; nothing is served there.
+    /// Accepted for compatibility. Nothing is served there and no port is opened.
+    #[arg(long, value_name = "address", default_value = ":8081")]
     pub pprof_bind_addr: String,
-    pub leader_election: LeaderElection,
-    /// `--dry-run`: whether to say what would be written and write nothing.
+    /// Say and count what would be written, and write nothing: no scaling, no deletion, no Event, no Lease.
+    /// Such a replica takes no part in leader election, so that it can run beside others.
+    #[arg(long, action = ArgAction::Set, value_parser = flag::boolean, default_value = "false")]
     pub dry_run: bool,
-    /// `--kubeconfig`, when given and not empty.
-    pub kubeconfig: Option<PathBuf>,
+    #[command(flatten)]
+    pub leader_election: LeaderElection,
+    #[command(flatten)]
     pub zap: ZapOptions,
 }
 
 /// How replicas agree on one that works. The numbers are client-go's (rule 6).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct LeaderElection {
+    /// Let several replicas elect a leader. Of the weeder only the leader deletes; the leader of the prober acts first.
+    #[arg(long = "enable-leader-election", action = ArgAction::Set, value_parser = flag::boolean, default_value = "false")]
     pub enabled: bool,
-    /// `--leader-election-namespace`: where the Lease is.
+    /// The namespace of the Lease by which the replicas agree.
+    #[arg(long = "leader-election-namespace", value_name = "name", default_value = "garden")]
     pub namespace: String,
-    /// `--leader-elect-lease-duration`: after this long without renewal another may lead.
+    /// How long the others wait for a renewal before one of them takes over.
+    #[arg(long = "leader-elect-lease-duration", value_name = "duration", value_parser = flag::duration, default_value = "15s")]
     pub lease_duration: Duration,
-    /// `--leader-elect-renew-deadline`: after this long without renewal the leader stops.
+    /// How long the leader tries to renew before it gives up. At most the lease duration.
+    #[arg(long = "leader-elect-renew-deadline", value_name = "duration", value_parser = flag::duration, default_value = "10s")]
     pub renew_deadline: Duration,
-    /// `--leader-elect-retry-period`: between two attempts.
+    /// The wait between two tries to take or renew the Lease. Less than the renew deadline.
+    #[arg(long = "leader-elect-retry-period", value_name = "duration", value_parser = flag::duration, default_value = "2s")]
     pub retry_period: Duration,
+}
+
+/// All flags, in the order of the help; both agents have the same.
+pub fn command() -> clap::Command {
+    let command = clap::Command::new("agent").no_binary_name(true).disable_help_flag(true).args_override_self(true);
+    // clap takes the full stop from the end of what is said of a field.
+    AgentArgs::augment_args(command).mut_args(|flag| {
+        let help = format!("{}.", flag.get_help().cloned().unwrap_or_default());
+        flag.help(help)
+    })
+}
+
+/// Whether a flag may stand alone. Its value, if any, comes after `=`.
+pub fn is_switch(flag: &Arg) -> bool {
+    flag.get_value_parser().type_id() == TypeId::of::<bool>()
+}
+
+/// What the help calls a flag's value.
+pub fn takes(flag: &Arg) -> &str {
+    flag.get_value_names().and_then(|names| names.first()).map_or("", |name| name.as_str())
+}
+
+/// What holds without the flag; empty for nothing.
+pub fn default(flag: &Arg) -> String {
+    flag.get_default_values().iter().map(|value| value.to_string_lossy()).collect()
 }
 
 /// client-go's limits, in requests per second and requests (rule 6); what 0 stands for.
 const DEFAULT_QPS: f64 = 5.0;
 const DEFAULT_BURST: i64 = 10;
 
-impl Default for AgentArgs {
-    fn default() -> Self {
-        Self {
-            config_file: PathBuf::new(),
-            concurrent_reconciles: 1,
-            kube_api_qps: DEFAULT_QPS,
-            kube_api_burst: DEFAULT_BURST,
-            metrics_bind_addr: ":9643".into(),
-            metrics_per_shoot: false,
-            health_bind_addr: ":9644".into(),
-            pprof_bind_addr: ":8081".into(),
-            leader_election: LeaderElection::default(),
-            dry_run: false,
-            kubeconfig: None,
-            zap: ZapOptions::default(),
-        }
-    }
-}
-
-impl Default for LeaderElection {
-    fn default() -> Self {
-        Self {
-            enabled: false,
-            namespace: "garden".into(),
-            lease_duration: Duration::from_secs(15),
-            renew_deadline: Duration::from_secs(10),
-            retry_period: Duration::from_secs(2),
-        }
-    }
-}
-
 impl AgentArgs {
     /// Checks what the syntax cannot, and puts the defaults where 0 asks for them.
     ///
     /// # Errors
-    /// The first flag that makes no sense.
-    pub fn validate(mut self) -> Result<Self, ArgsError> {
+    /// The first flag that makes no sense, by its name; the process ends with exit code 1.
+    pub fn validate(mut self) -> anyhow::Result<Self> {
         let (qps, burst) = (&mut self.kube_api_qps, &mut self.kube_api_burst);
-        if self.config_file.as_os_str().is_empty() {
-            return Err(ArgsError("--config-file is missing: the path of the config file".to_owned()));
-        }
-        if !(qps.is_finite() && *qps >= 0.0) {
-            return Err(ArgsError(format!("--kube-api-qps={qps}: expected a number of at least 0 (0 = default, 5)")));
-        }
-        if *burst < 0 {
-            return Err(ArgsError(format!("--kube-api-burst={burst}: expected at least 0 (0 = default, 10)")));
-        }
+        ensure!(!self.config_file.as_os_str().is_empty(), "--config-file is missing: the path of the config file");
+        ensure!(qps.is_finite() && *qps >= 0.0, "--kube-api-qps={qps}: expected a number of at least 0 (0 = default, 5)");
+        ensure!(*burst >= 0, "--kube-api-burst={burst}: expected at least 0 (0 = default, 10)");
         if *qps == 0.0 {
             *qps = DEFAULT_QPS;
         }
@@ -195,25 +202,18 @@ impl AgentArgs {
 }
 
 impl LeaderElection {
-    fn validate(&self) -> Result<(), ArgsError> {
-        let [lease, renew, retry] = [self.lease_duration, self.renew_deadline, self.retry_period].map(GoDuration::from_std);
-        let spans = [
-            ("leader-elect-lease-duration", lease),
-            ("leader-elect-renew-deadline", renew),
-            ("leader-elect-retry-period", retry),
-        ];
-        if let Some((flag, value)) = spans.into_iter().find(|(_, value)| value.as_nanos() <= 0) {
-            return Err(ArgsError(format!("--{flag}={value}: expected a duration above 0")));
-        }
-        let [lease_flag, renew_flag, retry_flag] = spans.map(|(flag, value)| format!("--{flag}={value}"));
+    fn validate(&self) -> anyhow::Result<()> {
+        let shown = |flag: &str, value| format!("--leader-elect-{flag}={}", GoDuration::from_std(value));
+        let lease = shown("lease-duration", self.lease_duration);
+        let renew = shown("renew-deadline", self.renew_deadline);
+        let retry = shown("retry-period", self.retry_period);
+        ensure!(!self.lease_duration.is_zero(), "{lease}: expected a duration above 0");
+        ensure!(!self.renew_deadline.is_zero(), "{renew}: expected a duration above 0");
+        ensure!(!self.retry_period.is_zero(), "{retry}: expected a duration above 0");
         // A leader would lose the Lease before it gives up.
-        if renew > lease {
-            return Err(ArgsError(format!("{renew_flag} is longer than {lease_flag}")));
-        }
+        ensure!(self.renew_deadline <= self.lease_duration, "{renew} is longer than {lease}");
         // A leader could not retry.
-        if retry >= renew {
-            return Err(ArgsError(format!("{retry_flag} is not shorter than {renew_flag}")));
-        }
+        ensure!(self.retry_period < self.renew_deadline, "{retry} is not shorter than {renew}");
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! `/healthz` and `/readyz`: does the process still do its work, and does it know enough to do it? And what others are told to do theirs.
+//! `/healthz` and `/readyz`: does the process still do its work, and does it know enough to do it? And what others need to do theirs.
 
 use std::sync::Arc;
 

@@ -339,13 +339,7 @@ impl Elector {
         }
         self.reference.uid.clone_from(&lease.metadata.uid);
         self.reference.resource_version.clone_from(&lease.metadata.resource_version);
-        self.holder.send_if_modified(|shown| {
-            let changed = shown != holder;
-            if changed {
-                holder.clone_into(shown);
-            }
-            changed
-        });
+        self.holder.send_replace(holder.to_owned());
         self.observation.note(spec, Instant::now());
     }
 

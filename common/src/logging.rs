@@ -13,9 +13,9 @@ pub(crate) mod fields;
 mod queue;
 
 use std::borrow::Cow;
-use std::sync::{Mutex, PoisonError};
 
 use chrono::{DateTime, Utc};
+use parking_lot::Mutex;
 use tracing::{Event, Metadata, Subscriber, span};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, SubscriberExt};
@@ -36,7 +36,7 @@ pub use crate::go_compat::zap::{Encoder, Level, StackLevel, TimeEncoding, ZapOpt
 pub fn init(options: &ZapOptions) -> std::io::Result<Logging> {
     let logging = Logging::start(std::io::stderr())?;
     let lines = logging.clone();
-    let layer = ZapLayer::new(options.clone(), move |line| lines.write(line), Utc::now);
+    let layer = ZapLayer::new(options.clone(), move |line| lines.write(&line), Utc::now);
     let subscriber = tracing_subscriber::registry().with(layer);
     // An error says that there is a subscriber already: it then keeps the lines.
     let _ = tracing::subscriber::set_global_default(subscriber);
@@ -124,11 +124,10 @@ where
         }
         event.record(&mut fields);
         let metadata = event.metadata();
-        if let Some(sampler) = &self.sampler {
-            let mut sampler = sampler.lock().unwrap_or_else(PoisonError::into_inner);
-            if !sampler.admits(now.timestamp(), *metadata.level(), &fields.message) {
-                return;
-            }
+        if let Some(sampler) = &self.sampler
+            && !sampler.lock().admits(now.timestamp(), *metadata.level(), &fields.message)
+        {
+            return;
         }
         let target = metadata.target();
         let foreign = || format!("dwd.{}", target.split("::").next().unwrap_or(target)).into();

@@ -70,7 +70,7 @@ where
         code
     };
     let code = work().unwrap_or_else(|error| {
-        error!(error = as_error(&error), "cannot start");
+        error!(error = &*error, "cannot start");
         FAILURE
     });
     log.flush(FLUSH_LIMIT);
@@ -139,17 +139,12 @@ fn exit_code(agent: &str, ended: std::thread::Result<anyhow::Result<()>>) -> u8 
             SUCCESS
         }
         Ok(Err(error)) => {
-            error!(agent, error = as_error(&error), "failed");
+            error!(agent, error = &*error, "failed");
             FAILURE
         }
         // The panic itself is in the log already.
         Err(_) => PANIC,
     }
-}
-
-/// For the log, which writes the whole chain of causes.
-fn as_error(error: &anyhow::Error) -> &(dyn std::error::Error + 'static) {
-    error.as_ref()
 }
 
 #[cfg(test)]

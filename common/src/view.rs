@@ -12,12 +12,13 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube::core::DeserializeGuard;
 use kube::runtime::watcher;
 use kube::{Api, Resource};
+use parking_lot::RwLock;
 use serde::de::DeserializeOwned;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
@@ -75,16 +76,16 @@ impl<V> View<V> {
     }
 
     pub fn get(&self, namespace: &str, name: &str) -> Option<Arc<V>> {
-        self.read().get(namespace)?.get(name).cloned()
+        self.objects.read().get(namespace)?.get(name).cloned()
     }
 
     /// All objects of a namespace, as last seen: the very same while nothing has changed there.
     pub fn all_in(&self, namespace: &str) -> Arc<Namespaced<V>> {
-        self.read().get(namespace).cloned().unwrap_or_default()
+        self.objects.read().get(namespace).cloned().unwrap_or_default()
     }
 
     pub fn all(&self) -> Vec<(Key, Arc<V>)> {
-        entries(&self.read()).map(|(key, object)| (key, Arc::clone(object))).collect()
+        entries(&self.objects.read()).map(|(key, object)| (key, Arc::clone(object))).collect()
     }
 
     /// Whether what is not here can be taken not to exist.
@@ -132,16 +133,8 @@ impl<V> View<V> {
         self.state.send_modify(|state| state.rereads += 1);
     }
 
-    fn read(&self) -> std::sync::RwLockReadGuard<'_, Objects<V>> {
-        self.objects.read().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    fn write(&self) -> std::sync::RwLockWriteGuard<'_, Objects<V>> {
-        self.objects.write().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
     fn remove(&self, key: &Key) {
-        let mut objects = self.write();
+        let mut objects = self.objects.write();
         let Some(inner) = objects.get_mut(&key.namespace).filter(|inner| inner.contains_key(&key.name)) else { return };
         let inner = Arc::make_mut(inner);
         inner.remove(&key.name);
@@ -189,7 +182,7 @@ impl<V: Send + Sync + 'static> View<V> {
                 insert(&mut objects, key.clone(), known);
             }
         }
-        let before = std::mem::replace(&mut *self.write(), objects);
+        let before = std::mem::replace(&mut *self.objects.write(), objects);
         self.state.send_modify(|state| {
             let now = Instant::now();
             if !state.is_live() {
@@ -197,7 +190,7 @@ impl<V: Send + Sync + 'static> View<V> {
             }
             (state.read, state.answered) = (Some(now), rereads);
         });
-        entries(&before).chain(entries(&self.read())).map(|(key, _)| key).collect()
+        entries(&before).chain(entries(&self.objects.read())).map(|(key, _)| key).collect()
     }
 }
 
@@ -225,7 +218,7 @@ impl<V: Send + Sync + 'static> Follower<V> for Filler<'_, V> {
         let changed = match change {
             Change::Listed { objects, unreadable } => view.replace(objects, &unreadable, self.listing.take().unwrap_or_default()),
             Change::Applied(key, value) => {
-                insert(&mut view.write(), key.clone(), Arc::new(value));
+                insert(&mut view.objects.write(), key.clone(), Arc::new(value));
                 vec![key]
             }
             Change::Gone(key) => {

@@ -12,7 +12,6 @@ use common::health::{self, Check};
 use common::leader_election::{Fence, Standing};
 use common::metrics::register_seed_known;
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
@@ -22,10 +21,10 @@ use crate::history::What;
 use crate::manager::Manager;
 use crate::metrics::Metrics;
 use crate::owner_check;
-use crate::refused_settings::{self, RefusedSettings};
+use crate::refused_settings;
 use crate::seed::dependent::DependentView;
 use crate::seed::reach::Reach;
-use crate::seed::{Seed, propagate_panic};
+use crate::seed::{Seed, Watches, propagate_panic};
 use crate::shared::Shared;
 use crate::shoot_statuses::ShootStatuses;
 use crate::status::ProberStatus;
@@ -51,10 +50,10 @@ pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result
     let statuses = ShootStatuses::new(clock, args.metrics_per_shoot);
     frame.registry.register_collector(Box::new(statuses.clone()));
     let (config_sender, configs) = watch::channel(Arc::new(config));
-    let seed = Arc::new(Seed::new(frame.client.clone(), &configs.borrow(), Reach::Seed));
+    let seed = Arc::new(Seed::new(frame.client.clone(), Reach::Seed));
     let known = Arc::clone(&seed);
     register_seed_known(&mut frame.registry, move || known.is_known());
-    frame.registry.register_collector(Box::new(RefusedSettings(Arc::clone(&seed))));
+    refused_settings::register(&mut frame.registry, Arc::clone(&seed));
     let write_fence = if frame.dry_run { Fence::always_closed() } else { frame.fence.clone() };
     let suspend_detector = SuspendDetector::new(clock);
     let shared = Shared {
@@ -114,17 +113,17 @@ async fn follow_config(
     shared: Shared,
     file: &mut ConfigFile<Config>,
     configs: &watch::Sender<Arc<Config>>,
-    views: &mut JoinSet<()>,
+    watches: &mut Watches,
 ) {
     loop {
         tokio::select! {
             config = file.next() => {
-                let dropped = shared.seed.follow_config(&config, views);
+                let dropped = shared.seed.follow_config(&config, watches);
                 dropped.iter().for_each(|dropped| report_dropped(dropped, &shared.metrics));
                 configs.send_replace(Arc::new(config));
             }
             // Without one of its views the prober is blind: the process ends, and another one begins.
-            Some(ended) = views.join_next() => propagate_panic(ended),
+            Some(ended) = watches.tasks.join_next() => propagate_panic(ended),
         }
     }
 }
@@ -134,8 +133,8 @@ async fn work(shared: Shared, mut file: ConfigFile<Config>, configs: watch::Send
     let Shared { seed, lead, suspend_detector, events, role, statuses, .. } = shared.clone();
     let (changes, receiver) = mpsc::channel(CHANGES);
     let report = move |namespace: &str, refused: &Refused| refused_settings::report(&events, namespace, refused);
-    let mut views = seed.watch(changes, report);
-    let follow = follow_config(shared.clone(), &mut file, &configs, &mut views);
+    let mut watches = seed.watch(&shared.config.borrow(), changes, report);
+    let follow = follow_config(shared.clone(), &mut file, &configs, &mut watches);
     let owners = owner_check::run(shared.clone(), shutdown.clone());
     let manager = async {
         // First probes that could not know what is held down would be spread, and would find that out of date.
@@ -164,5 +163,5 @@ async fn work(shared: Shared, mut file: ConfigFile<Config>, configs: watch::Send
         shutdown.run_until_cancelled(suspend_detector.run())
     );
     // The views outlive the probes: a flow that is ending still reads them.
-    seed.end(views).await;
+    watches.end().await;
 }

@@ -19,7 +19,7 @@ impl Clock {
     }
 
     pub fn now(&self) -> Moment {
-        Moment::since_start(TimeDelta::from_std(self.start.elapsed()).unwrap_or(TimeDelta::MAX))
+        self.moment(Instant::now())
     }
 
     /// The moment of an instant; what lies before the start is the start.

@@ -25,6 +25,11 @@ pub fn span(duration: std::time::Duration) -> TimeDelta {
     TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX)
 }
 
+/// A share of a span, or so many times it; to the microsecond.
+pub(crate) fn scaled(span: TimeDelta, share: f64) -> TimeDelta {
+    TimeDelta::microseconds((span.num_microseconds().unwrap_or(i64::MAX) as f64 * share) as i64)
+}
+
 /// A span as it is shown: in seconds, to the millisecond.
 pub fn in_seconds(span: TimeDelta) -> f64 {
     span.num_milliseconds() as f64 / 1000.0

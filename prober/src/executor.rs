@@ -1,56 +1,48 @@
-//! Carries out what the machine of one shoot asks for: probes, and for its dependents permits, reads and writes. At most one probe is under
-//! way, and one thing for each dependent.
+//! Carries out what the machine of one shoot asks for, and answers with its next inputs: probes, what a replica that does not lead reads
+//! again, and for the dependents permits, reads and writes. At most one probe is under way, and one thing for each dependent.
 
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
-use futures::{FutureExt, TryFutureExt};
+use common::view::Namespaced;
+use futures::FutureExt;
+use futures::future::{BoxFuture, Fuse};
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::timeout;
 
-use crate::clock::Clock;
 use crate::config::{Config, ResourceRef};
-use crate::core::lease::LeaseList;
-use crate::core::moment::RequestTimes;
 use crate::core::replicas::{DependentState, Observed};
 use crate::core::retry::Refusal;
-use crate::core::shoot::{Action, Input, Order};
-use crate::core::verdict::NodeRecord;
+use crate::core::shoot::{Action, Input, Order, Verified};
+use crate::core::verdict::BackedNodes;
 use crate::seed::Seed;
 use crate::seed::dependent::{DependentView, Unavailable};
 use crate::seed::secret::ShootSecret;
+use crate::shared::Shared;
 use crate::shoot_client::error::ProbeError;
 use crate::shoot_client::{Budget, Listing, ShootClient};
 use crate::write::{WriteError, Writer};
 
 type Client = ShootClient<ShootSecret>;
+/// What is under way, if anything: never done while nothing is.
+type Work<T> = Fuse<BoxFuture<'static, T>>;
 
 pub struct Executor {
     namespace: String,
+    uid: String,
     seed: Arc<Seed>,
     writer: Arc<Writer>,
     /// None while a probe is under way.
     client: Option<Client>,
-    probing: Option<BoxFuture<'static, (Client, Result<Listed, ProbeError>)>>,
+    probing: Work<(Client, Result<Input, ProbeError>)>,
     /// What is left for the probe that is under way.
     budget: Budget,
+    verifying: Work<Option<Verified>>,
+    /// The Machines that were seen last, and what of them matters.
+    machines: (Arc<Namespaced<Option<String>>>, Arc<BackedNodes>),
     slots: Vec<Slot>,
-}
-
-/// What has come of an action.
-pub enum Answer {
-    Listed(Result<Listed, ProbeError>),
-    OfDependent(Input<'static>),
-}
-
-/// What a request of a probe has listed. Without a complete, most-recent answer there is an error, which is never evidence of anything.
-#[derive(Debug)]
-pub enum Listed {
-    Leases(RequestTimes, LeaseList),
-    Nodes(Vec<NodeRecord>),
 }
 
 #[derive(Debug)]
@@ -61,10 +53,8 @@ enum Done {
 }
 
 /// Of one dependent.
-#[derive(Default)]
 struct Slot {
-    /// What is under way.
-    work: Option<BoxFuture<'static, Done>>,
+    work: Work<Done>,
     /// For a write that is still to be decided on.
     permit: Option<OwnedSemaphorePermit>,
     /// How the last request failed, for who reports it.
@@ -72,24 +62,34 @@ struct Slot {
 }
 
 impl Executor {
-    pub fn new(namespace: String, clock: Clock, seed: Arc<Seed>, writer: Arc<Writer>) -> Self {
-        let client = ShootClient::new(clock, ShootSecret { seed: Arc::clone(&seed), namespace: namespace.clone() });
-        let budget = Budget::starting_now(Duration::ZERO);
-        Self { namespace, seed, writer, client: Some(client), probing: None, budget, slots: Vec::new() }
+    pub fn new(namespace: String, uid: String, Shared { clock, seed, writer, .. }: &Shared) -> Self {
+        let secret = ShootSecret { seed: Arc::clone(seed), namespace: namespace.clone() };
+        Self {
+            namespace,
+            uid,
+            seed: Arc::clone(seed),
+            writer: Arc::clone(writer),
+            client: Some(ShootClient::new(*clock, secret)),
+            probing: Fuse::terminated(),
+            budget: Budget::starting_now(Duration::ZERO),
+            verifying: Fuse::terminated(),
+            machines: Default::default(),
+            slots: Vec::new(),
+        }
     }
 
-    /// Begins what is asked for. To verify and to report is for others.
-    pub fn carry_out(&mut self, action: Action, config: &Config) {
+    /// Begins what is asked for. To report is for others.
+    pub fn carry_out(&mut self, action: Action, config: &Arc<Config>) {
         match action {
             Action::ListLeases => {
-                let budget = Budget::starting_now(config.probe_timeout);
-                let listed = |Listing { times, items }| Listed::Leases(times, items);
-                self.budget = budget;
-                self.list(move |client| client.leases(budget).map_ok(listed).boxed());
+                self.budget = Budget::starting_now(config.probe_timeout);
+                self.list(false);
             }
-            Action::ListNodes => {
-                let budget = self.budget;
-                self.list(move |client| client.nodes(budget).map_ok(|nodes| Listed::Nodes(nodes.items)).boxed());
+            Action::ListNodes => self.list(true),
+            Action::Verify => {
+                let (seed, config) = (Arc::clone(&self.seed), Arc::clone(config));
+                let (namespace, uid) = (self.namespace.clone(), self.uid.clone());
+                self.verifying = async move { seed.verify(&config, &namespace, &uid).await }.boxed().fuse();
             }
             Action::AcquirePermit(at, direction) => {
                 let writer = Arc::clone(&self.writer);
@@ -97,21 +97,21 @@ impl Executor {
             }
             Action::Read(at, limit) => self.read(at, &config.dependents[at].resource, limit),
             Action::Write(order) => self.write(&config.dependents[order.dependent].resource, order),
-            Action::Cancel(at) => (self.slot(at).work, self.slot(at).permit) = (None, None),
-            Action::Verify | Action::Report(_) => {}
+            Action::Cancel(at) => (self.slot(at).work, self.slot(at).permit) = (Fuse::terminated(), None),
+            Action::Report(_) => {}
         }
     }
 
-    fn list<F>(&mut self, request: F)
-    where
-        F: FnOnce(&mut Client) -> BoxFuture<'_, Result<Listed, ProbeError>> + Send + 'static,
-    {
-        let Some(mut client) = self.client.take() else { return };
+    fn list(&mut self, nodes: bool) {
+        let (budget, Some(mut client)) = (self.budget, self.client.take()) else { return };
         let probing = async move {
-            let listed = request(&mut client).await;
+            let listed = match nodes {
+                false => client.leases(budget).await.map(|Listing { times, items }| Input::Leases(times, items, None)),
+                true => client.nodes(budget).await.map(|nodes| Input::Nodes(nodes.items)),
+            };
             (client, listed)
         };
-        self.probing = Some(probing.boxed());
+        self.probing = probing.boxed().fuse();
     }
 
     fn read(&mut self, at: usize, resource: &ResourceRef, limit: Duration) {
@@ -133,18 +133,20 @@ impl Executor {
         });
     }
 
-    /// Waits until something is done; for ever while nothing is under way.
-    pub async fn next(&mut self, config: &Config) -> Answer {
+    /// Waits until something is done; for ever while nothing is under way. Without a complete, most-recent answer a probe comes to an
+    /// error, which is never evidence of anything.
+    pub async fn next(&mut self, config: &Config) -> Result<Input, ProbeError> {
         let (at, done) = tokio::select! {
             biased;
             done = done(&mut self.slots) => done,
-            (client, listed) = poll(&mut self.probing) => {
+            (client, listed) = &mut self.probing => {
                 self.client = Some(client);
-                return Answer::Listed(listed);
+                return listed.map(|input| self.with_machines(input));
             }
+            verified = &mut self.verifying => return Ok(Input::Verified(verified)),
         };
         let failed = |error| self.failed(at, &config.dependents[at].resource, error);
-        Answer::OfDependent(match done {
+        Ok(match done {
             Done::Permitted(permit) => {
                 self.slots[at].permit = permit;
                 Input::Permitted(at)
@@ -152,6 +154,18 @@ impl Executor {
             Done::Read(result) => Input::Read(at, result.map_err(failed)),
             Done::Written(result) => Input::Written(at, result.map_err(failed)),
         })
+    }
+
+    /// Leases are judged with the Machines of this moment. Healthy shoots keep theirs, so that their nodes need not be put in order for
+    /// each probe.
+    fn with_machines(&mut self, input: Input) -> Input {
+        let Input::Leases(times, leases, _) = input else { return input };
+        let machines = self.seed.machines(&self.namespace);
+        if let Some(machines) = machines.as_ref().filter(|machines| !Arc::ptr_eq(machines, &self.machines.0)) {
+            let backed = machines.values().map(|node| node.as_deref()).collect();
+            self.machines = (Arc::clone(machines), Arc::new(backed));
+        }
+        Input::Leases(times, leases, machines.map(|_| Arc::clone(&self.machines.1)))
     }
 
     fn failed(&mut self, at: usize, resource: &ResourceRef, error: WriteError) -> Refusal {
@@ -167,12 +181,12 @@ impl Executor {
     }
 
     fn begin(&mut self, at: usize, work: impl Future<Output = Done> + Send + 'static) {
-        (self.slot(at).work, self.slot(at).permit) = (Some(work.boxed()), None);
+        (self.slot(at).work, self.slot(at).permit) = (work.boxed().fuse(), None);
     }
 
     fn slot(&mut self, at: usize) -> &mut Slot {
         if self.slots.len() <= at {
-            self.slots.resize_with(at + 1, Slot::default);
+            self.slots.resize_with(at + 1, || Slot { work: Fuse::terminated(), permit: None, error: None });
         }
         &mut self.slots[at]
     }
@@ -185,36 +199,14 @@ impl Executor {
 /// Waits until one of the slots is done, the first one first; for ever while none is busy.
 async fn done(slots: &mut [Slot]) -> (usize, Done) {
     poll_fn(|context| {
-        for (at, slot) in slots.iter_mut().enumerate() {
-            if let Some(work) = &mut slot.work
-                && let Poll::Ready(done) = work.as_mut().poll(context)
-            {
-                slot.work = None;
-                return Poll::Ready((at, done));
-            }
-        }
-        Poll::Pending
+        let polled = slots.iter_mut().map(|slot| slot.work.poll_unpin(context));
+        let done = polled.enumerate().find(|(_, done)| done.is_ready());
+        done.map_or(Poll::Pending, |(at, done)| done.map(|done| (at, done)))
     })
     .await
 }
 
-/// Completes with what is under way, never without it.
-pub async fn poll<T>(work: &mut Option<BoxFuture<'static, T>>) -> T {
-    match work {
-        Some(running) => {
-            let result = running.await;
-            *work = None;
-            result
-        }
-        None => std::future::pending().await,
-    }
-}
-
-/// Bounds a request in time; one that is over before it began sends nothing.
+/// Bounds a request in time.
 async fn within<T>(limit: Duration, request: impl Future<Output = Result<T, WriteError>>) -> Result<T, WriteError> {
-    let deadline = Instant::now() + limit;
-    if Instant::now() >= deadline {
-        return Err(WriteError::Timeout);
-    }
-    timeout_at(deadline, request).await.map_err(|_| WriteError::Timeout)?
+    timeout(limit, request).await.map_err(|_| WriteError::Timeout)?
 }

@@ -2,14 +2,17 @@
 
 pub(crate) mod object;
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use common::go_compat::duration::{GoDuration, GoDurationError};
-use common::pruned::null_as_default;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
-pub(crate) use self::object::Object;
-use self::object::{object, object_or_default};
+use self::object::object_or_default;
+
+/// So many letters of an error are kept: serde repeats a value of the wrong type in full, whatever its length.
+const SHOWN_OF_ERROR: usize = 200;
 
 /// `extensions.gardener.cloud/v1alpha1` Cluster: one per shoot; its name is the shoot's namespace on the seed.
 #[derive(Clone, Debug, Deserialize)]
@@ -37,152 +40,122 @@ pub struct SeedRef {
 }
 
 fn embedded_shoot<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Result<Shoot, String>>, D::Error> {
-    let raw = Option::<serde_json::Value>::deserialize(deserializer)?;
-    Ok(raw.map(|raw| Object::deserialize(raw).map(|Object(shoot)| shoot).map_err(|error| shortened(&error.to_string()))))
+    let raw = Option::<Value>::deserialize(deserializer)?;
+    Ok(raw.map(|raw| Shoot::try_from(raw).map_err(|error| error.chars().take(SHOWN_OF_ERROR).collect())))
 }
 
 /// Nothing else of the Seed is read, and one that cannot be understood harms no shoot.
 fn embedded_seed<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SeedRef, D::Error> {
-    let seed = Option::<serde_json::Value>::deserialize(deserializer)?.unwrap_or_default();
-    let text = |path| seed.pointer(path).and_then(serde_json::Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
+    let seed = Value::deserialize(deserializer)?;
+    let text = |path| seed.pointer(path).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
     Ok(SeedRef { name: text("/metadata/name"), uid: text("/metadata/uid") })
 }
 
 /// The domain of the address that is called `internal`, without its scheme and `api.`. Nothing else of the addresses is read, and what
 /// cannot be understood harms no shoot.
-fn internal_domain<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    let addresses = Option::<serde_json::Value>::deserialize(deserializer)?.unwrap_or_default();
-    let internal = addresses.as_array().into_iter().flatten().find(|address| address["name"] == "internal");
-    let host = internal.and_then(|address| address["url"].as_str()?.strip_prefix("https://"));
-    let host = host.map(|host| host.trim_end_matches('/'));
-    let domain = host.and_then(|host| host.strip_prefix("api.")).filter(|domain| !domain.is_empty());
-    Ok(domain.map(str::to_owned))
+fn internal_domain(addresses: &Value) -> Option<String> {
+    let internal = addresses.as_array()?.iter().find(|address| address["name"] == "internal")?;
+    let host = internal["url"].as_str()?.strip_prefix("https://")?.trim_end_matches('/');
+    host.strip_prefix("api.").filter(|domain| !domain.is_empty()).map(str::to_owned)
 }
 
-/// An error's first words: serde repeats a value of the wrong type in full, whatever its length.
-fn shortened(error: &str) -> String {
-    const SHOWN: usize = 200;
-    error.chars().take(SHOWN).collect()
-}
-
-/// `core.gardener.cloud/v1beta1` Shoot.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+/// What is read of a `core.gardener.cloud/v1beta1` Shoot.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "Value")]
 pub struct Shoot {
-    #[serde(rename = "apiVersion", deserialize_with = "null_as_default")]
-    _api_version: String,
-    #[serde(rename = "kind", deserialize_with = "null_as_default")]
-    _kind: String,
-    #[serde(deserialize_with = "object_or_default")]
-    pub metadata: ShootMetadata,
-    #[serde(deserialize_with = "object_or_default")]
-    pub spec: ShootSpec,
-    #[serde(deserialize_with = "object_or_default")]
-    pub status: ShootStatus,
+    pub deletion_timestamp: Option<DateTime<Utc>>,
+    pub hibernation_enabled: bool,
+    /// Above 0.
+    pub node_monitor_grace: Option<TimeDelta>,
+    pub workers: Vec<Worker>,
+    pub spec_seed_name: Option<String>,
+    pub status_seed_name: Option<String>,
+    pub is_hibernated: bool,
+    pub last_operation: Option<LastOperation>,
+    pub internal_domain: Option<String>,
+}
+
+impl TryFrom<Value> for Shoot {
+    type Error = String;
+
+    fn try_from(shoot: Value) -> Result<Self, String> {
+        for text in ["apiVersion", "kind"] {
+            at::<String>(&shoot, text)?;
+        }
+        let grace: Option<String> = at(&shoot, "spec.kubernetes.kubeControllerManager.nodeMonitorGracePeriod")?;
+        let workers: Vec<Value> = at(&shoot, "spec.provider.workers")?.unwrap_or_default();
+        let operation: Option<Value> = at(&shoot, "status.lastOperation")?;
+        let addresses: Option<Value> = at(&shoot, "status.advertisedAddresses")?;
+        Ok(Self {
+            deletion_timestamp: at(&shoot, "metadata.deletionTimestamp")?,
+            hibernation_enabled: at(&shoot, "spec.hibernation.enabled")?.unwrap_or_default(),
+            node_monitor_grace: grace.map(|text| positive_duration(&text)).transpose()?,
+            workers: workers.iter().map(Worker::read).collect::<Result<_, _>>()?,
+            spec_seed_name: at(&shoot, "spec.seedName")?,
+            status_seed_name: at(&shoot, "status.seedName")?,
+            is_hibernated: at(&shoot, "status.hibernated")?.unwrap_or_default(),
+            last_operation: operation.as_ref().map(LastOperation::read).transpose()?,
+            internal_domain: addresses.as_ref().and_then(internal_domain),
+        })
+    }
 }
 
 impl Shoot {
     /// The name of the seed whose gardenlet, and whose watchdog, looks after it (Gardener's GetResponsibleSeedName): while its control
     /// plane moves that is the one that it moves from. None where none is named.
     pub fn responsible_seed(&self) -> Option<&str> {
-        let names = [&self.status.seed_name, &self.spec.seed_name];
+        let names = [&self.status_seed_name, &self.spec_seed_name];
         names.into_iter().flatten().map(String::as_str).find(|name| !name.is_empty())
     }
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct ShootMetadata {
-    pub deletion_timestamp: Option<chrono::DateTime<chrono::Utc>>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct ShootSpec {
-    #[serde(deserialize_with = "object_or_default")]
-    hibernation: Hibernation,
-    #[serde(deserialize_with = "object_or_default")]
-    kubernetes: Kubernetes,
-    #[serde(deserialize_with = "object_or_default")]
-    pub provider: Provider,
-    pub seed_name: Option<String>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct Hibernation {
-    enabled: Option<bool>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Kubernetes {
-    #[serde(deserialize_with = "object_or_default")]
-    kube_controller_manager: KubeControllerManager,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct KubeControllerManager {
-    #[serde(deserialize_with = "positive_go_duration")]
-    node_monitor_grace_period: Option<TimeDelta>,
-}
-
-impl ShootSpec {
-    /// `hibernation.enabled`; absent is false.
-    pub fn hibernation_enabled(&self) -> bool {
-        self.hibernation.enabled.unwrap_or(false)
+/// What stands at a path: the same whether it is absent or null, or whatever it is a field of. That a struct that derives `Deserialize`
+/// would take an array as well, its items for its fields in order, is why these are read one by one.
+fn at<T: DeserializeOwned>(mut value: &Value, path: &str) -> Result<Option<T>, String> {
+    for name in path.split('.') {
+        value = match value {
+            Value::Null => return Ok(None),
+            Value::Object(fields) => fields.get(name).unwrap_or(&Value::Null),
+            _ => return Err(format!("{path}: {name} is looked for in what is no object")),
+        };
     }
-
-    pub fn node_monitor_grace(&self) -> Option<TimeDelta> {
-        self.kubernetes.kube_controller_manager.node_monitor_grace_period
-    }
+    Option::deserialize(value).map_err(|error| format!("{path}: {error}"))
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct Provider {
-    #[serde(deserialize_with = "objects")]
-    pub workers: Vec<Worker>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[derive(Clone, Debug)]
 pub struct Worker {
     /// The pool's name, which its nodes carry as a label.
-    #[serde(deserialize_with = "null_as_default")]
     pub name: String,
-    #[serde(deserialize_with = "object")]
-    pub machine_controller_manager: Option<MachineControllerManager>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct MachineControllerManager {
-    #[serde(deserialize_with = "items")]
+    /// `machineControllerManager.nodeConditions`.
     pub node_conditions: Vec<String>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct ShootStatus {
-    #[serde(rename = "hibernated", deserialize_with = "null_as_default")]
-    pub is_hibernated: bool,
-    #[serde(deserialize_with = "object")]
-    pub last_operation: Option<LastOperation>,
-    pub seed_name: Option<String>,
-    #[serde(rename = "advertisedAddresses", deserialize_with = "internal_domain")]
-    pub internal_domain: Option<String>,
+impl Worker {
+    /// Go takes a null among the pools for one with nothing set, and among the conditions for an empty text.
+    fn read(worker: &Value) -> Result<Self, String> {
+        let conditions: Option<Vec<Option<String>>> = at(worker, "machineControllerManager.nodeConditions")?;
+        Ok(Self {
+            name: at(worker, "name")?.unwrap_or_default(),
+            node_conditions: conditions.into_iter().flatten().map(Option::unwrap_or_default).collect(),
+        })
+    }
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[derive(Clone, Debug)]
 pub struct LastOperation {
-    #[serde(rename = "type", deserialize_with = "null_as_default")]
     pub kind: OperationType,
-    #[serde(deserialize_with = "null_as_default")]
     pub state: OperationState,
-    pub last_update_time: Option<chrono::DateTime<chrono::Utc>>,
+    pub last_update_time: Option<DateTime<Utc>>,
+}
+
+impl LastOperation {
+    fn read(operation: &Value) -> Result<Self, String> {
+        Ok(Self {
+            kind: at(operation, "type")?.unwrap_or_default(),
+            state: at(operation, "state")?.unwrap_or_default(),
+            last_update_time: at(operation, "lastUpdateTime")?,
+        })
+    }
 }
 
 /// `lastOperation.type`. Words that are new to us start nothing and stop nothing.
@@ -239,24 +212,12 @@ impl Machine {
     }
 }
 
-fn objects<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
-    Ok(items(deserializer)?.into_iter().map(|Object(object)| object).collect())
-}
-
-/// Go takes a null among texts for an empty one, and among objects for one with nothing set.
-fn items<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
-    let items: Option<Vec<Option<T>>> = Option::deserialize(deserializer)?;
-    Ok(items.into_iter().flatten().map(Option::unwrap_or_default).collect())
-}
-
-fn positive_go_duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<TimeDelta>, D::Error> {
-    let Some(text) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
-    let invalid = |reason: String| serde::de::Error::custom(format!("nodeMonitorGracePeriod: {reason}"));
-    let duration: GoDuration = text.parse().map_err(|error: GoDurationError| invalid(error.to_string()))?;
-    if duration.as_nanos() <= 0 {
-        return Err(invalid(format!("{text:?} is not positive")));
+fn positive_duration(text: &str) -> Result<TimeDelta, String> {
+    let duration: GoDuration = text.parse().map_err(|error: GoDurationError| format!("nodeMonitorGracePeriod: {error}"))?;
+    match duration.as_nanos() {
+        ..=0 => Err(format!("nodeMonitorGracePeriod: {text:?} is not positive")),
+        nanos => Ok(TimeDelta::nanoseconds(nanos)),
     }
-    Ok(Some(TimeDelta::nanoseconds(duration.as_nanos())))
 }
 
 common::resource!(Cluster, ClusterResourceScope, "extensions.gardener.cloud", "v1alpha1", "Cluster", "clusters");

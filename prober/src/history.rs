@@ -3,10 +3,11 @@
 
 use std::collections::VecDeque;
 use std::fmt::Write;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use chrono::{DateTime, SubsecRound, Utc};
 use common::status::span;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 /// Enough for the last few outages of a shoot.
@@ -47,7 +48,7 @@ pub enum What {
     /// The verdict changed.
     Verdict,
     Scaling,
-    /// Probes told nothing.
+    /// Probes were not complete.
     Failure,
     /// A zone was lost while the shoot was not.
     Zone,
@@ -79,7 +80,7 @@ impl History {
     }
 
     pub fn ended(&self, namespace: Option<&str>, what: What, outcome: Option<String>) {
-        let mut entries = self.lock();
+        let mut entries = self.0.lock();
         let found = entries.iter_mut().find(|entry| entry.ongoing && entry.what == what && entry.is_of(namespace));
         if let Some(entry) = found {
             entry.end();
@@ -89,16 +90,16 @@ impl History {
 
     /// Nobody will learn any more how what goes on in a shoot ends.
     pub fn forgo(&self, namespace: &str) {
-        self.lock().iter_mut().filter(|entry| entry.ongoing && entry.is_of(Some(namespace))).for_each(Entry::end);
+        self.0.lock().iter_mut().filter(|entry| entry.ongoing && entry.is_of(Some(namespace))).for_each(Entry::end);
     }
 
     /// The newest first.
     pub fn entries(&self) -> Vec<Entry> {
-        self.lock().iter().cloned().collect()
+        self.0.lock().iter().cloned().collect()
     }
 
     fn add(&self, namespace: Option<&str>, what: What, text: String, ongoing: bool) {
-        let mut entries = self.lock();
+        let mut entries = self.0.lock();
         let newest = entries.iter().position(|entry| entry.is_of(namespace));
         let same = newest.filter(|&at| !entries[at].ongoing && entries[at].what == what && entries[at].text == text);
         let times = same.and_then(|at| entries.remove(at)).map_or(1, |before| before.times.saturating_add(1));
@@ -110,10 +111,6 @@ impl History {
         entries.truncate(IN_ALL - 1);
         let namespace = namespace.map(str::to_owned);
         entries.push_front(Entry { at: now(), namespace, what, text, ongoing, ended_at: None, outcome: None, times });
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Entry>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,13 +1,18 @@
 //! Which shoots are probed: one task per shoot, started, notified and ended as its Cluster changes.
 
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
+use backon::{BackoffBuilder, ExponentialBuilder};
 use common::view::Key;
+use futures::FutureExt;
+use futures::future::join_all;
+use prometheus_client::metrics::counter::Counter;
 use tokio::sync::{mpsc, watch};
-use tokio::task::{Id, JoinError, JoinSet};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 
 use crate::config::ResourceRef;
@@ -18,51 +23,38 @@ use crate::seed::ClusterState;
 use crate::shared::Shared;
 use crate::shoot::{self, Identity};
 
-/// After so long without a panic the earlier ones of a shoot's task are forgotten.
+/// The longest wait before a probe that has panicked starts again: one that always does so panics at most once a minute.
+const MAX_RESTART_WAIT: Duration = Duration::from_secs(60);
+/// A probe that went on for so long before it panicked starts again soon, whatever happened before.
 const CALM: Duration = Duration::from_secs(3600);
 
 pub struct Manager {
     shared: Shared,
     probes: HashMap<String, Running>,
-    tasks: JoinSet<HeldDown>,
 }
 
 type HeldDown = Vec<ResourceRef>;
 
 struct Running {
     uid: String,
-    began: Began,
-    started: Instant,
     settings: watch::Sender<ShootSettings>,
     cancel: CancellationToken,
-    task: Id,
-}
-
-#[derive(Clone, Copy)]
-struct Began {
-    start: Start,
-    /// How often its task has panicked without a calm time in between.
-    panics: u32,
+    task: AbortOnDropHandle<HeldDown>,
 }
 
 impl Manager {
     pub fn new(shared: Shared) -> Self {
-        Self { shared, probes: HashMap::new(), tasks: JoinSet::new() }
+        Self { shared, probes: HashMap::new() }
     }
 
     /// Follows the Clusters until cancelled, then ends all probes.
     pub async fn run(mut self, mut changes: mpsc::Receiver<Key>, cancelled: CancellationToken) {
-        loop {
-            tokio::select! {
-                () = cancelled.cancelled() => break,
-                Some(key) = changes.recv() => self.follow(&key.name).await,
-                Some(ended) = self.tasks.join_next_with_id(), if !self.tasks.is_empty() => drop(self.ended(ended)),
-            }
+        while let Some(Some(key)) = cancelled.run_until_cancelled(changes.recv()).await {
+            self.follow(&key.name).await;
         }
-        for running in self.probes.values() {
-            running.cancel.cancel();
-        }
-        while self.tasks.join_next().await.is_some() {}
+        cancelled.cancelled().await;
+        self.probes.values().for_each(|running| running.cancel.cancel());
+        join_all(self.probes.into_values().map(|running| running.task)).await;
     }
 
     async fn follow(&mut self, namespace: &str) {
@@ -93,83 +85,74 @@ impl Manager {
         self.shared.statuses.set_state(namespace, Some(lifecycle.as_str()));
         match (lifecycle, self.probes.get(namespace)) {
             (Lifecycle::Stop(reason), _) => self.stop(namespace, reason.into_str()).await,
-            (Lifecycle::Wait(_), Some(running)) => running.apply_settings(settings(shoot)),
+            (_, Some(running)) => {
+                let settings = settings(shoot);
+                running.settings.send_if_modified(|known| std::mem::replace(known, settings) != *known);
+            }
             (Lifecycle::Wait(reason), None) => tracing::debug!(namespace, reason = reason.into_str(), "shoot is not probed yet"),
-            (Lifecycle::Probe(settings), Some(running)) => running.apply_settings(settings),
             (Lifecycle::Probe(settings), None) => {
                 let now = self.shared.clock.now();
                 let delay = span(self.shared.config.borrow().initial_delay);
                 let in_operation = is_in_operation(shoot, delay, self.shared.clock.wall(now));
-                self.start(namespace, uid.clone(), settings, Began { start: Start { eligible: now, in_operation }, panics: 0 });
+                self.start(namespace, uid.clone(), settings, Start { eligible: now, in_operation });
             }
         }
     }
 
-    fn start(&mut self, namespace: &str, uid: String, settings: ShootSettings, began: Began) {
+    fn start(&mut self, namespace: &str, uid: String, settings: ShootSettings, start: Start) {
         let span = tracing::info_span!("shoot", namespace);
         // Every replica probes, so this alone does not say who leads.
         let role = self.shared.role.standing().role;
         span.in_scope(|| tracing::info!(role, "shoot is probed from now on"));
+        let identity = Identity { namespace: namespace.to_owned(), uid: uid.clone(), start };
         let (settings, receiver) = watch::channel(settings);
         let cancel = CancellationToken::new();
-        let identity = Identity { namespace: namespace.to_owned(), uid: uid.clone(), start: began.start };
-        // In a box, or the task would have room for it twice: before and after the wait.
-        let probe = Box::pin(shoot::run(identity, self.shared.clone(), receiver, cancel.clone()));
-        let waited = cancel.clone().run_until_cancelled_owned(tokio::time::sleep(after_panics(began.panics)));
-        let probe = async move {
-            match waited.await {
-                Some(()) => probe.await,
-                None => HeldDown::new(),
-            }
+        let (shared, cancelled) = (self.shared.clone(), cancel.clone());
+        let task = async move {
+            let probe = || shoot::run(identity.clone(), shared.clone(), receiver.clone(), cancelled.clone());
+            restarted_on_panic(probe, &shared.metrics.panics, &cancelled).await
         };
-        let task = self.tasks.spawn(probe.instrument(span)).id();
-        let running = Running { uid, began, started: Instant::now(), settings, cancel, task };
-        self.probes.insert(namespace.to_owned(), running);
+        let task = AbortOnDropHandle::new(tokio::spawn(task.instrument(span)));
+        self.probes.insert(namespace.to_owned(), Running { uid, settings, cancel, task });
     }
 
     /// Ends a probe and waits for its end, so that a successor never meets it (D-14, D-63).
     async fn stop(&mut self, namespace: &str, reason: &'static str) {
-        let Some(running) = self.probes.remove(namespace) else { return };
+        let Some(Running { cancel, task, .. }) = self.probes.remove(namespace) else { return };
         tracing::info!(namespace, reason, "probe ends");
-        running.cancel.cancel();
-        while let Some(ended) = self.tasks.join_next_with_id().await {
-            let (id, held_down) = self.ended(ended);
-            if !held_down.is_empty() {
-                // As the Go original: whoever ends the probe decides about what it held down (D-49).
-                self.shared.metrics.probes_ended_while_held_down.inc();
-                let held_down: Vec<String> = held_down.iter().map(ToString::to_string).collect();
-                tracing::warn!(namespace, held_down = held_down.join(", "), "probe ended, what it holds down stays at 0");
-            }
-            if id == running.task {
-                return;
-            }
+        cancel.cancel();
+        let held_down = task.await.unwrap_or_default();
+        if !held_down.is_empty() {
+            // As the Go original: whoever ends the probe decides about what it held down (D-49).
+            self.shared.metrics.probes_ended_while_held_down.inc();
+            let held_down: Vec<String> = held_down.iter().map(ToString::to_string).collect();
+            tracing::warn!(namespace, held_down = held_down.join(", "), "probe ended, what it holds down stays at 0");
         }
-    }
-
-    /// Notes the end of a task; one that ended by itself has panicked and is replaced, without harm to the others.
-    fn ended(&mut self, ended: Result<(Id, HeldDown), JoinError>) -> (Id, HeldDown) {
-        let (id, held_down) = ended.unwrap_or_else(|error| (error.id(), HeldDown::new()));
-        let by_itself = self.probes.extract_if(|_, running| running.task == id).next();
-        if let Some((namespace, running)) = by_itself {
-            self.shared.metrics.panics.inc();
-            tracing::error!(namespace, "probe panicked and is restarted");
-            let settings = running.settings.borrow().clone();
-            let before = if running.started.elapsed() < CALM { running.began.panics } else { 0 };
-            self.start(&namespace, running.uid, settings, Began { panics: before.saturating_add(1), ..running.began });
-        }
-        (id, held_down)
     }
 }
 
-/// A task that panics again and again does so at most once a minute.
-fn after_panics(panics: u32) -> Duration {
-    let seconds = if panics == 0 { 0 } else { 1_u64 << (panics - 1).min(6) };
-    Duration::from_secs(seconds.min(60))
-}
-
-impl Running {
-    fn apply_settings(&self, settings: ShootSettings) {
-        self.settings.send_if_modified(|known| std::mem::replace(known, settings) != *known);
+/// Runs a probe to its end, and from the beginning each time that it panics: the probes of other shoots go on meanwhile.
+async fn restarted_on_panic<P>(probe: impl Fn() -> P, panics: &Counter, cancelled: &CancellationToken) -> HeldDown
+where
+    P: Future<Output = HeldDown>,
+{
+    let fresh = || ExponentialBuilder::default().with_max_delay(MAX_RESTART_WAIT).without_max_times().build();
+    let mut waits = fresh();
+    loop {
+        let started = Instant::now();
+        // In a box, or the task would have room for it twice: before and after it is begun.
+        if let Ok(held_down) = AssertUnwindSafe(Box::pin(probe())).catch_unwind().await {
+            return held_down;
+        }
+        panics.inc();
+        tracing::error!("probe panicked and is restarted");
+        if started.elapsed() >= CALM {
+            waits = fresh();
+        }
+        let wait = sleep(waits.next().unwrap_or(MAX_RESTART_WAIT));
+        if cancelled.run_until_cancelled(wait).await.is_none() {
+            return HeldDown::new();
+        }
     }
 }
 

@@ -167,8 +167,8 @@ mod tests {
         assert_eq!(WaitReason::VARIANTS, ["waking_up", "not_yet_reconciled"]);
         assert_eq!(LeaseState::VARIANTS, ["valid", "expired", "undecided"]);
         assert_eq!(Source::VARIANTS, ["default", "config", "garden", "namespace"]);
-        let exclusions = ["no_usable_machine", "not_managed", "unhealthy_condition", "in_place_update", "no_node", "no_lease"];
-        assert_eq!(Exclusion::VARIANTS, exclusions);
+        let of_nodes = ["no_usable_machine", "not_managed", "unhealthy_condition", "in_place_update"];
+        assert_eq!(Exclusion::VARIANTS, [of_nodes.as_slice(), &["no_node", "no_lease", "no_renew_time"]].concat());
         assert_eq!(Standing::VARIANTS, ["ours", "not_checked", "unproven", "doubted", "elsewhere", "unresolved"]);
         let resolved = ["no_name", "no_record", "ambiguous", "server", "refused", "timeout", "truncated", "network", "decode"];
         assert_eq!(Unresolved::VARIANTS, [resolved.as_slice(), &["unknown", "no_servers", "suspended"]].concat());

@@ -10,17 +10,17 @@ mod resolver;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use common::events::namespace_reference;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use http::StatusCode;
-use k8s_openapi::api::core::v1::ObjectReference;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use self::resolver::Resolver;
 use crate::config::{Config, OwnerCheck};
 use crate::core::moment::Moment;
-use crate::core::owner::{Answer, OwnerRecord, Question, Standing};
+use crate::core::owner::{OwnerRecord, Question, Standing};
 use crate::core::span;
 use crate::history::What;
 pub use crate::owner_records::OwnerStatus;
@@ -30,9 +30,6 @@ use crate::shared::Shared;
 
 /// So many checks are under way at once: at least, and at most.
 const IN_FLIGHT: (usize, usize) = (32, 1024);
-
-/// A check that is over: of whom, what it asked for, when, and what came of it.
-type Checked = (String, Option<Question>, Moment, Answer);
 
 /// Checks for as long as the config wants it, until cancelled.
 pub async fn run(shared: Shared, cancelled: CancellationToken) {
@@ -48,18 +45,14 @@ pub async fn run(shared: Shared, cancelled: CancellationToken) {
             shared.seed.wakers.wake_all();
             match check {
                 Some(check) => follow(&shared, check, &mut configs).await,
-                None => changed(&mut configs).await,
+                None => {
+                    // Fails only when the process ends.
+                    let Ok(()) = configs.changed().await else { return };
+                }
             }
         }
     };
     cancelled.run_until_cancelled(checks).await;
-}
-
-async fn changed(configs: &mut watch::Receiver<Arc<Config>>) {
-    if configs.changed().await.is_err() {
-        // The process ends.
-        std::future::pending().await
-    }
 }
 
 /// Checks until the config wants something else.
@@ -71,11 +64,11 @@ async fn follow(shared: &Shared, check: &OwnerCheck, configs: &mut watch::Receiv
         let room = in_flight(owners.count(), check).saturating_sub(under_way.len());
         let Turn { changes, due, next } = owners.turn(shared.clock.now(), room);
         changes.iter().for_each(|change| report(shared, change));
-        under_way.extend(due.into_iter().map(|namespace| checked(shared, check, &resolver, namespace)));
+        under_way.extend(due.into_iter().map(|namespace| check_record(shared, check, &resolver, namespace)));
         tokio::select! {
-            Some(checked) = under_way.next(), if !under_way.is_empty() => answered(shared, checked),
+            Some(()) = under_way.next() => {}
             () = owners.added.notified() => {}
-            () = changed(configs) => {}
+            Ok(()) = configs.changed() => {}
             () = shared.clock.reach(next) => {}
         }
     }
@@ -90,23 +83,19 @@ fn in_flight(shoots: usize, check: &OwnerCheck) -> usize {
     (round.ceil() as usize).clamp(IN_FLIGHT.0, IN_FLIGHT.1)
 }
 
-async fn checked(shared: &Shared, check: &OwnerCheck, resolver: &Resolver, namespace: String) -> Checked {
+async fn check_record(shared: &Shared, check: &OwnerCheck, resolver: &Resolver, namespace: String) {
     // Of a Cluster that cannot be read any more the same is asked for as before (D-13).
     let question = question(&shared.seed, check, &namespace).or_else(|| shared.owners().question(&namespace));
     let sent = shared.clock.now();
     let answer = resolver.ask(question.as_ref()).await;
-    (namespace, question, sent, answer)
-}
-
-fn question(seed: &Seed, check: &OwnerCheck, namespace: &str) -> Option<Question> {
-    Question::of(check, &seed.clusters.get("", namespace)?.facts(namespace))
-}
-
-fn answered(shared: &Shared, (namespace, question, sent, answer): Checked) {
     shared.metrics.owner_checked(answer.as_str());
     tracing::debug!(namespace, result = answer.as_str(), "owner record checked");
     shared.owners().answered(&namespace, question, answer, sent, shared.clock.now(), rand::random());
     shared.seed.wakers.wake(&namespace);
+}
+
+fn question(seed: &Seed, check: &OwnerCheck, namespace: &str) -> Option<Question> {
+    Question::of(check, &seed.clusters.get("", namespace)?.facts(namespace))
 }
 
 /// One check of each of these shoots, for who asks on the command line.
@@ -130,66 +119,54 @@ pub async fn check_once(seed: &Seed, check: &OwnerCheck, namespace: &str) -> Own
 
 /// Says how a standing has changed. That a shoot is ours from the beginning is no event.
 fn report(shared: &Shared, Change { namespace, before, after, owner }: &Change) {
-    let (events, history) = (&shared.events, &shared.statuses.history);
+    let (events, history, about) = (&shared.events, &shared.statuses.history, namespace_reference(namespace));
     let (why, category, standing) = (owner.sentence(), owner.why.map(<&str>::from), after.into_str());
-    let about = ObjectReference {
-        api_version: Some("v1".to_owned()),
-        kind: Some("Namespace".to_owned()),
-        name: Some(namespace.clone()),
-        ..ObjectReference::default()
-    };
-    let warning = match after {
-        Standing::Elsewhere { .. } => Some("shoot belongs to another seed, nothing is written for it"),
-        Standing::Unresolved(_) => Some("owner record cannot be resolved, nothing is written for the shoot"),
-        Standing::Unproven(_) => Some("owner record cannot be resolved yet, nothing is restored meanwhile"),
-        Standing::Doubted => Some("owner record names another seed, nothing is written until it is checked again"),
-        Standing::Ours | Standing::NotChecked => None,
-    };
-    if let Some(warning) = warning {
-        tracing::warn!(namespace, standing, category, why, "{warning}");
-    }
+    let warn = |what: &str| tracing::warn!(namespace, standing, category, why, "{what}");
     if before.is_lost() {
         history.ended(Some(namespace), What::Owner, None);
     }
     match after {
         Standing::Elsewhere { .. } => {
+            warn("shoot belongs to another seed, nothing is written for it");
             history.began(Some(namespace), What::Owner, format!("belongs to another seed: {why}"));
             events.warning(&about, "OwnedElsewhere", format!("The shoot belongs to another seed: {why}"));
         }
         Standing::Unresolved(_) => {
+            warn("owner record cannot be resolved, nothing is written for the shoot");
             history.began(Some(namespace), What::Owner, why.clone());
             events.warning(&about, "OwnerUnresolved", format!("Nothing is written for the shoot: {why}"));
         }
+        Standing::Unproven(_) => warn("owner record cannot be resolved yet, nothing is restored meanwhile"),
+        Standing::Doubted => warn("owner record names another seed, nothing is written until it is checked again"),
         Standing::Ours if before.is_lost() => {
             tracing::info!(namespace, standing, why, "shoot is ours again, it is probed from now on");
             events.normal(&about, "OwnedAgain", format!("The shoot belongs to this seed again: {why}"));
         }
         Standing::Ours => tracing::debug!(namespace, standing, why, "shoot is ours"),
-        Standing::Unproven(_) | Standing::Doubted | Standing::NotChecked => {}
+        Standing::NotChecked => {}
     }
 }
 
 /// What `/ownership/<namespace>` says: whether this seed is known to own the shoot. A replica that has only just begun says yes until it
 /// can know, so that a restart of ours restarts nobody else.
 pub fn ownership(shared: &Shared, namespace: &str) -> (StatusCode, String) {
-    let config = shared.config.borrow();
+    let (config, clusters, now) = (shared.config.borrow(), &shared.seed.clusters, shared.clock.now());
+    let answer = |status, words: &str| (status, format!("{words}\n"));
     let Some(check) = &config.owner_check else {
-        return (StatusCode::NOT_FOUND, "owner records are not checked: the config has no ownerCheck\n".to_owned());
+        return answer(StatusCode::NOT_FOUND, "owner records are not checked: the config has no ownerCheck");
     };
-    let (clusters, now) = (&shared.seed.clusters, shared.clock.now());
     if clusters.get("", namespace).is_none() {
-        let beginning = !clusters.is_known() && now.elapsed_since_start() < span(check.tolerance);
-        return if beginning {
-            (StatusCode::OK, "the seed's Clusters are not known yet\n".to_owned())
-        } else if !clusters.is_known() {
-            (StatusCode::SERVICE_UNAVAILABLE, "the seed's Clusters are not known\n".to_owned())
-        } else {
-            (StatusCode::NOT_FOUND, "there is no Cluster of this name\n".to_owned())
+        return match clusters.is_known() {
+            true => answer(StatusCode::NOT_FOUND, "there is no Cluster of this name"),
+            false if now.elapsed_since_start() < span(check.tolerance) => {
+                answer(StatusCode::OK, "the seed's Clusters are not known yet")
+            }
+            false => answer(StatusCode::SERVICE_UNAVAILABLE, "the seed's Clusters are not known"),
         };
     }
     let standing = shared.owners().standing(namespace, check, now);
-    let why =
-        shared.owners().status(namespace, now).map_or_else(|| "the first check is not over".to_owned(), |owner| owner.sentence());
+    let owner = shared.owners().status(namespace, now);
+    let why = owner.map_or_else(|| "the first check is not over".to_owned(), |owner| owner.sentence());
     let status = if standing.is_lost() { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
-    (status, format!("{}: {why}\n", standing.into_str()))
+    answer(status, &format!("{}: {why}", standing.into_str()))
 }

@@ -1,15 +1,18 @@
 //! The owner records of all shoots, as the last checks have shown them. In memory; every replica has its own.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::HashMap;
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde::Serialize;
-use strum::VariantNames;
 use tokio::sync::Notify;
 
 use crate::config::OwnerCheck;
 use crate::core::moment::Moment;
 use crate::core::owner::{Answer, OwnerRecord, Question, Standing, Unresolved};
+
+/// So many letters of what others say are repeated.
+const SHOWN_OF_VALUE: usize = 100;
 
 /// Clones share them.
 #[derive(Clone, Debug, Default)]
@@ -75,10 +78,11 @@ pub struct OwnerStatus {
 
 impl OwnerStatus {
     pub fn new(standing: Standing, question: Option<&Question>, elsewhere: Option<&str>) -> Self {
+        let elsewhere = elsewhere.filter(|_| matches!(standing, Standing::Doubted | Standing::Elsewhere { .. }));
         Self {
             standing: standing.into_str(),
             question: question.cloned(),
-            elsewhere: elsewhere.filter(|_| matches!(standing, Standing::Doubted | Standing::Elsewhere { .. })).map(shortened),
+            elsewhere: elsewhere.map(|value| value.chars().take(SHOWN_OF_VALUE).collect()),
             why: standing.unresolved(),
         }
     }
@@ -96,17 +100,11 @@ impl OwnerStatus {
     }
 }
 
-/// As much of what others say as is repeated.
-fn shortened(text: &str) -> String {
-    const SHOWN: usize = 100;
-    text.chars().take(SHOWN).collect()
-}
-
 impl OwnerRecords {
     /// Checks by this from now on, for these shoots; nothing where it is none. What was found goes on to hold where the same is asked for in
     /// another way. Else it counts for nothing: the shoots are returned that had stood down.
     pub fn begin(&self, check: Option<&OwnerCheck>, namespaces: impl Iterator<Item = String>, now: Moment) -> Vec<String> {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         let goes_on = inner.check.as_deref().zip(check).is_some_and(|(before, check)| asks_alike(before, check));
         inner.check = check.cloned().map(Arc::new);
         if goes_on {
@@ -126,7 +124,7 @@ impl OwnerRecords {
 
     /// Takes in that there is a Cluster of this name, or none any more.
     pub fn follow(&self, namespace: &str, exists: bool, now: Moment) {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         if inner.check.is_none() {
         } else if !exists {
             inner.records.remove(namespace);
@@ -138,7 +136,7 @@ impl OwnerRecords {
 
     /// The standing of a shoot by this check.
     pub fn standing(&self, namespace: &str, check: &OwnerCheck, now: Moment) -> Standing {
-        let inner = self.lock();
+        let inner = self.inner.lock();
         let checked = inner.check.as_deref().is_some_and(|known| asks_alike(known, check));
         let entry = inner.records.get(namespace).filter(|_| checked);
         entry.map_or(Standing::NotChecked, |entry| entry.record.standing(check, now))
@@ -149,7 +147,7 @@ impl OwnerRecords {
     pub fn standing_since(&self, resumed: Moment, namespace: &str, check: &OwnerCheck, now: Moment) -> Standing {
         let standing = self.standing(namespace, check, now);
         let is_older = |entry: &Entry| entry.record.resolved_at().is_some_and(|at| at < resumed);
-        if standing == Standing::Ours && self.lock().records.get(namespace).is_some_and(is_older) {
+        if standing == Standing::Ours && self.inner.lock().records.get(namespace).is_some_and(is_older) {
             return Standing::Unproven(Unresolved::Suspended);
         }
         standing
@@ -157,11 +155,11 @@ impl OwnerRecords {
 
     /// What was asked for last.
     pub fn question(&self, namespace: &str) -> Option<Question> {
-        self.lock().records.get(namespace)?.question.clone()
+        self.inner.lock().records.get(namespace)?.question.clone()
     }
 
     pub fn status(&self, namespace: &str, now: Moment) -> Option<OwnerStatus> {
-        let inner = self.lock();
+        let inner = self.inner.lock();
         let (check, entry) = (inner.check.as_ref()?, inner.records.get(namespace)?);
         Some(entry.status(entry.record.standing(check, now)))
     }
@@ -169,54 +167,43 @@ impl OwnerRecords {
     /// When the next check of a shoot is due.
     #[cfg(test)]
     pub fn due(&self, namespace: &str) -> Option<Moment> {
-        self.lock().records.get(namespace).map(|entry| entry.record.next())
+        self.inner.lock().records.get(namespace).map(|entry| entry.record.next())
     }
 
     pub fn count(&self) -> usize {
-        self.lock().records.len()
+        self.inner.lock().records.len()
     }
 
-    /// How many shoots are in which standing.
-    pub fn counts(&self, now: Moment) -> BTreeMap<&'static str, usize> {
-        let inner = self.lock();
-        let mut counts: BTreeMap<_, _> = Standing::VARIANTS.iter().map(|word| (*word, 0)).collect();
-        if let Some(check) = &inner.check {
-            for entry in inner.records.values() {
-                *counts.entry(entry.record.standing(check, now).into_str()).or_default() += 1;
-            }
-        }
-        counts
+    /// The standings of the shoots that are checked.
+    pub fn standings(&self, now: Moment) -> Vec<Standing> {
+        let inner = self.inner.lock();
+        let checked =
+            inner.check.iter().flat_map(|check| inner.records.values().map(move |entry| entry.record.standing(check, now)));
+        checked.collect()
     }
 
     /// One pass over all records. Of the checks that are due at most `room` begin.
     pub fn turn(&self, now: Moment, room: usize) -> Turn {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         let Inner { check: Some(check), records } = &mut *inner else { return Turn::default() };
-        let (mut turn, mut due) = (Turn::default(), Vec::new());
-        for (namespace, entry) in records {
-            turn.changes.extend(entry.take_change(namespace, check, now));
-            match entry.is_under_way || entry.record.next() > now {
-                true => turn.look_again(entry.next(check, now)),
-                false => due.push((namespace, entry)),
-            }
-        }
+        let changes = records.iter_mut().filter_map(|(namespace, entry)| entry.take_change(namespace, check, now)).collect();
+        let is_due = |entry: &Entry| !entry.is_under_way && entry.record.next() <= now;
+        let mut due: Vec<_> = records.iter_mut().filter(|(_, entry)| is_due(entry)).collect();
         due.sort_by_key(|(_, entry)| entry.record.next());
-        for (place, (namespace, entry)) in due.into_iter().enumerate() {
-            if place < room {
-                entry.is_under_way = true;
-                entry.record.ask(now);
-                turn.due.push(namespace.clone());
-            }
-            turn.look_again(entry.next(check, now));
-        }
-        turn
+        let begin = |(namespace, entry): (&String, &mut Entry)| {
+            entry.is_under_way = true;
+            entry.record.ask(now);
+            namespace.clone()
+        };
+        let due = due.into_iter().take(room).map(begin).collect();
+        Turn { changes, due, next: records.values().filter_map(|entry| entry.next(check, now)).min() }
     }
 
     pub fn answered(&self, namespace: &str, question: Option<Question>, answer: Answer, sent: Moment, now: Moment, chance: f64) {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         let Inner { check: Some(check), records } = &mut *inner else { return };
         // An answer to a check that was sent for a shoot of this name before is not of this one.
-        if let Some(entry) = records.get_mut(namespace).filter(|entry| entry.record.began() <= sent) {
+        if let Some(entry) = records.get_mut(namespace).filter(|entry| entry.record.began <= sent) {
             if entry.question != question {
                 entry.record.ask_again(now);
             }
@@ -224,21 +211,11 @@ impl OwnerRecords {
             entry.record.answered(answer, sent, check, now, chance);
         }
     }
-
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Whether two checks ask for the same, however often and of whom.
 fn asks_alike(one: &OwnerCheck, other: &OwnerCheck) -> bool {
     (&one.name, &one.value) == (&other.name, &other.value)
-}
-
-impl Turn {
-    fn look_again(&mut self, at: Option<Moment>) {
-        self.next = self.next.into_iter().chain(at).min();
-    }
 }
 
 impl Entry {

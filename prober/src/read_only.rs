@@ -10,7 +10,6 @@ use common::leader_election::{Fence, Role};
 use common::metrics::Registry;
 use kube::Client;
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -24,7 +23,7 @@ use crate::metrics::Metrics;
 use crate::owner_check::{self, OwnerStatus};
 use crate::seed::dependent::{DependentView, Unavailable};
 use crate::seed::reach::Reach;
-use crate::seed::{ClusterState, Seed};
+use crate::seed::{ClusterState, Seed, Watches};
 use crate::shared::Shared;
 use crate::shoot_statuses::ShootStatuses;
 use crate::status::ProbeStatus;
@@ -46,19 +45,19 @@ pub struct ReadOnlyProber {
     client: Client,
     config: Config,
     seed: Arc<Seed>,
-    views: JoinSet<()>,
+    watches: Watches,
     changes: mpsc::Receiver<common::view::Key>,
 }
 
 impl ReadOnlyProber {
     /// Reads what there is. Kinds that do not exist, or objects that may not be listed, stay unknown after `patience`.
     pub async fn start(client: Client, config: Config, reach: Reach, patience: Duration) -> Self {
-        let seed = Arc::new(Seed::new(client.clone(), &config, reach));
+        let seed = Arc::new(Seed::new(client.clone(), reach));
         // Room for every Cluster of a large seed: nobody takes them out before a probe begins.
         let (sender, changes) = mpsc::channel(10_000);
-        let views = seed.watch(sender, |_, _| {});
+        let watches = seed.watch(&config, sender, |_, _| {});
         let _ = timeout(patience, seed.filled()).await;
-        Self { client, config, seed, views, changes }
+        Self { client, config, seed, watches, changes }
     }
 
     pub fn unknown(&self) -> Option<&'static str> {
@@ -135,10 +134,8 @@ impl ReadOnlyProber {
 
     /// For how long a shoot may have to be watched until its leases can be judged.
     pub fn longest_doubt(&self, namespace: &str) -> Duration {
-        let settings = match self.seed.clusters.get("", namespace).and_then(|cluster| cluster.lifecycle()) {
-            Some(Lifecycle::Probe(settings)) => settings,
-            _ => ShootSettings::default(),
-        };
+        let lifecycle = self.cluster(namespace).and_then(|cluster| cluster.lifecycle());
+        let settings = if let Some(Lifecycle::Probe(settings)) = lifecycle { settings } else { ShootSettings::default() };
         settings.grace(&self.config).longest_doubt().to_std().unwrap_or_default()
     }
 
@@ -152,7 +149,7 @@ impl ReadOnlyProber {
         mut progress: impl FnMut(&ProbeStatus),
     ) -> Option<ProbeStatus> {
         let shared = self.shared(true);
-        let Self { seed, views, changes, .. } = self;
+        let Self { seed, watches, changes, .. } = self;
         let (clock, statuses) = (shared.clock, shared.statuses.clone());
         let stop = CancellationToken::new();
         let manager = tokio::spawn(Manager::new(shared).run(changes, stop.clone()));
@@ -172,7 +169,7 @@ impl ReadOnlyProber {
         }
         stop.cancel();
         let _ = manager.await;
-        seed.end(views).await;
+        watches.end().await;
         last
     }
 
@@ -199,6 +196,6 @@ impl ReadOnlyProber {
     }
 
     pub async fn end(self) {
-        self.seed.end(self.views).await;
+        self.watches.end().await;
     }
 }

@@ -2,8 +2,8 @@
 //! prober ([`crate::core::shoot`]) for one shoot, so that order, delays, memories, conflicts and retries are the prober's own.
 //!
 //! ```text
-//! look: leases --> machine, told to write nothing --> verdict
-//! next: leases, or a person's word --> machine, told that it leads --> writes, until nothing is left to restore
+//! look: leases --> machine, which may write nothing --> verdict
+//! next: leases, or a person's word --> machine, which leads --> writes, until nothing is left to restore
 //! ```
 //!
 //! It never scales down: it ends as soon as the machine would.
@@ -17,17 +17,16 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::config::{Config, Dependent, ResourceRef};
 use crate::core::lifecycle::{ShootSettings, settings};
-use crate::core::options::{Options, ResolvedOptions};
+use crate::core::options::ResolvedOptions;
 use crate::core::plan::Direction;
 use crate::core::replicas::scale_up;
 use crate::core::shoot::{Action, Input, Report, Shoot, Start, Surroundings};
-use crate::core::verdict::{HoldReason, Scope, Verdict};
-use crate::executor::{Answer, Executor, Listed};
+use crate::core::verdict::{Scope, Verdict};
+use crate::executor::Executor;
 use crate::read_only::ReadOnlyProber;
 use crate::seed::ClusterState;
 use crate::seed::wakers::Registration;
 use crate::shared::Shared;
-use crate::shoot_client::error::ProbeError;
 use crate::write::WriteError;
 
 /// When a look at the leases is given up.
@@ -117,11 +116,10 @@ impl Restore {
         let uid = cluster.uid.clone();
         let settings = cluster.shoot.as_ref().and_then(|shoot| shoot.as_ref().ok()).map(settings).unwrap_or_default();
         let now = shared.clock.now();
-        let options = shared.seed.options(&config, &namespace);
-        let around = Surroundings { paused: Some(true), ..shared.surroundings(&config, &settings, options, &namespace, &uid) };
+        let around = Surroundings { paused: Some(true), ..shared.surroundings(&config, &settings, &namespace, &uid) };
         Self {
             machine: Shoot::new(Start { eligible: now, in_operation: true }, &around, now),
-            executor: Executor::new(namespace.clone(), shared.clock, Arc::clone(&shared.seed), Arc::clone(&shared.writer)),
+            executor: Executor::new(namespace.clone(), uid.clone(), &shared),
             wakers: shared.seed.wakers.register(&namespace),
             awaits_word: false,
             failure: None,
@@ -145,7 +143,7 @@ impl Restore {
         self.feed(Input::Woken);
         loop {
             let found = self.leases();
-            let clear = found.as_ref().is_ok_and(|verdict| *verdict != Verdict::Hold(HoldReason::Undecided));
+            let clear = found.as_ref().is_ok_and(|verdict| *verdict != Verdict::HoldUndecided);
             if clear || self.machine.failures() >= patience.failures || Instant::now() >= deadline {
                 return found;
             }
@@ -163,8 +161,8 @@ impl Restore {
 
     /// What of the dependents may come back: what the verdict says; without one that says "up" only what carries the marker.
     pub fn scope(&self) -> Scope {
-        match self.leases() {
-            Ok(Verdict::ScaleUp(scope)) => scope,
+        match self.leases().map(Verdict::aim) {
+            Ok(Some((Direction::Up, scope))) => scope,
             _ => Scope::HeldDown,
         }
     }
@@ -207,7 +205,7 @@ impl Restore {
 
     /// What a restore would still write.
     pub fn remaining(&self) -> Vec<&ResourceRef> {
-        let only_held_down = self.around().options.restore_only_held_down;
+        let only_held_down = self.around().options.restore_only_held_down.value;
         let scope = self.begun.unwrap_or_else(|| self.scope());
         let known = self.config.dependents.iter().zip(self.machine.known());
         known
@@ -222,8 +220,11 @@ impl Restore {
         tokio::select! {
             biased;
             answer = self.executor.next(&self.config) => match answer {
-                Answer::Listed(result) => self.listed(result),
-                Answer::OfDependent(input) => self.feed(input),
+                Ok(input) => self.feed(input),
+                Err(error) => {
+                    self.failure = Some(error.to_string());
+                    self.feed(Input::Failed(error.failure()));
+                }
             },
             () = ready(()), if self.awaits_word => {
                 self.awaits_word = false;
@@ -237,14 +238,13 @@ impl Restore {
 
     /// The prober's, but for what a person has decided: a pause binds the prober, and not whoever asks for a restore.
     fn around(&self) -> Surroundings {
-        let options = self.shared.seed.options(&self.config, &self.namespace);
-        let around = self.shared.surroundings(&self.config, &self.settings, options, &self.namespace, &self.uid);
-        let restore_only_held_down = only_held_down(options);
-        let options = Options { restore_only_held_down, scale_up_stabilization: Duration::ZERO, ..around.options };
-        Surroundings { paused: Some(self.begun.is_none()), is_ours: around.is_ours || self.vouched, options, ..around }
+        let mut around = self.shared.surroundings(&self.config, &self.settings, &self.namespace, &self.uid);
+        around.options.restore_only_held_down.value |= around.paused.is_none();
+        around.options.scale_up_stabilization.value = Duration::ZERO;
+        Surroundings { paused: Some(self.begun.is_none()), is_ours: around.is_ours || self.vouched, ..around }
     }
 
-    fn feed(&mut self, input: Input<'_>) {
+    fn feed(&mut self, input: Input) {
         let (around, now) = (self.around(), self.shared.clock.now());
         for action in self.machine.input(input, &around, now) {
             if !self.ended && self.stopped.is_none() {
@@ -257,32 +257,16 @@ impl Restore {
         match action {
             Action::ListLeases if self.vouched => self.awaits_word = true,
             Action::Report(report) => self.report(report),
-            // Only a replica that does not lead asks for it to be verified.
             action => self.executor.carry_out(action, &self.config),
-        }
-    }
-
-    fn listed(&mut self, result: Result<Listed, ProbeError>) {
-        match result {
-            Ok(Listed::Leases(times, leases)) => {
-                let machines = self.shared.seed.machines(&self.namespace);
-                let backed = machines.map(|machines| Arc::new(machines.values().map(|node| node.as_deref()).collect()));
-                self.feed(Input::Leases(times, &leases, backed));
-            }
-            Ok(Listed::Nodes(nodes)) => self.feed(Input::Nodes(nodes)),
-            Err(error) => {
-                self.failure = Some(error.to_string());
-                self.feed(Input::Failed(error.failure()));
-            }
         }
     }
 
     fn report(&mut self, report: Report) {
         let resource = |at: usize| self.config.dependents[at].resource.clone();
         match report {
-            Report::Written { dependent, base, write, .. } => {
-                let after = write.replicas.unwrap_or(base.replicas);
-                let (resource, before, fell_back) = (resource(dependent), base.replicas, write.fell_back);
+            Report::Written { dependent, change, .. } => {
+                let (before, after, fell_back) = (change.base.replicas, change.replicas(), change.write.fell_back);
+                let resource = resource(dependent);
                 self.events.push_back(Event::Written { resource, before, after, fell_back });
             }
             Report::NotScaled(at, Direction::Up, reason) => {

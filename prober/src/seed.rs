@@ -6,7 +6,7 @@ pub mod secret;
 mod verify;
 pub mod wakers;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use common::view::{Key, Namespaced, View};
@@ -68,7 +68,7 @@ impl ClusterState {
         let SeedRef { name, uid } = self.seed.clone();
         Facts {
             namespace: namespace.to_owned(),
-            domain: shoot.and_then(|shoot| shoot.status.internal_domain.clone()),
+            domain: shoot.and_then(|shoot| shoot.internal_domain.clone()),
             seed: name,
             seed_uid: uid,
         }
@@ -85,12 +85,24 @@ pub struct Seed {
     named: watch::Sender<Named>,
     /// The shoots' tasks, which are woken by what concerns them.
     pub wakers: Arc<Wakers>,
-    changes: mpsc::Sender<Key>,
-    /// Taken by [`Seed::watch`].
-    changed: Mutex<Option<mpsc::Receiver<Key>>>,
     verifications: Semaphore,
     reach: Reach,
+}
+
+/// What keeps the views up to date.
+pub struct Watches {
+    pub tasks: JoinSet<()>,
+    /// Takes the objects that may have changed, for the shoots' tasks.
+    changes: mpsc::Sender<Key>,
     ended: CancellationToken,
+}
+
+impl Watches {
+    /// Ends the watches, and waits until they have ended.
+    pub async fn end(mut self) {
+        self.ended.cancel();
+        while self.tasks.join_next().await.is_some() {}
+    }
 }
 
 #[derive(Clone)]
@@ -100,36 +112,36 @@ struct Named {
 }
 
 impl Seed {
-    pub fn new(client: Client, config: &Config, reach: Reach) -> Self {
-        let (changes, changed) = mpsc::channel(CHANGES);
-        let ended = CancellationToken::new();
-        let dependent = |dependent: &Dependent| DependentView::new(dependent.resource.clone(), ended.child_token());
+    /// Knows nothing before [`Self::watch`].
+    pub fn new(client: Client, reach: Reach) -> Self {
+        let named = Named { secrets: SecretView::new("", CancellationToken::new()), dependents: Vec::new() };
         Self {
             client,
             clusters: View::new("clusters"),
             machines: View::new("machines"),
             namespaces: View::new("namespaces"),
-            named: watch::Sender::new(Named {
-                secrets: SecretView::new(&config.kubeconfig_secret_name, ended.child_token()),
-                dependents: config.dependents.iter().map(dependent).collect(),
-            }),
+            named: watch::Sender::new(named),
             wakers: Arc::default(),
-            changes,
-            changed: Mutex::new(Some(changed)),
             verifications: Semaphore::new(VERIFICATIONS),
             reach,
-            ended,
         }
     }
 
-    /// Starts the watches, which go on until [`Seed::end`]. Clusters that may have changed go to `changes`; `report` is called for each
+    /// Starts the watches, which go on until they are ended. Clusters that may have changed go to `clusters`; `report` is called for each
     /// annotation on a namespace that is newly refused.
-    pub fn watch(&self, changes: mpsc::Sender<Key>, report: impl Fn(&str, &Refused) + Send + 'static) -> JoinSet<()> {
-        let mut tasks = JoinSet::new();
-        let (client, ended) = (|| self.client.clone(), || self.ended.clone());
+    pub fn watch(
+        &self,
+        config: &Config,
+        clusters: mpsc::Sender<Key>,
+        report: impl Fn(&str, &Refused) + Send + 'static,
+    ) -> Watches {
+        let (changes, changed) = mpsc::channel(CHANGES);
+        let mut watches = Watches { tasks: JoinSet::new(), changes, ended: CancellationToken::new() };
+        let Watches { tasks, changes, ended } = &mut watches;
+        let (client, ended) = (|| self.client.clone(), || ended.clone());
         let named = self.reach.named().page_size(CLUSTERS_PER_PAGE);
         let prune = |cluster: Cluster| Some(ClusterState::from(cluster));
-        tasks.spawn(Arc::clone(&self.clusters).run(Api::all(client()), named, prune, Some(changes), ended()));
+        tasks.spawn(Arc::clone(&self.clusters).run(Api::all(client()), named, prune, Some(clusters), ended()));
 
         let machines = self.reach.namespaced::<Machine>(client());
         let prune = |machine: Machine| Some(machine.usable_node().map(str::to_owned));
@@ -148,25 +160,18 @@ impl Seed {
                 .for_each(|refused| report(&name, refused));
             (!overrides.is_empty()).then_some(overrides)
         };
-        tasks.spawn(Arc::clone(&self.namespaces).run(Api::all(client()), named, prune, Some(self.changes.clone()), ended()));
-        if let Some(changed) = self.changed.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            tasks.spawn(Arc::clone(&self.wakers).forward(changed, ended()));
-        }
-
-        let Named { secrets, dependents } = self.named.borrow().clone();
-        tasks.spawn(secrets.run(client(), &self.reach));
-        for dependent in dependents {
-            tasks.spawn(dependent.run(client(), self.reach.clone(), self.changes.clone()));
-        }
-        tasks
+        tasks.spawn(Arc::clone(&self.namespaces).run(Api::all(client()), named, prune, Some(changes.clone()), ended()));
+        tasks.spawn(Arc::clone(&self.wakers).forward(changed, ended()));
+        self.follow_config(config, &mut watches);
+        watches
     }
 
     /// Follows a changed config: what it names again is watched, what it names no more is not. Returns the latter.
-    pub fn follow_config(&self, config: &Config, tasks: &mut JoinSet<()>) -> Vec<Arc<DependentView>> {
+    pub fn follow_config(&self, config: &Config, Watches { tasks, changes, ended }: &mut Watches) -> Vec<Arc<DependentView>> {
         let Named { mut secrets, dependents } = self.named.borrow().clone();
         if secrets.name != config.kubeconfig_secret_name {
             secrets.ended.cancel();
-            secrets = SecretView::new(&config.kubeconfig_secret_name, self.ended.child_token());
+            secrets = SecretView::new(&config.kubeconfig_secret_name, ended.child_token());
             tasks.spawn(secrets.run(self.client.clone(), &self.reach));
         }
         let (mut dependents, dropped): (Vec<_>, Vec<_>) =
@@ -174,19 +179,13 @@ impl Seed {
         dropped.iter().for_each(|view| view.ended.cancel());
         for Dependent { resource, .. } in &config.dependents {
             if !dependents.iter().any(|view| view.resource == *resource) {
-                let view = DependentView::new(resource.clone(), self.ended.child_token());
-                tasks.spawn(Arc::clone(&view).run(self.client.clone(), self.reach.clone(), self.changes.clone()));
+                let view = DependentView::new(resource.clone(), ended.child_token());
+                tasks.spawn(Arc::clone(&view).run(self.client.clone(), self.reach.clone(), changes.clone()));
                 dependents.push(view);
             }
         }
         self.named.send_replace(Named { secrets, dependents });
         dropped
-    }
-
-    /// Ends the watches, and waits until they have ended.
-    pub async fn end(&self, mut tasks: JoinSet<()>) {
-        self.ended.cancel();
-        while tasks.join_next().await.is_some() {}
     }
 
     /// Waits until every view was filled once.
@@ -220,20 +219,18 @@ impl Seed {
 
     /// What holds for a shoot; none when the namespaces are not known (D-27).
     pub fn options(&self, config: &Config, namespace: &str) -> Option<ResolvedOptions> {
-        let resolve = |garden: Option<_>| {
-            let own = self.namespaces.get("", namespace);
-            ResolvedOptions::resolve(config, garden.as_deref(), own.as_deref())
-        };
-        self.seed_overrides().map(resolve)
+        self.resolve(config, || self.namespaces.get("", namespace))
     }
 
     /// What holds for a shoot whose namespace sets nothing.
     pub fn seed_options(&self, config: &Config) -> Option<ResolvedOptions> {
-        self.seed_overrides().map(|garden| ResolvedOptions::resolve(config, garden.as_deref(), None))
+        self.resolve(config, || None)
     }
 
-    fn seed_overrides(&self) -> Option<Option<Arc<Overrides>>> {
-        self.namespaces.is_known().then(|| self.namespaces.get("", GARDEN))
+    fn resolve(&self, config: &Config, own: impl FnOnce() -> Option<Arc<Overrides>>) -> Option<ResolvedOptions> {
+        // What is read before it is known may be out of date when it is.
+        let garden = self.namespaces.is_known().then(|| self.namespaces.get("", GARDEN))?;
+        Some(ResolvedOptions::resolve(config, garden.as_deref(), own().as_deref()))
     }
 
     /// The annotations that are refused as they are now, each with its namespace.

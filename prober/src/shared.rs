@@ -11,7 +11,6 @@ use crate::clock::Clock;
 use crate::config::{Config, Dependent};
 use crate::core::lifecycle::ShootSettings;
 use crate::core::options::ResolvedOptions;
-use crate::core::replicas::DependentState;
 use crate::core::shoot::Surroundings;
 use crate::metrics::Metrics;
 use crate::owner_records::OwnerRecords;
@@ -45,26 +44,16 @@ impl Shared {
         &self.statuses.owners
     }
 
-    /// What the machine of one shoot decides by, besides probes and answers. `options` are none while they are not known.
-    pub fn surroundings(
-        &self,
-        config: &Arc<Config>,
-        settings: &ShootSettings,
-        options: Option<ResolvedOptions>,
-        namespace: &str,
-        uid: &str,
-    ) -> Surroundings {
+    /// What the machine of one shoot decides by, besides probes and answers.
+    pub fn surroundings(&self, config: &Arc<Config>, settings: &ShootSettings, namespace: &str, uid: &str) -> Surroundings {
         let Self { clock, seed, suspend_detector, lead, .. } = self;
-        let state = |dependent: &Dependent| match seed.dependent(&dependent.resource) {
-            Some(view) => view.state(namespace),
-            None => DependentState::Unknown,
-        };
-        let resumed = suspend_detector.resumed();
+        let state = |Dependent { resource, .. }: &Dependent| seed.dependent(resource).map(|view| view.state(namespace));
+        let (options, resumed) = (seed.options(config, namespace), suspend_detector.resumed());
         let owner = |check| self.owners().standing_since(resumed, namespace, check, clock.now());
         Surroundings {
             config: Arc::clone(config),
             settings: settings.clone(),
-            options: options.unwrap_or_else(|| ResolvedOptions::resolve(config, None, None)).options(),
+            options: options.unwrap_or_else(|| ResolvedOptions::resolve(config, None, None)),
             leads: lead.is_open(),
             dry_run: self.dry_run,
             seed_since: seed.clusters.live_since().map(|since| clock.moment(since)),
@@ -73,7 +62,7 @@ impl Shared {
             owner: config.owner_check.as_ref().map(owner),
             paused: options.map(|options| options.pause.value),
             resumed,
-            dependents: config.dependents.iter().map(state).collect(),
+            dependents: config.dependents.iter().map(|dependent| state(dependent).unwrap_or_default()).collect(),
             spread: SPREAD * i32::try_from(seed.wakers.count()).unwrap_or(i32::MAX),
             chance: rand::random(),
         }

@@ -10,22 +10,18 @@ mod report;
 
 use std::sync::Arc;
 
-use common::view::Namespaced;
-use futures::FutureExt;
-use futures::future::BoxFuture;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{Config, ResourceRef};
 use crate::core::lifecycle::ShootSettings;
 use crate::core::moment::Moment;
-use crate::core::shoot::{Action, Input, Shoot, Start, Verified};
-use crate::core::verdict::BackedNodes;
-use crate::executor::{Answer, Executor, Listed, poll};
+use crate::core::shoot::{Action, Input, Shoot, Start};
+use crate::executor::Executor;
 use crate::shared::Shared;
-use crate::shoot_client::error::ProbeError;
 use crate::shoot_statuses::StatusHandle;
 
+#[derive(Clone)]
 pub struct Identity {
     pub namespace: String,
     pub uid: String,
@@ -41,10 +37,8 @@ struct Driver {
     machine: Shoot,
     executor: Executor,
     status: StatusHandle,
-    verifying: Option<BoxFuture<'static, Option<Verified>>>,
+    /// When the last probe did.
     began: Moment,
-    /// The Machines that were seen last, and what of them matters.
-    machines: (Arc<Namespaced<Option<String>>>, Arc<BackedNodes>),
 }
 
 /// Probes a shoot until cancelled; then what it holds down. `settings` are what the shoot itself says; they are applied while it runs.
@@ -65,10 +59,12 @@ pub async fn run(
             biased;
             () = cancelled.cancelled() => break,
             answer = driver.executor.next(&driver.config) => match answer {
-                Answer::Listed(result) => driver.listed(result),
-                Answer::OfDependent(input) => driver.feed(input),
+                Ok(input) => driver.feed(input),
+                Err(error) => {
+                    driver.feed(Input::Failed(error.failure()));
+                    driver.report_failure(&error);
+                }
             },
-            verified = poll(&mut driver.verifying) => driver.feed(Input::Verified(verified)),
             Ok(()) = settings.changed() => {
                 driver.settings = settings.borrow_and_update().clone();
                 tracing::info!(settings = ?driver.settings, "settings changed, looking at once");
@@ -91,14 +87,11 @@ impl Driver {
         let Identity { namespace, uid, start } = identity;
         let config = Arc::clone(&configs.borrow_and_update());
         let now = shared.clock.now();
-        let options = shared.seed.options(&config, &namespace);
-        let machine = Shoot::new(start, &shared.surroundings(&config, &settings, options, &namespace, &uid), now);
+        let machine = Shoot::new(start, &shared.surroundings(&config, &settings, &namespace, &uid), now);
         Self {
             status: shared.statuses.register(namespace.clone(), machine.due()),
-            executor: Executor::new(namespace.clone(), shared.clock, Arc::clone(&shared.seed), Arc::clone(&shared.writer)),
-            verifying: None,
+            executor: Executor::new(namespace.clone(), uid.clone(), &shared),
             began: now,
-            machines: Default::default(),
             namespace,
             uid,
             shared,
@@ -108,54 +101,18 @@ impl Driver {
         }
     }
 
-    fn feed(&mut self, input: Input<'_>) {
-        let options = self.shared.seed.options(&self.config, &self.namespace);
-        self.note_options(options);
-        let around = self.shared.surroundings(&self.config, &self.settings, options, &self.namespace, &self.uid);
-        let actions = self.machine.input(input, &around, self.shared.clock.now());
-        for action in actions {
-            self.carry_out(action);
-        }
-    }
-
-    fn carry_out(&mut self, action: Action) {
-        match action {
-            Action::Verify => {
-                let (seed, config) = (Arc::clone(&self.shared.seed), Arc::clone(&self.config));
-                let (namespace, uid) = (self.namespace.clone(), self.uid.clone());
-                self.verifying = Some(async move { seed.verify(&config, &namespace, &uid).await }.boxed());
+    fn feed(&mut self, input: Input) {
+        let around = self.shared.surroundings(&self.config, &self.settings, &self.namespace, &self.uid);
+        self.note_options(&around);
+        let now = self.shared.clock.now();
+        for action in self.machine.input(input, &around, now) {
+            if action == Action::ListLeases {
+                self.began = now;
             }
-            Action::Report(report) => self.report(report),
-            action => {
-                if action == Action::ListLeases {
-                    self.began = self.shared.clock.now();
-                }
-                self.executor.carry_out(action, &self.config);
+            match action {
+                Action::Report(report) => self.report(report),
+                action => self.executor.carry_out(action, &self.config),
             }
         }
-    }
-
-    fn listed(&mut self, result: Result<Listed, ProbeError>) {
-        match result {
-            Ok(Listed::Leases(times, leases)) => {
-                let machines = self.machines();
-                self.feed(Input::Leases(times, &leases, machines));
-            }
-            Ok(Listed::Nodes(nodes)) => self.feed(Input::Nodes(nodes)),
-            Err(error) => {
-                self.feed(Input::Failed(error.failure()));
-                self.report_failure(&error);
-            }
-        }
-    }
-
-    /// Healthy shoots keep their Machines, so that their nodes need not be put in order for each probe.
-    fn machines(&mut self) -> Option<Arc<BackedNodes>> {
-        let machines = self.shared.seed.machines(&self.namespace)?;
-        if !Arc::ptr_eq(&machines, &self.machines.0) {
-            let backed = machines.values().map(|node| node.as_deref()).collect();
-            self.machines = (machines, Arc::new(backed));
-        }
-        Some(Arc::clone(&self.machines.1))
     }
 }

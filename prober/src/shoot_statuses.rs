@@ -3,9 +3,10 @@
 mod gauges;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use chrono::TimeDelta;
+use parking_lot::Mutex;
 use serde::Serialize;
 
 use crate::clock::Clock;
@@ -15,6 +16,7 @@ use crate::core::moment::Moment;
 use crate::core::options::ResolvedOptions;
 use crate::core::owner::Standing;
 use crate::core::plan::Direction;
+use crate::core::shoot::Intended;
 use crate::core::verdict::{Tally, Verdict};
 use crate::history::{History, What};
 use crate::owner_records::OwnerRecords;
@@ -67,15 +69,6 @@ pub struct Failure {
     pub failed_probes: u32,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Intended {
-    pub kind: String,
-    pub name: String,
-    pub before: i32,
-    /// Its replicas then; the same when only annotations would be removed.
-    pub after: i32,
-}
-
 /// Updates a shoot's status, and removes it when dropped.
 pub struct StatusHandle {
     statuses: ShootStatuses,
@@ -90,7 +83,7 @@ impl ShootStatuses {
 
     /// Notes what a Cluster says of its shoot, in one word from a fixed set; none when the Cluster is gone.
     pub fn set_state(&self, namespace: &str, state: Option<&'static str>) {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         match state {
             Some(state) => inner.states.insert(namespace.to_owned(), state),
             None => inner.states.remove(namespace),
@@ -100,14 +93,14 @@ impl ShootStatuses {
     /// Adds a shoot that is probed, with the moment of its first probe; the handle removes it.
     pub fn register(&self, namespace: String, first_probe: Moment) -> StatusHandle {
         let status = ShootStatus { due: first_probe, complete: first_probe, ..ShootStatus::default() };
-        self.lock().probed.insert(namespace.clone(), status);
+        self.inner.lock().probed.insert(namespace.clone(), status);
         StatusHandle { statuses: self.clone(), namespace }
     }
 
     /// The shoot whose probe is most overdue, if any is by more than `limit`. One that has stood down is not probed.
     pub fn overdue(&self, limit: TimeDelta) -> Option<(String, TimeDelta)> {
         let now = self.clock.now();
-        let inner = self.lock();
+        let inner = self.inner.lock();
         let (namespace, status) =
             inner.probed.iter().filter(|(_, status)| !status.has_stood_down()).min_by_key(|(_, status)| status.due)?;
         let late = now - status.due;
@@ -115,24 +108,20 @@ impl ShootStatuses {
     }
 
     pub fn shoots(&self) -> Vec<(String, &'static str, Option<ShootStatus>)> {
-        let inner = self.lock();
+        let inner = self.inner.lock();
         inner.states.iter().map(|(namespace, state)| (namespace.clone(), *state, inner.probed.get(namespace).cloned())).collect()
     }
 
     /// The status of one shoot; none while it is not probed.
     pub fn probed(&self, namespace: &str) -> Option<ShootStatus> {
-        self.lock().probed.get(namespace).cloned()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock().probed.get(namespace).cloned()
     }
 }
 
 impl StatusHandle {
     /// The default where there is no status any more.
     pub fn update<T: Default>(&self, change: impl FnOnce(&mut ShootStatus) -> T) -> T {
-        self.statuses.lock().probed.get_mut(&self.namespace).map(change).unwrap_or_default()
+        self.statuses.inner.lock().probed.get_mut(&self.namespace).map(change).unwrap_or_default()
     }
 
     /// Notes what is over at once.
@@ -152,7 +141,7 @@ impl StatusHandle {
 
 impl Drop for StatusHandle {
     fn drop(&mut self) {
-        self.statuses.lock().probed.remove(&self.namespace);
+        self.statuses.inner.lock().probed.remove(&self.namespace);
         self.statuses.history.forgo(&self.namespace);
     }
 }

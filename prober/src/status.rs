@@ -16,11 +16,12 @@ use crate::config::Config;
 use crate::core::judgement::Finding;
 use crate::core::moment::Moment;
 use crate::core::options::{ResolvedOptions, ShownOption, Source};
+use crate::core::shoot::Intended;
 use crate::core::verdict::Verdict;
 use crate::history::Entry;
 use crate::owner_records::OwnerStatus;
 pub use crate::shoot_statuses::Failure;
-use crate::shoot_statuses::{Intended, ShootStatus, ShootStatuses};
+use crate::shoot_statuses::{ShootStatus, ShootStatuses};
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -119,7 +120,7 @@ impl ShootEntry {
             _ if finding.is_some_and(|finding| !finding.lost_zones.is_empty()) => Concern::LostZone,
             (_, ProbeStatus { failure: Some(_), .. }) => Concern::Failing,
             (_, ProbeStatus { paused: true, .. }) => Concern::Paused,
-            (Some(Verdict::Hold(_)), _) => Concern::Unclear,
+            (Some(verdict), _) if verdict.aim().is_none() => Concern::Unclear,
             _ => Concern::None,
         }
     }

@@ -14,7 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::config::ResourceRef;
 use crate::core::plan::Direction;
-use crate::core::replicas::{MELTDOWN_PROTECTION_ACTIVE, Mark, Observed, REPLICAS, Write};
+use crate::core::replicas::{Change, MELTDOWN_PROTECTION_ACTIVE, Marks, Observed, REPLICAS};
 use crate::core::retry::Refusal;
 use crate::core::shoot::{Order, Reason};
 use crate::seed::dependent::{DependentView, Kind, Unavailable};
@@ -156,7 +156,7 @@ impl Writer {
     /// Makes one change, provided that the dependent is still as observed. Returns how it is then. On an error it may have been made in
     /// part: what was observed is then out of date.
     pub async fn write(&self, dependent: &DependentView, namespace: &str, order: &Order) -> Result<Observed, WriteError> {
-        let Order { base, write, .. } = order;
+        let Change { base, write } = &order.change;
         let kind = dependent.kind()?;
         let target = Target { api: kind.api(&self.client, namespace), name: &dependent.resource.name, writer: self, order };
         let version = base.resource_version.as_str();
@@ -173,7 +173,7 @@ impl Writer {
                 target.patch(&version, None).await?
             }
         };
-        Ok(base.written(write, version))
+        Ok(order.change.after(version))
     }
 }
 
@@ -187,7 +187,8 @@ struct Target<'a> {
 impl Target<'_> {
     /// Patches annotations, and replicas where given; returns the new resourceVersion.
     async fn patch(&self, version: &str, replicas: Option<i32>) -> Result<String, WriteError> {
-        let patch = merge_patch(version, &self.order.write, replicas);
+        let Change { base, write } = &self.order.change;
+        let patch = merge_patch(version, &base.marks, &write.marks, replicas);
         let object = self.fenced(self.api.patch(self.name, &PatchParams::apply(FIELD_MANAGER), &Patch::Merge(&patch))).await?;
         Ok(object.metadata.resource_version.unwrap_or_default())
     }
@@ -212,15 +213,14 @@ impl Target<'_> {
     }
 }
 
-fn merge_patch(version: &str, write: &Write, replicas: Option<i32>) -> Value {
+/// What of the annotations does not change is not in it: a marker keeps its value.
+fn merge_patch(version: &str, before: &Marks, after: &Marks, replicas: Option<i32>) -> Value {
     let mut patch = json!({ "metadata": { "resourceVersion": version } });
-    for (key, mark) in [(REPLICAS, &write.memory), (MELTDOWN_PROTECTION_ACTIVE, &write.marker)] {
-        if let Some(mark) = mark {
-            patch["metadata"]["annotations"][key] = match mark {
-                Mark::Set(value) => Value::from(value.as_str()),
-                Mark::Remove => Value::Null,
-            };
-        }
+    if after.replicas != before.replicas {
+        patch["metadata"]["annotations"][REPLICAS] = after.replicas.clone().into();
+    }
+    if after.held_down != before.held_down {
+        patch["metadata"]["annotations"][MELTDOWN_PROTECTION_ACTIVE] = after.held_down.then_some("").into();
     }
     if let Some(replicas) = replicas {
         patch["spec"] = json!({ "replicas": replicas });

@@ -43,9 +43,7 @@ pub async fn run(
     cancelled: CancellationToken,
 ) {
     let config = Arc::clone(&configs.borrow_and_update());
-    let watches = Watches::start(&client, &config, &instruments.metrics);
-    let controller = Controller::new(client, config, watches, fence, dry_run, instruments);
-    controller.run(configs, cancelled).await;
+    Controller::new(client, config, fence, dry_run, instruments).run(configs, cancelled).await;
 }
 
 struct Controller {
@@ -62,7 +60,8 @@ struct Controller {
 }
 
 impl Controller {
-    fn new(client: Client, config: Arc<Config>, watches: Watches, fence: Fence, dry_run: bool, instruments: Instruments) -> Self {
+    fn new(client: Client, config: Arc<Config>, fence: Fence, dry_run: bool, instruments: Instruments) -> Self {
+        let watches = Watches::start(&client, &config, &instruments.metrics);
         let namespaces = Namespaces::new(Arc::clone(&config));
         let (deletions, sent) = (JoinSet::new(), HashMap::new());
         Self { client, config, watches, fence, dry_run, instruments, namespaces, deletions, sent }
@@ -72,7 +71,7 @@ impl Controller {
         let mut leads = false;
         loop {
             self.instruments.pulse.beat(self.namespaces.observes());
-            self.instruments.metrics.namespaces.set(self.namespaces.len() as i64);
+            self.instruments.metrics.namespaces.set(self.namespaces.count() as i64);
             self.instruments.metrics.windows_open.set(self.namespaces.open_windows() as i64);
             let beat = Instant::now() + BEAT;
             let next = self.namespaces.next().map_or(beat, |next| next.min(beat));
@@ -89,7 +88,7 @@ impl Controller {
                 Some(change) = self.watches.slices.recv() => self.namespaces.slices(change, Instant::now()),
                 Some(change) = self.watches.pods.recv() => self.namespaces.pods(change),
                 Some(Err(error)) = self.watches.tasks.join_next() => pass_on_panic(error),
-                Some(ended) = self.deletions.join_next_with_id(), if !self.deletions.is_empty() => self.ended(ended),
+                Some(ended) = self.deletions.join_next_with_id() => self.ended(ended),
                 () = sleep_until(next) => {}
             }
             for deletion in self.namespaces.due(Instant::now()) {
@@ -146,10 +145,10 @@ impl Controller {
         self.instruments.activity.window(namespace, service, report.event);
         match report.event {
             Event::Opened(cause) => {
-                let (cause, seconds) = (cause.as_str(), self.config.watch_duration.as_secs_f64());
+                let (cause, seconds) = (cause.into_str(), self.config.watch_duration.as_secs_f64());
                 tracing::info!(namespace, service, cause, seconds, "crash-looping dependants are deleted from now on");
             }
-            Event::Closed(end) => tracing::info!(namespace, service, end = end.as_str(), "dependants are left alone again"),
+            Event::Closed(end) => tracing::info!(namespace, service, end = end.into_str(), "dependants are left alone again"),
         }
     }
 }

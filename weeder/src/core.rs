@@ -3,13 +3,12 @@
 //! ```text
 //! slices --readiness--> not ready -> ready --window--> open?
 //!                                                        |
-//! pods --verdict--> in CrashLoopBackOff, may be deleted -+--namespace--> deletions to send
-//!                                                              ^--- how they ended
+//! pods --verdict--> in CrashLoopBackOff, may be deleted -+--deletion--> to be sent
+//!                                                              ^--- how it ended
 //! ```
-//! A [`namespace`] is where everything meets that belongs together; [`namespaces`] are all of them, with what they share.
+//! [`namespaces`] is where all of it meets.
 
 pub mod deletion;
-pub mod namespace;
 pub mod namespaces;
 pub mod news;
 pub mod readiness;

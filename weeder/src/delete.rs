@@ -8,6 +8,7 @@ use common::status_message::StatusMessage;
 use kube::api::{DeleteParams, Preconditions};
 use kube::core::Status;
 use kube::{Api, Client};
+use strum::{IntoStaticStr, VariantNames};
 
 use crate::core::deletion::{Deletion, Outcome};
 use crate::pod::Pod;
@@ -16,7 +17,8 @@ use crate::pod::Pod;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How a DELETE went, in one word from a fixed set, for logs and metrics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Answer {
     Deleted,
     /// 404.
@@ -27,63 +29,36 @@ pub enum Answer {
     Changed,
     /// 429.
     Throttled(Option<Duration>),
-    /// 401, 409 for any other reason, 5xx.
-    Failed(u16),
+    /// 401.
+    Unauthorized,
+    /// 409 for any other reason.
+    Conflict,
+    /// 5xx.
+    Server,
+    /// 403.
+    Forbidden,
     /// Any other 4xx.
-    Refused(u16),
+    Refused,
     /// No answer, or none that can be understood.
     NoAnswer,
-    /// Nothing was sent, since this is a dry run.
-    Rehearsed,
+    /// Nothing was sent.
+    DryRun,
     /// This process does not lead at present: nothing was sent, or nobody waits for the answer any more.
     NotLeading,
 }
 
 impl Answer {
-    pub const WORDS: [&str; 13] = [
-        "deleted",
-        "not_found",
-        "replaced",
-        "changed",
-        "throttled",
-        "unauthorized",
-        "conflict",
-        "server",
-        "forbidden",
-        "refused",
-        "no_answer",
-        "dry_run",
-        "not_leading",
-    ];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Deleted => "deleted",
-            Self::NotFound => "not_found",
-            Self::Replaced => "replaced",
-            Self::Changed => "changed",
-            Self::Throttled(_) => "throttled",
-            Self::Failed(401) => "unauthorized",
-            Self::Failed(409) => "conflict",
-            Self::Failed(_) => "server",
-            Self::Refused(403) => "forbidden",
-            Self::Refused(_) => "refused",
-            Self::NoAnswer => "no_answer",
-            Self::Rehearsed => "dry_run",
-            Self::NotLeading => "not_leading",
-        }
-    }
-
     pub const fn outcome(self) -> Outcome {
         match self {
-            Self::Deleted | Self::Rehearsed => Outcome::Deleted,
+            Self::Deleted | Self::DryRun => Outcome::Deleted,
             Self::NotFound | Self::Replaced => Outcome::Gone,
             Self::Changed => Outcome::Changed,
             Self::Throttled(wait) => Outcome::Later(wait),
+            // A token that has run out is replaced by a fresh one a moment later.
+            Self::Unauthorized | Self::Conflict => Outcome::Later(None),
             // An API server that fails, or has no time left, may have done it first.
-            Self::Failed(500..) | Self::NoAnswer | Self::NotLeading => Outcome::Unknown,
-            Self::Failed(_) => Outcome::Later(None),
-            Self::Refused(_) => Outcome::Refused,
+            Self::Server | Self::NoAnswer | Self::NotLeading => Outcome::Unknown,
+            Self::Forbidden | Self::Refused => Outcome::Refused,
         }
     }
 }
@@ -115,11 +90,11 @@ pub async fn delete(client: Client, fence: &Fence, deletion: &Deletion) -> Answe
 pub fn rehearse(deletion: &Deletion) -> Answer {
     let Deletion { pod, uid, .. } = deletion;
     tracing::info!(namespace = pod.namespace, pod = pod.name, uid, "dry run: crash-looping pod would be deleted");
-    Answer::Rehearsed
+    Answer::DryRun
 }
 
 fn log(deletion: &Deletion, answer: Answer, error: &(dyn Error + 'static)) {
-    let (namespace, pod, result) = (&deletion.pod.namespace, &deletion.pod.name, answer.as_str());
+    let (namespace, pod, result) = (&deletion.pod.namespace, &deletion.pod.name, answer.into_str());
     match answer.outcome() {
         Outcome::Deleted | Outcome::Gone => tracing::debug!(namespace, pod, result, "pod was gone already"),
         Outcome::Changed => tracing::debug!(namespace, pod, result, "pod has changed, it is looked at again"),
@@ -133,18 +108,20 @@ fn log(deletion: &Deletion, answer: Answer, error: &(dyn Error + 'static)) {
 impl From<&Status> for Answer {
     fn from(status: &Status) -> Self {
         match status.code {
+            401 => Self::Unauthorized,
+            403 => Self::Forbidden,
             404 => Self::NotFound,
             // The API server says which precondition failed in words only.
             409 if status.message.contains("UID in precondition") => Self::Replaced,
             // "ResourceVersion in precondition" or "the ResourceVersion in the precondition", as the storage or the layer above it says it.
             409 if status.message.contains("ResourceVersion in ") => Self::Changed,
+            409 => Self::Conflict,
             429 => {
                 let seconds = status.details.as_ref().map_or(0, |details| u64::from(details.retry_after_seconds));
                 Self::Throttled((seconds > 0).then(|| Duration::from_secs(seconds)))
             }
-            // A token that has run out is replaced by a fresh one a moment later.
-            code @ (401 | 409 | 500..) => Self::Failed(code),
-            code => Self::Refused(code),
+            500.. => Self::Server,
+            _ => Self::Refused,
         }
     }
 }

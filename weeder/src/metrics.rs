@@ -4,6 +4,7 @@ use common::metrics::Registry;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
+use strum::VariantNames;
 
 use crate::core::news::{Cause, End, Event};
 use crate::delete::Answer;
@@ -37,12 +38,11 @@ impl Metrics {
             words.iter().for_each(|word| drop(counters.get_or_create(&[(label, *word)])));
         };
         let help = "Times in which crash-looping dependants are deleted: begun, by reason";
-        add("dwd_weeder_windows_opened", help, &self.opened, "reason", &[Cause::Start, Cause::Recovery].map(Cause::as_str));
+        add("dwd_weeder_windows_opened", help, &self.opened, "reason", Cause::VARIANTS);
         let help = "Times in which crash-looping dependants are deleted: ended, by reason";
-        let ends = [End::Over, End::NotReady, End::Renewed, End::Dropped].map(End::as_str);
-        add("dwd_weeder_windows_closed", help, &self.closed, "reason", &ends);
+        add("dwd_weeder_windows_closed", help, &self.closed, "reason", End::VARIANTS);
         let help = "DELETEs of crash-looping pods, by result";
-        add("dwd_weeder_deletions", help, &self.deletions, "result", &Answer::WORDS);
+        add("dwd_weeder_deletions", help, &self.deletions, "result", Answer::VARIANTS);
         let help = "Watches that broke and began again with a list";
         add("dwd_weeder_watch_restarts", help, &self.restarts, "resource", &WATCHED);
         let help = "Objects that could not be understood; what was known of them stays";
@@ -51,14 +51,14 @@ impl Metrics {
 
     pub fn window(&self, event: Event) {
         let (counters, reason) = match event {
-            Event::Opened(cause) => (&self.opened, cause.as_str()),
-            Event::Closed(end) => (&self.closed, end.as_str()),
+            Event::Opened(cause) => (&self.opened, cause.into_str()),
+            Event::Closed(end) => (&self.closed, end.into_str()),
         };
         counters.get_or_create(&[("reason", reason)]).inc();
     }
 
     pub fn deletion(&self, answer: Answer) {
-        self.deletions.get_or_create(&[("result", answer.as_str())]).inc();
+        self.deletions.get_or_create(&[("result", answer.into_str())]).inc();
     }
 
     pub fn restart(&self, resource: &'static str) {

@@ -1,6 +1,6 @@
 //! What the weeder shows of itself at `/statusz`: its open windows, and what it deleted last.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 use chrono::{DateTime, SubsecRound, Utc};
 use common::change::Key;
@@ -20,16 +20,15 @@ const REMEMBERED: usize = 50;
 #[derive(Clone, Debug, Default)]
 pub struct Activity(watch::Sender<Recent>);
 
-#[derive(Debug, Default)]
-struct Recent {
-    /// By namespace and Service.
-    windows: BTreeMap<(String, String), Window>,
-    /// The newest first.
-    deletions: VecDeque<Deletion>,
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Recent {
+    /// Those that are open.
+    pub windows: BTreeSet<Window>,
+    /// What was deleted last, the newest first.
+    pub deletions: VecDeque<Deletion>,
 }
 
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Window {
     pub namespace: String,
     /// Whose dependants are deleted when they crash-loop.
@@ -39,7 +38,6 @@ pub struct Window {
 }
 
 #[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub struct Deletion {
     pub at: DateTime<Utc>,
     pub namespace: String,
@@ -51,9 +49,8 @@ pub struct Deletion {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WeederStatus {
-    pub windows: Vec<Window>,
-    /// What was deleted last, the newest first.
-    pub deletions: VecDeque<Deletion>,
+    #[serde(flatten)]
+    pub recent: Recent,
     /// The config in force, defaults included.
     pub config: Value,
     /// Whether the config file as it is now is refused, so that an older one is in force.
@@ -63,18 +60,17 @@ pub struct WeederStatus {
 impl Activity {
     pub fn window(&self, namespace: &str, service: &str, event: Event) {
         let (namespace, service) = (namespace.to_owned(), service.to_owned());
-        let place = (namespace.clone(), service.clone());
-        self.0.send_modify(|recent| match event {
+        self.0.send_modify(|Recent { windows, .. }| match event {
             Event::Opened(cause) => {
                 let since = Utc::now().trunc_subsecs(0);
-                recent.windows.insert(place, Window { namespace, service, cause: cause.as_str(), since });
+                windows.insert(Window { namespace, service, cause: cause.into_str(), since });
             }
-            Event::Closed(_) => drop(recent.windows.remove(&place)),
+            Event::Closed(_) => windows.retain(|window| (&window.namespace, &window.service) != (&namespace, &service)),
         });
     }
 
     pub fn deletion(&self, pod: &Key, answer: Answer) {
-        let (namespace, pod, result) = (pod.namespace.clone(), pod.name.clone(), answer.as_str());
+        let (namespace, pod, result) = (pod.namespace.clone(), pod.name.clone(), answer.into_str());
         self.0.send_modify(|Recent { deletions, .. }| {
             deletions.truncate(REMEMBERED - 1);
             deletions.push_front(Deletion { at: Utc::now().trunc_subsecs(0), namespace, pod, result });
@@ -82,9 +78,7 @@ impl Activity {
     }
 
     pub fn status(&self, config: Value, config_refused: bool) -> WeederStatus {
-        let recent = self.0.borrow();
-        let windows = recent.windows.values().cloned().collect();
-        WeederStatus { windows, deletions: recent.deletions.clone(), config, config_refused }
+        WeederStatus { recent: self.0.borrow().clone(), config, config_refused }
     }
 }
 
@@ -94,22 +88,22 @@ impl Status for WeederStatus {
     }
 
     fn body(&self) -> Markup {
-        let now = Utc::now();
+        let (now, Recent { windows, deletions }) = (Utc::now(), &self.recent);
         let since = |then: DateTime<Utc>| html! { time datetime=(then.to_rfc3339()) { (ago((now - then).num_seconds())) } };
-        let windows = self.windows.iter().map(|window| {
+        let open = windows.iter().map(|window| {
             let Window { namespace, service, cause, since: then } = window;
             vec![html! { code { (namespace) } }, html! { code { (service) } }, html! { (cause) }, since(*then)]
         });
-        let deletions = self.deletions.iter().map(|deletion| {
+        let last = deletions.iter().map(|deletion| {
             let Deletion { at, namespace, pod, result } = deletion;
             vec![since(*at), html! { code { (namespace) } }, html! { code { (pod) } }, html! { (result.replace('_', " ")) }]
         });
         html! {
             @if self.config_refused { p.note { "The config file as it is now is refused (the log says why); the one below is in force." } }
-            ul.tiles { li { b { (self.windows.len()) } "open windows" } }
-            @if self.windows.is_empty() { p { "No window is open: no pod is deleted until a Service recovers." } }
-            (table("Open windows: crash-looping pods that depend on these Services are deleted", &["Namespace", "Service", "Cause", "Opened"], windows))
-            (table("Last deletions", &["When", "Namespace", "Pod", "Result"], deletions))
+            ul.tiles { li { b { (windows.len()) } "open windows" } }
+            @if windows.is_empty() { p { "No window is open: no pod is deleted until a Service recovers." } }
+            (table("Open windows: crash-looping pods that depend on these Services are deleted", &["Namespace", "Service", "Cause", "Opened"], open))
+            (table("Last deletions", &["When", "Namespace", "Pod", "Result"], last))
             h2 { "Config in force" }
             details { summary { "defaults included" } pre { (format!("{:#}", self.config)) } }
         }
@@ -130,10 +124,10 @@ mod tests {
         let activity = Activity::default();
         activity.window("shoot--a--b", "etcd-main-client", Event::Opened(Cause::Recovery));
         let shown = activity.status(Value::Null, false);
-        assert_eq!((shown.windows.len(), shown.windows[0].cause), (1, "recovery"));
+        assert_eq!(shown.recent.windows.iter().map(|window| window.cause).collect::<Vec<_>>(), ["recovery"]);
         assert!(shown.body().into_string().contains("etcd-main-client"));
         activity.window("shoot--a--b", "etcd-main-client", Event::Closed(End::Over));
-        assert!(activity.status(Value::Null, false).windows.is_empty());
+        assert!(activity.status(Value::Null, false).recent.windows.is_empty());
     }
 
     #[test]
@@ -142,7 +136,7 @@ mod tests {
         for name in 0..REMEMBERED + 5 {
             activity.deletion(&key(name), Answer::Deleted);
         }
-        let shown = activity.status(Value::Null, false).deletions;
+        let shown = activity.status(Value::Null, false).recent.deletions;
         assert_eq!((shown.len(), shown[0].pod.as_str()), (REMEMBERED, (REMEMBERED + 4).to_string().as_str()));
     }
 }

@@ -1,11 +1,9 @@
 //! The two watches, of EndpointSlices and of pods, each in a task of its own.
 
-mod change_forwarder;
-
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use common::change::Change;
+use common::change::{Change, Key};
 use common::follow::{Follower, follow};
 use kube::core::DeserializeGuard;
 use kube::runtime::watcher;
@@ -14,7 +12,6 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use self::change_forwarder::ChangeForwarder;
 use crate::config::Config;
 use crate::core::readiness::Slice;
 use crate::core::verdict::{DeletionCandidate, judge};
@@ -41,9 +38,9 @@ impl Watches {
         let (pods_in, pods) = mpsc::channel(CHANGES);
         let ended = CancellationToken::new();
         let mut tasks = JoinSet::new();
-        let forwarder = ChangeForwarder::new("endpointslices", slices_in, metrics.clone());
+        let forwarder = ChangeForwarder { what: "endpointslices", changes: slices_in, metrics: metrics.clone() };
         tasks.spawn(watch_slices(client.clone(), Arc::clone(config), forwarder, ended.clone()));
-        let forwarder = ChangeForwarder::new("pods", pods_in, metrics.clone());
+        let forwarder = ChangeForwarder { what: "pods", changes: pods_in, metrics: metrics.clone() };
         tasks.spawn(watch_pods(client.clone(), Arc::clone(config), forwarder, ended.clone()));
         Self { slices, pods, tasks, ended }
     }
@@ -76,6 +73,33 @@ async fn watch_pods(
     }
     let selected = watcher::Config::default().labels(&selector.to_string());
     let api: Api<DeserializeGuard<Pod>> = Api::all(client);
-    let prune = move |pod: Pod| judge(&pod, &config.services).ok();
+    let prune = move |pod: Pod| judge(&pod, &config.services);
     follow(api, selected, prune, forwarder, ended).await;
+}
+
+/// Forwards what a watch observes to the core, none left out, in order. When the core lags behind, the watch waits for it.
+struct ChangeForwarder<V> {
+    /// Names the objects in logs and metrics.
+    what: &'static str,
+    changes: mpsc::Sender<Change<V>>,
+    metrics: Metrics,
+}
+
+impl<V: Send> Follower<V> for ChangeForwarder<V> {
+    async fn begin(&mut self) {}
+
+    async fn take(&mut self, change: Change<V>) {
+        if let Change::Lost(error) = &change {
+            self.metrics.restart(self.what);
+            tracing::warn!(what = self.what, error = error.as_str(), "watch broke, it is restarted");
+        }
+        // Fails only when whoever acts on changes has ended.
+        let _ = self.changes.send(change).await;
+    }
+
+    fn unreadable(&mut self, key: &Key, error: &str) {
+        let Key { namespace, name } = key;
+        self.metrics.unreadable(self.what);
+        tracing::warn!(what = self.what, namespace, name, error, "object cannot be understood, what was known of it stays");
+    }
 }

@@ -15,7 +15,7 @@ pub(crate) struct Answer {
     pub(crate) config_from: String,
 }
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Shoot {
     pub(crate) namespace: String,
@@ -38,11 +38,6 @@ pub(crate) struct Shoot {
 }
 
 impl Shoot {
-    pub(crate) fn new(namespace: String) -> Self {
-        let (state, steps) = ("no_cluster", Vec::new());
-        Self { namespace, state, paused: None, verdict: None, steps, restored: false, unpause: None, problem: None }
-    }
-
     pub(crate) fn is_pending(&self) -> bool {
         self.steps.iter().any(|step| step.writes)
     }
@@ -93,14 +88,12 @@ impl Shoot {
         }
         let rows: Vec<_> = self.steps.iter().map(row).collect();
         text.push_str(&table(&["LEVEL", "RESOURCE", "REPLICAS", "COMES BACK TO", "WHY"], &rows));
-        match (self.is_pending(), yes) {
-            (false, _) => text.push_str("Nothing to restore.\n"),
-            (true, false) if self.problem.is_none() && force => {
-                text.push_str("Nothing is written; --yes pauses the shoot and does it.\n");
-            }
-            (true, false) if self.problem.is_none() => text.push_str("Nothing is written; --yes does it.\n"),
-            (true, _) => {}
-        }
+        text.push_str(match (self.is_pending(), yes, force) {
+            (false, ..) => "Nothing to restore.\n",
+            (true, false, true) if self.problem.is_none() => "Nothing is written; --yes pauses the shoot and does it.\n",
+            (true, false, false) if self.problem.is_none() => "Nothing is written; --yes does it.\n",
+            (true, ..) => "",
+        });
         text
     }
 }

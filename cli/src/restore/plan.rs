@@ -36,24 +36,23 @@ pub(crate) struct Step {
 
 /// The turns of all dependents; `observed` is how they are, in the same order.
 pub(crate) fn plan(dependents: &[Dependent], observed: &[ObservedDependent], scope: Scope, only_held_down: bool) -> Vec<Step> {
-    let places = levels(dependents, Direction::Up).into_iter().flatten();
-    places.map(|at| step(&dependents[at], &observed[at], scope, only_held_down)).collect()
-}
-
-fn step(dependent: &Dependent, observed: &ObservedDependent, scope: Scope, only_held_down: bool) -> Step {
-    let present = observed.as_ref().ok().and_then(Option::as_ref);
-    let write = present.and_then(|observed| scale_up(observed, scope, only_held_down));
-    Step {
-        level: dependent.scale_up.level,
-        resource: dependent.resource.clone(),
-        replicas: present.map(|observed| observed.replicas),
-        writes: write.is_some(),
-        restored_to: write.and_then(|write| write.replicas),
-        delay_seconds: dependent.scale_up.initial_delay.as_secs_f64(),
-        because: why::dependent(dependent, observed, only_held_down),
-        unknown: matches!(observed, Err(Unavailable::Unknown)),
-        outcome: None,
-    }
+    let step = |at: usize| {
+        let (dependent, observed) = (&dependents[at], &observed[at]);
+        let present = observed.as_ref().ok().and_then(Option::as_ref);
+        let write = present.and_then(|observed| scale_up(observed, scope, only_held_down));
+        Step {
+            level: dependent.scale_up.level,
+            resource: dependent.resource.clone(),
+            replicas: present.map(|observed| observed.replicas),
+            writes: write.is_some(),
+            restored_to: write.and_then(|write| write.replicas),
+            delay_seconds: dependent.scale_up.initial_delay.as_secs_f64(),
+            because: why::dependent(dependent, observed, only_held_down),
+            unknown: matches!(observed, Err(Unavailable::Unknown)),
+            outcome: None,
+        }
+    };
+    levels(dependents, Direction::Up).into_iter().flatten().map(step).collect()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::Place;
+use serde_saphyr::Location;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
@@ -12,7 +12,7 @@ pub struct FieldError {
     pub value: Option<String>,
     pub expected: String,
     /// Where in the file the value is; none when nothing stands there, or for the file as a whole.
-    pub place: Option<Place>,
+    pub place: Option<Location>,
 }
 
 impl fmt::Display for FieldError {
@@ -60,9 +60,14 @@ impl ConfigError {
     }
 }
 
+/// A place in the file as a message names it; both count from 1.
+pub(super) fn position(place: Location) -> String {
+    format!("line {}, column {}", place.line(), place.column())
+}
+
 fn listed(file: &str, errors: &[FieldError]) -> String {
     let plural = if errors.len() == 1 { "" } else { "s" };
-    let place = |error: &FieldError| error.place.map(|place| format!(" ({place})")).unwrap_or_default();
+    let place = |error: &FieldError| error.place.map(|place| format!(" ({})", position(place))).unwrap_or_default();
     let lines: String = errors.iter().map(|error| format!("\n  {error}{}", place(error))).collect();
     format!("{file}: {} error{plural}{lines}", errors.len())
 }

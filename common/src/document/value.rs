@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use serde_saphyr::Spanned;
+use serde_saphyr::{Location, Spanned};
 
-use super::{FieldError, Key, Place, Problems};
+use super::{FieldError, Key, Problems, error};
 use crate::go_compat::duration::GoDuration;
 use crate::go_compat::yaml::{Node, same_field};
 
@@ -14,7 +14,7 @@ pub struct Value<'d> {
     /// As errors name it.
     pub(super) path: String,
     node: Option<&'d Node>,
-    place: Option<Place>,
+    place: Option<Location>,
     problems: &'d Problems,
 }
 
@@ -26,7 +26,7 @@ impl<'d> Value<'d> {
 
     fn new(path: String, spanned: Option<&'d Spanned<Node>>, problems: &'d Problems) -> Self {
         let spanned = spanned.filter(|spanned| spanned.value != Node::Null);
-        let (node, place) = spanned.map(|spanned| (&spanned.value, spanned.referenced.into())).unzip();
+        let (node, place) = spanned.map(|spanned| (&spanned.value, spanned.referenced)).unzip();
         Self { path, node, place, problems }
     }
 
@@ -58,7 +58,7 @@ impl<'d> Value<'d> {
     }
 
     pub fn boolean(&self) -> Option<bool> {
-        self.read(Node::as_bool, "true or false")
+        self.read(|node| if let Node::Bool(value) = node { Some(*value) } else { None }, "true or false")
     }
 
     /// The whole number here, when it fits an `i32`; `1.0` is one, `"1"` is not (rules 18, 19).
@@ -97,7 +97,7 @@ impl<'d> Value<'d> {
     }
 
     pub fn object(&self) -> Option<Object<'d>> {
-        let entries = self.read(Node::as_map, "an object")?;
+        let entries = self.read(|node| if let Node::Map(entries) = node { Some(entries) } else { None }, "an object")?;
         Some(Object { path: self.path.clone(), entries, problems: self.problems })
     }
 
@@ -110,7 +110,7 @@ impl<'d> Value<'d> {
     }
 
     pub fn items(&self) -> Option<Vec<Value<'d>>> {
-        let list = self.read(Node::as_list, "a list")?;
+        let list = self.read(|node| if let Node::List(items) = node { Some(items) } else { None }, "a list")?;
         let item = |(index, item)| Value::new(format!("{}[{index}]", self.path), Some(item), self.problems);
         Some(list.iter().enumerate().map(item).collect())
     }
@@ -154,7 +154,7 @@ impl<'d> Object<'d> {
     pub fn warn_of_unknown(&self, known: &[Key]) {
         let unknown = self.entries.iter().filter(|(key, _)| !known.iter().any(|known| same_field(key, known.name)));
         for (key, value) in unknown {
-            let place = Place::from(value.referenced);
+            let place = error::position(value.referenced);
             self.problems.warn(format!("{}: unknown key, ignored ({place})", self.path_of(key)));
         }
     }

@@ -9,10 +9,12 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
 use kube::{Api, Client};
+use prometheus_client::metrics::counter::Counter;
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{Events, Note, host};
 
@@ -36,7 +38,7 @@ pub struct Recorder {
     host: String,
     self_reference: ObjectReference,
     notes: mpsc::Receiver<Note>,
-    events: Events,
+    lost: Counter,
     known: Known,
     /// Whether Events may be written in other namespaces than self_reference's; none while that is not known.
     everywhere: Option<bool>,
@@ -47,41 +49,32 @@ impl Recorder {
     /// about `self_reference`, and name the object.
     pub fn new(client: Client, self_reference: ObjectReference) -> (Events, Self) {
         let (events, notes) = Events::queue();
-        let known = Known::default();
-        // It keeps no sender, so that it ends when the last one outside does.
-        let counter = Events { queue: None, lost: events.lost.clone() };
-        (events, Self { client, host: host(), self_reference, notes, events: counter, known, everywhere: None })
+        let (lost, known) = (events.lost.clone(), Known::default());
+        (events, Self { client, host: host(), self_reference, notes, lost, known, everywhere: None })
     }
 
     /// Writes Events beside some work and ends with it, up to [`DRAIN_LIMIT`] later for those that still wait.
-    pub async fn beside<T>(mut self, work: impl Future<Output = T>) -> T {
+    pub async fn beside<T>(self, work: impl Future<Output = T>) -> T {
         let ended = CancellationToken::new();
-        let write = async {
-            while let Some(Some(note)) = ended.run_until_cancelled(self.notes.recv()).await {
-                self.record(note).await;
-            }
-            self.notes.close();
-            while let Some(note) = self.notes.recv().await {
-                self.record(note).await;
-            }
-        };
-        let work = async {
-            let result = work.await;
-            ended.cancel();
-            result
-        };
-        let (mut write, mut work) = (Box::pin(write), Box::pin(work));
-        let result = tokio::select! {
-            result = &mut work => result,
-            // Everybody who could send has gone.
-            () = &mut write => return work.await,
-        };
-        // The work is dropped before its last Events are awaited: nothing of it goes on.
-        drop(work);
-        if timeout(DRAIN_LIMIT, write).await.is_err() {
+        let writing = AbortOnDropHandle::new(tokio::spawn(self.write_all(ended.clone())));
+        // This also drops the work: nothing of it goes on while its last Events are awaited.
+        let result = work.await;
+        ended.cancel();
+        if timeout(DRAIN_LIMIT, writing).await.is_err() {
             tracing::debug!("not all Events could be written before the end");
         }
         result
+    }
+
+    /// Writes what comes until `ended`, and then what still waits.
+    async fn write_all(mut self, ended: CancellationToken) {
+        while let Some(Some(note)) = ended.run_until_cancelled(self.notes.recv()).await {
+            self.record(note).await;
+        }
+        self.notes.close();
+        while let Some(note) = self.notes.recv().await {
+            self.record(note).await;
+        }
     }
 
     async fn record(&mut self, mut note: Note) {
@@ -106,7 +99,7 @@ impl Recorder {
     }
 
     fn lose(&self, note: &Note, error: &dyn std::fmt::Display) {
-        self.events.lost.inc();
+        self.lost.inc();
         tracing::warn!(reason = note.reason, event = note.message, error = %error, "Event could not be written");
     }
 

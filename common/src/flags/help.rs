@@ -2,8 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::Agent;
-use super::table::FLAGS;
+use super::{Agent, command, default, is_switch, takes};
 
 /// The commands for operators, and their purpose. They are defined in the crate `cli`; here they are only listed.
 pub const CLI_COMMANDS: [(&str, &str); 7] = [
@@ -60,15 +59,15 @@ pub(super) fn of(agent: Agent) -> String {
         description(agent),
         agent.name(),
     );
-    for flag in FLAGS {
-        let takes = if flag.is_switch() { String::new() } else { format!("={}", flag.takes.to_uppercase()) };
-        let _ = writeln!(text, "  --{}{takes}", flag.name);
-        let _ = write!(text, "      {}", flag.help);
-        let default = flag.default();
+    for flag in command().get_arguments() {
+        let value = if is_switch(flag) { String::new() } else { format!("={}", takes(flag).to_uppercase()) };
+        let _ = writeln!(text, "  --{}{value}", flag.get_long().unwrap_or_default());
+        let _ = write!(text, "      {}", flag.get_help().unwrap_or_default());
+        let default = default(flag);
         if !default.is_empty() {
             let _ = write!(text, " (default {default})");
         }
-        if let Some(alias) = flag.alias {
+        for alias in flag.get_aliases().unwrap_or_default() {
             let _ = write!(text, " Also --{alias}.");
         }
         text.push('\n');

@@ -1,9 +1,13 @@
 //! Words to a [`Command`].
 
+use std::error::Error;
 use std::ffi::OsString;
 
-use super::table::Flag;
-use super::{Agent, AgentArgs, Command, UsageError, help};
+use clap::error::ContextKind;
+use clap::parser::ValueSource;
+use clap::{Arg, FromArgMatches};
+
+use super::{Agent, AgentArgs, Command, UsageError, command, help, is_switch, takes};
 use crate::go_compat::flag;
 
 /// Reads the words after the program's name.
@@ -39,27 +43,51 @@ fn agent(name: &str) -> Result<Agent, UsageError> {
 }
 
 fn run(agent: Agent, words: &[String]) -> Result<Command, UsageError> {
-    let mut args = AgentArgs::default();
+    let flags = command();
+    let (mut given, mut wants_help) = (Vec::new(), false);
     let mut words = words.iter().map(String::as_str);
     // What follows the flags is ignored (rule 5).
     while let Some((word, (name, value))) = words.next().and_then(|word| Some((word, flag::split(word)?))) {
         if name.is_empty() || name.starts_with('-') {
             return Err(error(format!("{}: this is no flag", shown(word))));
         }
-        let Some(flag) = Flag::find(name) else {
-            if matches!(name, "h" | "help") {
-                return Ok(Command::Help(agent));
-            }
+        if matches!(name, "h" | "help") {
+            wants_help = true;
+            break;
+        }
+        let is_named =
+            |flag: &&Arg| flag.get_long() == Some(name) || flag.get_aliases().is_some_and(|aliases| aliases.contains(&name));
+        let Some(flag) = flags.get_arguments().find(is_named) else {
             return Err(error(format!("{} has no flag --{}", agent.name(), shown(name))));
         };
         let value = match value {
             Some(value) => value,
-            None if flag.is_switch() => "true",
-            None => words.next().ok_or_else(|| error(format!("--{name} needs a value: a {}", flag.takes)))?,
+            None if is_switch(flag) => "true",
+            None => words.next().ok_or_else(|| error(format!("--{name} needs a value: a {}", takes(flag))))?,
         };
-        (flag.value)(&mut args).set(value).map_err(|expected| error(format!("--{name}=\"{}\": {expected}", shown(value))))?;
+        given.push(format!("--{name}={value}"));
     }
-    Ok(Command::Run(agent, args))
+    let args = read(flags, given).map_err(|refusal| wrong_value(&refusal))?;
+    Ok(if wants_help { Command::Help(agent) } else { Command::Run(agent, args) })
+}
+
+fn read(flags: clap::Command, given: Vec<String>) -> Result<AgentArgs, clap::Error> {
+    let matches = flags.try_get_matches_from(given)?;
+    let mut args = AgentArgs::from_arg_matches(&matches)?;
+    // Its default is another one with --zap-devel.
+    if matches.value_source("encoder") == Some(ValueSource::DefaultValue) {
+        args.zap.encoder = None;
+    }
+    Ok(args)
+}
+
+fn wrong_value(refusal: &clap::Error) -> UsageError {
+    let part = |kind| refusal.get(kind).map(ToString::to_string).unwrap_or_default();
+    let expected = refusal.source().map(ToString::to_string).unwrap_or_default();
+    // As in `--kube-api-burst <int>`.
+    let (argument, value) = (part(ContextKind::InvalidArg), part(ContextKind::InvalidValue));
+    let flag = argument.split(' ').next().unwrap_or_default();
+    error(format!("{flag}=\"{}\": {expected}", shown(&value)))
 }
 
 /// A word as a message repeats it: on one line, and not at any length.

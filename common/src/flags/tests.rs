@@ -2,7 +2,7 @@ use std::os::unix::ffi::OsStringExt;
 
 use super::*;
 use crate::go_compat::flag;
-use crate::logging::Level;
+use crate::logging::{Level, StackLevel, TimeEncoding};
 use proptest::prelude::*;
 
 mod zap;
@@ -52,8 +52,9 @@ fn a_command_with_help_among_its_flags_shows_its_help() {
         assert_eq!(command(&["prober", "--kube-api-burst=3", word]), Ok(Command::Help(Agent::Prober)), "{word}");
     }
     let help = Command::Help(Agent::Prober).text().expect("a text");
-    for flag in table::FLAGS {
-        assert!(help.contains(&format!("--{}", flag.name)), "{}", flag.name);
+    for flag in super::command().get_arguments() {
+        let name = flag.get_long().expect("a name");
+        assert!(help.contains(&format!("--{name}")), "{name}");
     }
     for default in ["(default :9643)", "(default 5.0)", "(default 15s)", "(default garden)", "(default debug)", "(default json)"]
     {
@@ -63,10 +64,33 @@ fn a_command_with_help_among_its_flags_shows_its_help() {
 
 #[test]
 fn without_flags_the_defaults_of_the_reference_hold() {
-    let args = args(&[]).expect("no flags are fine for the syntax");
-    assert_eq!(args, AgentArgs::default());
-    assert_eq!((args.kube_api_qps, args.kube_api_burst, args.concurrent_reconciles), (5.0, 10, 1));
-    assert_eq!(args.leader_election.lease_duration, Duration::from_secs(15));
+    let expected = AgentArgs {
+        config_file: PathBuf::new(),
+        kubeconfig: PathBuf::new(),
+        kube_api_qps: 5.0,
+        kube_api_burst: 10,
+        concurrent_reconciles: 1,
+        metrics_bind_addr: ":9643".into(),
+        metrics_per_shoot: false,
+        health_bind_addr: ":9644".into(),
+        pprof_bind_addr: ":8081".into(),
+        dry_run: false,
+        leader_election: LeaderElection {
+            enabled: false,
+            namespace: "garden".into(),
+            lease_duration: Duration::from_secs(15),
+            renew_deadline: Duration::from_secs(10),
+            retry_period: Duration::from_secs(2),
+        },
+        zap: ZapOptions {
+            level: Level::DEBUG,
+            encoder: None,
+            time_encoding: TimeEncoding::Rfc3339,
+            stacktrace_level: StackLevel::Error,
+            devel: false,
+        },
+    };
+    assert_eq!(args(&[]), Ok(expected), "no flags are fine for the syntax");
 }
 
 #[test]
@@ -192,7 +216,7 @@ fn flags_that_make_no_sense_are_named_by_the_check() {
         args(&words).expect("the syntax is fine").validate().map_err(|error| error.to_string())
     };
     assert!(check(&[]).is_ok());
-    let no_file = AgentArgs::default().validate().expect_err("no file").to_string();
+    let no_file = args(&[]).expect("no flag").validate().expect_err("no file").to_string();
     assert!(no_file.contains("--config-file"), "{no_file}");
     for (words, named) in [
         (&["--kube-api-qps=-1"][..], &["--kube-api-qps"][..]),

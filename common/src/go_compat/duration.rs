@@ -144,32 +144,18 @@ impl fmt::Display for GoDuration {
         }
         let nanos = self.0.unsigned_abs();
         match nanos {
-            0 => f.write_str("0s"),
-            1..MICROSECOND => write!(f, "{nanos}ns"),
-            MICROSECOND..MILLISECOND => write_decimal(f, nanos, MICROSECOND, "\u{b5}s"),
-            MILLISECOND..SECOND => write_decimal(f, nanos, MILLISECOND, "ms"),
-            _ => {
-                if nanos >= HOUR {
-                    write!(f, "{}h", nanos / HOUR)?;
-                }
-                if nanos >= MINUTE {
-                    write!(f, "{}m", nanos % HOUR / MINUTE)?;
-                }
-                write_decimal(f, nanos % MINUTE, SECOND, "s")
-            }
+            0 => return f.write_str("0s"),
+            1..MINUTE => return write!(f, "{:?}", Duration::from_nanos(nanos)),
+            MINUTE..HOUR => write!(f, "{}m", nanos / MINUTE)?,
+            _ => write!(f, "{}h{}m", nanos / HOUR, nanos % HOUR / MINUTE)?,
         }
+        write!(f, "{}", nanos % MINUTE / SECOND)?;
+        if !nanos.is_multiple_of(SECOND) {
+            let fraction = format!("{:09}", nanos % SECOND);
+            write!(f, ".{}", fraction.trim_end_matches('0'))?;
+        }
+        f.write_str("s")
     }
-}
-
-/// Writes `nanos` in units of `unit` (a power of ten), without zeros at the end.
-fn write_decimal(f: &mut fmt::Formatter<'_>, nanos: u64, unit: u64, name: &str) -> fmt::Result {
-    write!(f, "{}", nanos / unit)?;
-    if !nanos.is_multiple_of(unit) {
-        let places = unit.ilog10() as usize;
-        let fraction = format!("{:0places$}", nanos % unit);
-        write!(f, ".{}", fraction.trim_end_matches('0'))?;
-    }
-    f.write_str(name)
 }
 
 #[cfg(test)]

@@ -1,49 +1,11 @@
 //! Go's package `flag`: how a word is a flag, and how its value is spelt. Each reader of a value gives what was expected as its error.
 
-use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
+use strum::VariantNames;
+
 use super::duration::GoDuration;
-use super::zap::{Encoder, Level, StackLevel, TimeEncoding};
-
-/// A flag's value, as `flag.Value` in Go.
-pub(crate) trait Value {
-    /// Reads the value, or says what was expected.
-    fn set(&mut self, text: &str) -> Result<(), String>;
-    fn to_text(&self) -> String;
-}
-
-/// `type: how it is read, how it is written;`
-macro_rules! values {
-    ($($type:ty: $read:expr, $write:expr;)+) => {
-        $(impl Value for $type {
-            fn set(&mut self, text: &str) -> Result<(), String> {
-                let read: fn(&str) -> Result<$type, String> = $read;
-                read(text).map(|value| *self = value)
-            }
-
-            fn to_text(&self) -> String {
-                let write: fn(&$type) -> String = $write;
-                write(self)
-            }
-        })+
-    };
-}
-
-values! {
-    String: |text| Ok(text.to_owned()), Self::clone;
-    PathBuf: |text| Ok(text.into()), |path| path.display().to_string();
-    Option<PathBuf>: |text| Ok((!text.is_empty()).then(|| text.into())), |path| path.iter().map(|path| path.display().to_string()).collect();
-    bool: boolean, Self::to_string;
-    i64: integer, Self::to_string;
-    f64: number, |number| format!("{number:?}");
-    Duration: duration, |duration| GoDuration::from_std(*duration).to_string();
-    Level: str::parse, Self::to_string;
-    // json is what holds without `--zap-devel`.
-    Option<Encoder>: |text| text.parse().map(Some), |encoder| encoder.unwrap_or(Encoder::Json).to_string();
-    TimeEncoding: str::parse, Self::to_string;
-    StackLevel: str::parse, Self::to_string;
-}
 
 /// The name and, if it comes after `=`, the value of a flag with one dash or two; a name may be empty or begin with a dash, as in
 /// `--=1` and `---flag`. `None` for a word at which the flags end: `--`, or any that is no flag (rule 5).
@@ -92,7 +54,7 @@ pub(crate) fn integer(text: &str) -> Result<i64, String> {
 
 /// A decimal number: `20`, `20.0`, `2e1`, also `inf` and `nan`, which only the range can refuse. Go takes no sign before `nan`, nor
 /// digits for more than a float64 holds.
-fn number(text: &str) -> Result<f64, String> {
+pub(crate) fn number(text: &str) -> Result<f64, String> {
     let number: Option<f64> = text.parse().ok();
     let is_spelt_out = text.trim_start_matches(['+', '-']).starts_with(|c: char| c.is_ascii_alphabetic());
     let is_gos = |number: &f64| {
@@ -108,4 +70,9 @@ fn number(text: &str) -> Result<f64, String> {
 pub fn duration(text: &str) -> Result<Duration, String> {
     let duration: GoDuration = text.parse().map_err(|error| format!("expected a duration like 15s or 1m30s ({error})"))?;
     duration.to_std().ok_or_else(|| "expected a duration that is not negative".into())
+}
+
+/// One of an enum's words, in any case.
+pub(crate) fn word<T: FromStr + VariantNames>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| format!("expected one of {}", T::VARIANTS.join(", ")))
 }

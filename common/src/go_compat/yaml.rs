@@ -3,8 +3,8 @@
 use std::fmt;
 
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_saphyr::Spanned;
 use serde_saphyr::options::{AliasLimits, DuplicateKeyPolicy, NonFiniteFloatPolicy};
-use serde_saphyr::{Location, Spanned};
 
 /// The most values in one file, aliases resolved: two hundred times those of Gardener's file. It also keeps the search for
 /// duplicate keys short, which compares each key with all before it.
@@ -25,26 +25,6 @@ pub(crate) enum Node {
     Map(Vec<(String, Spanned<Node>)>),
 }
 
-/// A place in a file; both count from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    pub line: u64,
-    /// In characters.
-    pub column: u64,
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}, column {}", self.line, self.column)
-    }
-}
-
-impl From<Location> for Place {
-    fn from(location: Location) -> Self {
-        Self { line: location.line(), column: location.column() }
-    }
-}
-
 impl Node {
     /// The text a string field gets from a scalar: a bare number or boolean becomes its usual spelling (rule 18).
     pub(crate) fn as_text(&self) -> Option<String> {
@@ -55,18 +35,6 @@ impl Node {
             Self::Float(value) => Some(spelling(*value)),
             Self::Null | Self::List(_) | Self::Map(_) => None,
         }
-    }
-
-    pub(crate) fn as_bool(&self) -> Option<bool> {
-        if let Self::Bool(value) = self { Some(*value) } else { None }
-    }
-
-    pub(crate) fn as_list(&self) -> Option<&[Spanned<Self>]> {
-        if let Self::List(items) = self { Some(items) } else { None }
-    }
-
-    pub(crate) fn as_map(&self) -> Option<&[(String, Spanned<Self>)]> {
-        if let Self::Map(entries) = self { Some(entries) } else { None }
     }
 }
 

@@ -6,30 +6,29 @@ pub(crate) mod sampler;
 use std::fmt;
 use std::str::FromStr;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ZapOptions {
-    /// `--zap-log-level`. Default debug, which is what the Go original presets.
-    pub level: Level,
-    /// `--zap-encoder`, when given; see [`ZapOptions::effective_encoder`].
-    pub encoder: Option<Encoder>,
-    /// `--zap-devel`: written for a person, nothing left out.
-    pub devel: bool,
-    /// `--zap-time-encoding`. Default RFC 3339.
-    pub time_encoding: TimeEncoding,
-    /// `--zap-stacktrace-level`: accepted; a line carries its causes instead.
-    pub stacktrace_level: StackLevel,
-}
+use clap::{ArgAction, Args};
+use strum::{Display, EnumString, VariantNames};
 
-impl Default for ZapOptions {
-    fn default() -> Self {
-        Self {
-            level: Level::DEBUG,
-            encoder: None,
-            devel: false,
-            time_encoding: TimeEncoding::Rfc3339,
-            stacktrace_level: StackLevel::Error,
-        }
-    }
+use super::flag;
+
+/// What is said of a field here is what the help says of its flag.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub struct ZapOptions {
+    /// The least severe lines written: debug, info, error, panic, or a number above 0 for ever more detail.
+    #[arg(long = "zap-log-level", value_name = "level", default_value_t)]
+    pub level: Level,
+    /// How lines are written: json or console. With --zap-devel the default is console.
+    #[arg(long = "zap-encoder", value_name = "encoder", value_parser = flag::word::<Encoder>, default_value = "json")]
+    pub encoder: Option<Encoder>,
+    /// How times are written: rfc3339, rfc3339nano, iso8601, epoch, millis or nanos.
+    #[arg(long = "zap-time-encoding", value_name = "encoding", value_parser = flag::word::<TimeEncoding>, default_value_t)]
+    pub time_encoding: TimeEncoding,
+    /// Accepted for compatibility: info, error or panic. Lines carry the chain of causes instead of a stack trace.
+    #[arg(long = "zap-stacktrace-level", value_name = "level", value_parser = flag::word::<StackLevel>, default_value_t)]
+    pub stacktrace_level: StackLevel,
+    /// Write for a person: console lines, none left out however often they repeat.
+    #[arg(long = "zap-devel", action = ArgAction::Set, value_parser = flag::boolean, default_value_t)]
+    pub devel: bool,
 }
 
 impl ZapOptions {
@@ -54,6 +53,13 @@ pub enum Level {
     Info,
     /// Also details of this verbosity, 1 or more: 1 is debug, 2 adds everything there is.
     Verbose(u32),
+}
+
+impl Default for Level {
+    /// What the Go original presets.
+    fn default() -> Self {
+        Self::DEBUG
+    }
 }
 
 impl Level {
@@ -98,63 +104,37 @@ impl fmt::Display for Level {
     }
 }
 
-/// Defines an enum whose values are words, read in any case.
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum $name {
-            $($(#[$variant_doc])* $variant,)+
-        }
-
-        impl FromStr for $name {
-            type Err = String;
-
-            fn from_str(text: &str) -> Result<Self, String> {
-                match text.to_ascii_lowercase().as_str() {
-                    $($word => Ok(Self::$variant),)+
-                    _ => Err(format!("expected one of {}", [$($word),+].join(", "))),
-                }
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(match self { $(Self::$variant => $word,)+ })
-            }
-        }
-    };
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString, VariantNames)]
+#[strum(serialize_all = "lowercase", ascii_case_insensitive)]
+pub enum Encoder {
+    Json,
+    /// Columns for a person, the fields as JSON at the end.
+    Console,
 }
 
-words! {
-    Encoder {
-        Json = "json",
-        /// Columns for a person, the fields as JSON at the end.
-        Console = "console",
-    }
+/// The form of a time; all are UTC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Display, EnumString, VariantNames)]
+#[strum(serialize_all = "lowercase", ascii_case_insensitive)]
+pub enum TimeEncoding {
+    /// `2006-01-02T15:04:05Z`
+    #[default]
+    Rfc3339,
+    /// `2006-01-02T15:04:05.999999999Z`
+    Rfc3339Nano,
+    /// `2006-01-02T15:04:05.999Z`
+    Iso8601,
+    /// Seconds since 1970, with a fraction.
+    Epoch,
+    Millis,
+    Nanos,
 }
 
-words! {
-    /// The form of a time; all are UTC.
-    TimeEncoding {
-        /// `2006-01-02T15:04:05Z`
-        Rfc3339 = "rfc3339",
-        /// `2006-01-02T15:04:05.999999999Z`
-        Rfc3339Nano = "rfc3339nano",
-        /// `2006-01-02T15:04:05.999Z`
-        Iso8601 = "iso8601",
-        /// Seconds since 1970, with a fraction.
-        Epoch = "epoch",
-        Millis = "millis",
-        Nanos = "nanos",
-    }
-}
-
-words! {
-    /// From which level on a stack trace was asked for.
-    StackLevel {
-        Info = "info",
-        Error = "error",
-        Panic = "panic",
-    }
+/// From which level on a stack trace was asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Display, EnumString, VariantNames)]
+#[strum(serialize_all = "lowercase", ascii_case_insensitive)]
+pub enum StackLevel {
+    Info,
+    #[default]
+    Error,
+    Panic,
 }

@@ -3,10 +3,11 @@
 //! Whoever reads stderr may be slow or have stopped; a task that logs must not wait for that (fault 75). When the queue is full, lines are
 //! dropped and counted, and the count is the next line written. A closed stderr loses lines and nothing else.
 
-use std::collections::VecDeque;
 use std::io::{self, Write};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
 
 /// The most bytes queued: a burst of 10,000 lines of 400 bytes (fault 75).
 const MAX_BYTES: usize = 4 * 1024 * 1024;
@@ -16,16 +17,17 @@ const MAX_BYTES: usize = 4 * 1024 * 1024;
 #[must_use = "lines still queued are written by `flush`"]
 pub struct Logging(Arc<Shared>);
 
+#[derive(Default)]
 struct Shared {
     queue: Mutex<Queue>,
-    filled: Condvar,
-    emptied: Condvar,
+    /// Notified when there is something to write, and when all is written.
+    changed: Condvar,
 }
 
 #[derive(Default)]
 struct Queue {
-    lines: VecDeque<Vec<u8>>,
-    bytes: usize,
+    /// With their newlines.
+    lines: Vec<u8>,
     dropped: u64,
     /// Whether the thread is writing what it last took.
     writing: bool,
@@ -37,16 +39,9 @@ impl Queue {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl Logging {
     pub(super) fn start(target: impl Write + Send + 'static) -> io::Result<Self> {
-        let shared = Shared { queue: Mutex::new(Queue::default()), filled: Condvar::new(), emptied: Condvar::new() };
-        let shared = Arc::new(shared);
+        let shared = Arc::<Shared>::default();
         let writer = Arc::clone(&shared);
         // Nobody joins it: it may hang in a write for ever, and the process must be able to end. `flush` waits for its work instead.
         std::thread::Builder::new().name("log-writer".into()).spawn(move || write_all(&writer, target))?;
@@ -55,42 +50,35 @@ impl Logging {
 
     /// Waits until all lines are written, but no longer than `limit`: whoever reads stderr may have stopped.
     pub fn flush(&self, limit: Duration) {
-        let queue = self.0.lock();
-        let waited = self.0.emptied.wait_timeout_while(queue, limit, |queue| !queue.is_done());
-        drop(waited);
+        self.0.changed.wait_while_for(&mut self.0.queue.lock(), |queue| !queue.is_done(), limit);
     }
 
-    pub(super) fn write(&self, line: Vec<u8>) {
-        let mut queue = self.0.lock();
-        if queue.bytes + line.len() > MAX_BYTES {
+    pub(super) fn write(&self, line: &[u8]) {
+        let mut queue = self.0.queue.lock();
+        if queue.lines.len() + line.len() > MAX_BYTES {
             queue.dropped += 1;
         } else {
-            queue.bytes += line.len();
-            queue.lines.push_back(line);
+            queue.lines.extend(line);
         }
         drop(queue);
-        self.0.filled.notify_one();
+        self.0.changed.notify_all();
     }
 }
 
 fn write_all(shared: &Shared, mut target: impl Write) {
     loop {
-        let mut queue = shared.lock();
+        let mut queue = shared.queue.lock();
         queue.writing = false;
         if queue.is_done() {
-            shared.emptied.notify_all();
+            shared.changed.notify_all();
         }
-        let waited = shared.filled.wait_while(queue, |queue| queue.is_done());
-        let mut queue = waited.unwrap_or_else(PoisonError::into_inner);
+        shared.changed.wait_while(&mut queue, |queue| queue.is_done());
         let lines = std::mem::take(&mut queue.lines);
         let dropped = std::mem::take(&mut queue.dropped);
-        queue.bytes = 0;
         queue.writing = true;
         drop(queue);
-        for line in lines {
-            // When stderr is closed there is nowhere left to say so.
-            let _ = target.write_all(&line);
-        }
+        // When stderr is closed there is nowhere left to say so.
+        let _ = target.write_all(&lines);
         if dropped > 0 {
             let message = r#"{"level":"warn","logger":"dwd","msg":"log lines dropped, stderr is read too slowly","lines":"#;
             let _ = writeln!(target, "{message}{dropped}}}");
@@ -129,13 +117,15 @@ mod tests {
     fn lines_arrive_in_their_order() {
         let (queue, receiver) = handing();
         for line in ["a\n", "b\n", "c\n"] {
-            queue.write(line.into());
+            queue.write(line.as_bytes());
         }
-        for line in ["a\n", "b\n", "c\n"] {
-            assert_eq!(receiver.recv_timeout(DEADLINE).expect("a line"), line.as_bytes());
+        let mut arrived = Vec::new();
+        while arrived.len() < 6 {
+            arrived.extend(receiver.recv_timeout(DEADLINE).expect("lines"));
         }
+        assert_eq!(arrived, b"a\nb\nc\n");
         queue.flush(DEADLINE);
-        assert!(queue.0.lock().is_done());
+        assert!(queue.0.queue.lock().is_done());
     }
 
     #[test]
@@ -143,21 +133,21 @@ mod tests {
         let (queue, receiver) = handing();
         let lines = 3 * MAX_BYTES / 1024;
         for _ in 0..lines {
-            queue.write(vec![b'x'; 1024]);
+            queue.write(&[b'x'; 1024]);
         }
-        assert!(queue.0.lock().bytes <= MAX_BYTES);
+        assert!(queue.0.queue.lock().lines.len() <= MAX_BYTES);
         queue.flush(Duration::ZERO);
         // Once it reads again, it learns how many it missed.
         let mut arrived = 0;
         let missed = loop {
-            let line = receiver.recv_timeout(DEADLINE).expect("a line");
-            if line.starts_with(b"x") {
-                arrived += 1;
+            let lines = receiver.recv_timeout(DEADLINE).expect("lines");
+            if lines.starts_with(b"x") {
+                arrived += lines.len();
             } else {
-                break String::from_utf8(line).expect("text");
+                break String::from_utf8(lines).expect("text");
             }
         };
-        assert!(arrived >= MAX_BYTES / 1024, "{arrived}");
+        assert!(arrived >= MAX_BYTES, "{arrived}");
         assert!(missed.contains("dropped"), "{missed}");
     }
 
@@ -166,9 +156,9 @@ mod tests {
         let (queue, receiver) = handing();
         drop(receiver);
         for _ in 0..100 {
-            queue.write(b"lost\n".to_vec());
+            queue.write(b"lost\n");
         }
         queue.flush(DEADLINE);
-        assert!(queue.0.lock().is_done());
+        assert!(queue.0.queue.lock().is_done());
     }
 }

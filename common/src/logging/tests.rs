@@ -11,9 +11,9 @@ fn noon() -> DateTime<Utc> {
 fn lines(options: ZapOptions, log: impl FnOnce()) -> Vec<String> {
     let written = Arc::new(Mutex::new(Vec::<u8>::new()));
     let buffer = written.clone();
-    let layer = ZapLayer::new(options, move |line| buffer.lock().expect("no panic").extend(line), noon);
+    let layer = ZapLayer::new(options, move |line| buffer.lock().extend(line), noon);
     tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), log);
-    let text = String::from_utf8(written.lock().expect("no panic").clone()).expect("text");
+    let text = String::from_utf8(written.lock().clone()).expect("text");
     text.lines().map(str::to_owned).collect()
 }
 

@@ -15,7 +15,7 @@ struct Computed<V> {
 }
 
 /// Shows what `value` answers, at once and from memory; nothing while it answers none.
-pub(crate) fn register_computed(
+pub fn register_computed(
     registry: &mut Registry,
     name: &'static str,
     help: &'static str,

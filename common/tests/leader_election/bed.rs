@@ -9,6 +9,7 @@ use common::leader_election::{Elector, Fence, campaign, reference};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::{Value, json};
+use testbed::PATIENCE;
 use testbed::api::{MemoryApi, Options, Record, Rule, User};
 use testbed::authority::Authority;
 use tokio::task::JoinHandle;
@@ -22,22 +23,19 @@ pub const LEASE: &str = "dwd-prober-leader-election";
 pub const LEASES: &str = "leases.coordination.k8s.io";
 pub const TOKEN: &str = "prober";
 
-/// No step of a test takes this long, on however busy a machine.
-const DEADLINE: Duration = Duration::from_secs(30);
-
-/// Short times, with room between the deadline and the end of the Lease for a machine that is busy.
+/// Short times, with room before the deadline, and between it and the end of the Lease, for a machine that does much at once.
 pub fn quick() -> LeaderElection {
     LeaderElection {
         enabled: true,
         namespace: GARDEN.into(),
-        lease_duration: Duration::from_secs(3),
-        renew_deadline: Duration::from_millis(1500),
+        lease_duration: Duration::from_secs(5),
+        renew_deadline: Duration::from_millis(2500),
         retry_period: Duration::from_millis(100),
     }
 }
 
 pub async fn soon<T>(act: impl Future<Output = T>) -> T {
-    timeout(DEADLINE, act).await.expect("it does not take that long")
+    timeout(PATIENCE, act).await.expect("it does not take that long")
 }
 
 /// An API server that grants the rights of rule 83, and more.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use testbed::PATIENCE;
 use testbed::api::{Fault, When};
 use tokio::time::Instant;
 
@@ -15,7 +16,7 @@ async fn a_lease_that_does_not_exist_is_created() {
     let lease = bed.lease();
     assert_eq!(
         (&lease["holderIdentity"], &lease["leaseDurationSeconds"], &lease["leaseTransitions"]),
-        (&"one".into(), &3.into(), &0.into())
+        (&"one".into(), &quick().lease_duration.as_secs().into(), &0.into())
     );
     assert_eq!(lease["acquireTime"], lease["renewTime"]);
     assert_eq!((bed.count("create"), bed.count("update")), (1, 0));
@@ -53,18 +54,15 @@ async fn a_lease_that_is_given_up_is_taken_at_once_by_the_one_that_waits() {
     let bed = Bed::start().await;
     let slow = || {
         let mut slow = quick();
-        (slow.lease_duration, slow.renew_deadline, slow.retry_period) =
-            (Duration::from_secs(60), Duration::from_secs(50), Duration::from_secs(20));
+        (slow.lease_duration, slow.renew_deadline, slow.retry_period) = (PATIENCE * 4, PATIENCE * 3, PATIENCE * 2);
         slow
     };
     let one = bed.replica("one", slow());
     one.leads().await;
     let two = bed.replica("two", slow());
     bed.asked("watch", 1).await;
-    let begin = Instant::now();
     one.end().await;
     two.leads().await;
-    assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
     assert_eq!((bed.holder(), &bed.lease()["leaseTransitions"]), ("two".into(), &1.into()));
     two.end().await;
     bed.check();

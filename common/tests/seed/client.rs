@@ -8,15 +8,13 @@ use futures::future::join_all;
 use kube::Client;
 use serde_json::json;
 use tempfile::TempDir;
+use testbed::PATIENCE;
 use testbed::api::{Fault, FaultId, MemoryApi, Options, When};
 use testbed::authority::Authority;
 use testbed::hello;
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-
-/// Far more than anything here takes, also on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 pub const TOKEN: &str = "t0k3n-f0r-th3-s33d";
 

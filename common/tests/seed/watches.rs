@@ -11,6 +11,7 @@ use kube::api::{Api, WatchEvent, WatchParams};
 use kube::core::DeserializeGuard;
 use kube::runtime::watcher;
 use serde_json::json;
+use testbed::PATIENCE;
 use testbed::api::{Fault, MemoryApi, Options, Record, When};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -20,9 +21,6 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::client::{TOKEN, client, server};
-
-/// Far more than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 fn answered(record: &Record, verb: &str) -> bool {
     record.verb == verb && record.resource == "secrets" && record.status == Some(200)

@@ -16,7 +16,7 @@ mod writes;
 
 use clap::Parser;
 use fleet::{bare, growth, healthy, light, meltdown, start, weeder};
-use testbed::scenario;
+use testbed::with_bed;
 use tokio::runtime::Runtime;
 
 /// Measures the watchdog.
@@ -49,11 +49,11 @@ fn main() -> anyhow::Result<()> {
     // An error says that a provider is installed already, and there is only this one.
     let _ = rustls::crypto::ring::default_provider().install_default();
     match Benchmark::parse() {
-        Benchmark::Healthy(options) => scenario(|bed| healthy::run(bed, options)),
-        Benchmark::Meltdown(plan) => scenario(|bed| meltdown::run(bed, plan)),
+        Benchmark::Healthy(options) => with_bed(|bed| healthy::run(bed, options)),
+        Benchmark::Meltdown(plan) => with_bed(|bed| meltdown::run(bed, plan)),
         Benchmark::Growth(options) => Runtime::new()?.block_on(growth::run(options)),
-        Benchmark::Weeder(options) => scenario(|bed| weeder::run(bed, options)),
-        Benchmark::Start(options) => scenario(|bed| start::run(bed, options)),
+        Benchmark::Weeder(options) => with_bed(|bed| weeder::run(bed, options)),
+        Benchmark::Start(options) => with_bed(|bed| start::run(bed, options)),
         Benchmark::Race(options) => race::run(options),
         Benchmark::Away(options) => race::away::run(options),
         Benchmark::RaceMerge(options) => race::merge(&options),

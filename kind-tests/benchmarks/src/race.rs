@@ -21,7 +21,6 @@ pub mod trial;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -29,8 +28,7 @@ use chrono::TimeDelta;
 use clap::{Args, Parser};
 use futures::future::{join_all, try_join_all};
 use rand::RngExt;
-use testbed::audit::Mark;
-use testbed::{Bed, ProberConfig, Seed, Shoot, scenario};
+use testbed::{Bed, ProberConfig, Seed, Shoot, with_bed};
 use tokio::time::sleep;
 
 use crate::fleet::fill::filled;
@@ -80,7 +78,7 @@ impl Options {
         let Some(first) = self.change.first() else { return Ok(usize::from(!self.control)) };
         let alone = |change: &Change| self.change.len() == 1 || !matches!(change, Change::Restarted | Change::None);
         ensure!(self.change.iter().all(alone), "--change: restarted and none go with no other");
-        Ok(first.replicas())
+        Ok(if *first == Change::Restarted { 1 } else { 2 })
     }
 }
 
@@ -101,8 +99,7 @@ pub fn merge(options: &Merge) -> Result<()> {
     let what: Vec<&str> = runs.iter().map(|run| run.what.as_str()).collect();
     let mut report = Findings::merged(&runs)?.report(&last.benchmark, what.join("; "));
     (report.at, report.machine) = (last.at.clone(), last.machine.clone());
-    report.print();
-    Ok(())
+    report.print()
 }
 
 /// Runs a benchmark with random numbers from this seed, or from one that is drawn, on control planes of its own.
@@ -112,7 +109,7 @@ where
 {
     let seed = seed.unwrap_or_else(|| rand::rng().random());
     progress(format!("seed {seed}: repeat with --seed {seed}"));
-    scenario(async move |bed| {
+    with_bed(async move |bed| {
         ensure!(!bed.is_given(), "control planes of its own are needed: unset SEED_KUBECONFIG and SHOOT_KUBECONFIG");
         benchmark(bed, seed).await
     })
@@ -144,7 +141,7 @@ pub fn run(options: Options) -> Result<()> {
         let mut findings = Findings { wanted, ..Findings::default() };
         match change.as_slice() {
             [] | [Change::None] => findings.trials = side_by_side(&mut racing, wanted, !control).await,
-            changes => rounds(&mut racing, &mut replicas, changes, grace, &mut findings).await,
+            changes => rounds(&mut racing, &mut replicas, changes, &mut findings).await,
         }
         let writes = writes(&seed.plane().asked(&mark))?;
         // There is nothing to be written to shoots that are none of the lanes.
@@ -162,8 +159,7 @@ pub fn run(options: Options) -> Result<()> {
             let goal = Some(Goal::AtLeast(1.0));
             report.rows([("load_probes", "probes of the healthy shoots in the meantime", probes as f64, "", goal)]);
         }
-        report.print();
-        Ok(())
+        report.print()
     })
 }
 
@@ -183,11 +179,10 @@ async fn start_probers(seed: &Arc<Seed>, lanes: &[Lane], config: &ProberConfig, 
 
 /// Every lane goes from outage to outage, independent of the others.
 async fn side_by_side(lanes: &mut [Lane], wanted: usize, is_protected: bool) -> Vec<Trial> {
-    let next = AtomicUsize::new(1);
-    let number = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|number| *number <= wanted);
-    let ran = join_all(lanes.iter_mut().map(async |lane| {
+    let count = lanes.len();
+    let ran = join_all(lanes.iter_mut().zip(1..).map(async |(lane, first)| {
         let mut trials = Vec::new();
-        while let Some(number) = number() {
+        for number in (first..=wanted).step_by(count) {
             match lane.trial(number, is_protected).await {
                 Ok(trial) => trials.push(tell(trial, lane, is_protected)),
                 // A lane in an unknown state races no more; what it did not race shows in the count.
@@ -206,13 +201,13 @@ async fn side_by_side(lanes: &mut [Lane], wanted: usize, is_protected: bool) -> 
 
 /// In each round a quarter of the lanes stays healthy and the others have an outage; something happens to the leader at a moment
 /// that is a random one in each outage. It is mended when all is restored, or should be.
-async fn rounds(lanes: &mut [Lane], replicas: &mut Replicas, changes: &[Change], grace: Duration, findings: &mut Findings) {
+async fn rounds(lanes: &mut [Lane], replicas: &mut Replicas, changes: &[Change], findings: &mut Findings) {
     for (number, change) in (1..).zip(changes.iter().cycle()) {
         if findings.trials.len() == findings.wanted {
             break;
         }
         progress(format!("round {number}: {}", change.words()));
-        if let Err(error) = round(lanes, replicas, *change, grace, findings).await {
+        if let Err(error) = round(lanes, replicas, *change, findings).await {
             // Lanes in an unknown state race no more; what they did not race shows in the count.
             progress(format!("round {number} came to nothing: {error:#}"));
             break;
@@ -220,21 +215,15 @@ async fn rounds(lanes: &mut [Lane], replicas: &mut Replicas, changes: &[Change],
     }
 }
 
-async fn round(
-    lanes: &mut [Lane],
-    replicas: &mut Replicas,
-    change: Change,
-    grace: Duration,
-    findings: &mut Findings,
-) -> Result<()> {
+async fn round(lanes: &mut [Lane], replicas: &mut Replicas, change: Change, findings: &mut Findings) -> Result<()> {
     try_join_all(lanes.iter_mut().map(Lane::prepare)).await?;
-    let all = lanes.len();
+    let (all, grace) = (lanes.len(), lanes[0].grace);
     let by = lanes[0].random.random_range(0..all);
     lanes.rotate_left(by);
     sleep(lanes[0].part_of(2)).await;
     let hit = (all - all.div_ceil(4).min(all - 1)).min(findings.wanted - findings.trials.len());
     let (lanes, healthy) = lanes.split_at_mut(hit);
-    let marks: Vec<Mark> = healthy.iter().map(Lane::mark).collect();
+    let mark = lanes[0].shoot.seed.plane().mark();
     let outages = lanes.iter_mut().zip(findings.trials.len() + 1..).map(async |(lane, number)| {
         // Each outage begins at a moment of its own, at most a grace before what happens.
         let delay = grace - lane.part_of(4);
@@ -248,11 +237,10 @@ async fn round(
     let (elected, grace) = (replicas.elected(&hit)?, TimeDelta::from_std(grace)?);
     for (outage, lane) in outages.into_iter().zip(lanes) {
         let trial = Trial { fault: Some(Fault::of(&hit, elected, &outage, grace)), ..outage.trial };
-        let should_win = !trial.is_excused();
-        findings.trials.push(tell(trial, lane, should_win));
+        findings.trials.push(tell(trial, lane, true));
     }
-    for (lane, mark) in healthy.iter().zip(&marks) {
-        let wrong = lane.writes_since(mark)?.len();
+    for lane in healthy {
+        let wrong = lane.writes_since(&mark)?.len();
         if wrong > 0 {
             progress(format!("a shoot without an outage was written to\n{}", lane.shoot.story()));
         }
@@ -262,9 +250,9 @@ async fn round(
 }
 
 /// Tells how a trial went, and where it should have been won the whole story if it was not.
-fn tell(trial: Trial, lane: &Lane, should_win: bool) -> Trial {
+fn tell(trial: Trial, lane: &Lane, is_protected: bool) -> Trial {
     progress(trial.account());
-    if trial.restored.is_none() || (should_win && trial.ending() == Ending::Lost) {
+    if trial.restored.is_none() || (is_protected && !trial.is_excused() && trial.ending() == Ending::Lost) {
         progress(lane.shoot.story());
     }
     trial

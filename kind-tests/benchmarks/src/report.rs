@@ -3,6 +3,8 @@
 mod spread;
 pub mod tables;
 
+use std::io::{Write, stdout};
+
 use anyhow::{Context, Result};
 use chrono::{SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
@@ -47,6 +49,9 @@ pub struct Report {
     pub machine: String,
     /// What each figure is, its value, its goal, and whether that was met.
     rows: Vec<[String; 4]>,
+    /// A table of figures without goals: the heads of its columns, then a row for each thing that it is about.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub matrix: Vec<Vec<String>>,
     pub figures: Map<String, Value>,
 }
 
@@ -54,7 +59,15 @@ impl Report {
     /// Of what is measured here and now.
     pub fn new(benchmark: &str, what: String) -> Self {
         let at = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
-        Self { benchmark: benchmark.into(), what, at, machine: machine(), rows: Vec::new(), figures: Map::new() }
+        Self {
+            benchmark: benchmark.into(),
+            what,
+            at,
+            machine: machine(),
+            rows: Vec::new(),
+            matrix: Vec::new(),
+            figures: Map::new(),
+        }
     }
 
     /// Of what a benchmark printed, which ends with the JSON line.
@@ -63,9 +76,9 @@ impl Report {
         Ok(serde_json::from_str(line)?)
     }
 
-    /// Adds figures to table and JSON line.
+    /// Adds figures to table and JSON line. What was not measured is no number: nothing is said of it, and a goal for it is missed.
     pub fn rows<const N: usize>(&mut self, rows: [Row<'_>; N]) {
-        for (key, what, value, unit, goal) in rows {
+        for (key, what, value, unit, goal) in rows.into_iter().filter(|(.., value, _, goal)| !value.is_nan() || goal.is_some()) {
             let with_unit = |number: String| format!("{number} {unit}").trim_end().to_owned();
             let (goal, met) = match goal.map(|goal| goal.judge(value)) {
                 None => (String::new(), ""),
@@ -76,13 +89,9 @@ impl Report {
         }
     }
 
-    /// Adds median, 99th percentile and maximum of many times; the goal is for the 99th percentile. Of no values nothing can be
-    /// said, and a goal for them is missed.
+    /// Adds median, 99th percentile and maximum of many times; the goal is for the 99th percentile.
     pub fn spread(&mut self, key: &str, what: &str, values: &Spread, goal: Option<Goal>) {
         let count = values.values().len();
-        if count == 0 && goal.is_none() {
-            return;
-        }
         self.rows([
             (&format!("{key}_p50"), &format!("{what}, median of {count}"), values.at(0.5), "s", None),
             (&format!("{key}_p99"), &format!("{what}, 99th percentile"), values.at(0.99), "s", goal),
@@ -90,8 +99,20 @@ impl Report {
         ]);
     }
 
-    /// Adds a figure to the JSON line, to a millionth. A few have tables of their own, which are made from that.
-    pub fn note(&mut self, key: &str, value: f64) {
+    /// Adds a row to the matrix: of each column what stands for `*` in the figure's key, its head, and the value, if it is a number.
+    pub fn matrix_row(&mut self, what: &str, key: &str, cells: &[(&str, &str, f64)]) {
+        if self.matrix.is_empty() {
+            self.matrix.push([""].into_iter().chain(cells.iter().map(|(_, head, _)| *head)).map(str::to_owned).collect());
+        }
+        let cell = |value: f64| if value.is_nan() { String::new() } else { number(value) };
+        self.matrix.push([what.to_owned()].into_iter().chain(cells.iter().map(|(.., value)| cell(*value))).collect());
+        for (part, _, value) in cells.iter().filter(|(.., value)| !value.is_nan()) {
+            self.note(&key.replace('*', part), *value);
+        }
+    }
+
+    /// Adds a figure to the JSON line, to a millionth.
+    fn note(&mut self, key: &str, value: f64) {
         self.detail(key, json!((value * 1e6).round() / 1e6));
     }
 
@@ -114,8 +135,8 @@ impl Report {
     }
 
     /// Prints it, as Markdown and as the JSON line.
-    pub fn print(&self) {
-        println!("\n{}: {}{}\n\n{}", self.benchmark, self.what, tables::of(self), json!(self));
+    pub fn print(&self) -> Result<()> {
+        Ok(writeln!(stdout(), "\n{}: {}{}\n\n{}", self.benchmark, self.what, tables::of(self), json!(self))?)
     }
 
     /// The file that keeps it: one figure, row or trial a line, so that changes can be read.
@@ -142,7 +163,7 @@ pub fn progress(text: impl AsRef<str>) {
 }
 
 /// A number as people read it: three digits that count, whole ones in full.
-pub fn number(value: f64) -> String {
+fn number(value: f64) -> String {
     match value.abs() {
         size if size >= 100.0 || value.fract() == 0.0 => format!("{value:.0}"),
         size if size >= 10.0 => format!("{value:.1}"),
@@ -175,7 +196,7 @@ mod tests {
         report.spread("free", "free", &Spread::default(), None);
         report.spread("bound", "bound", &Spread::default(), Some(Goal::AtMost(1.0)));
         assert_eq!(report.missed(), ["bound, 99th percentile"]);
-        assert_eq!(json!(report)["figures"], json!({"bound_p50": null, "bound_p99": null, "bound_max": null}));
+        assert_eq!(json!(report)["figures"], json!({"bound_p99": null}));
     }
 
     #[test]

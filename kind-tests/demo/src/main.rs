@@ -29,11 +29,10 @@ use anyhow::Result;
 use tokio::signal::ctrl_c;
 use tokio::time::{MissedTickBehavior, interval};
 
-use claims::Evidence;
 use probers::Probers;
 use screen::Screen;
 use story::Story;
-use tally::Tally;
+use tally::tally;
 use world::World;
 
 /// Time between two steps of the story and two frames of the view.
@@ -99,13 +98,15 @@ async fn play(binary: &Path, folder: &Path) -> Result<bool> {
     while !story.is_over() {
         steps.tick().await;
         probers.check()?;
-        story.step(&mut world, &mut probers).await?;
+        story.step(&mut world, &mut probers)?;
         print!("{}", screen.show(&story.record, &story.scene));
     }
-    let Story { record, scene } = story;
-    let exit_code = probers.end(record.other()).await;
-    let tally = Tally::of(&world, &record, exit_code);
-    let claims = Evidence { record, scene, tally }.claims();
+    let Story { mut record, scene } = story;
+    if let Some(code) = probers.end(record.word("other")).await {
+        record.note("exit code", code.into());
+    }
+    tally(&mut record, &world, &scene);
+    let claims = claims::claims(&record);
     print!("{}", claims::summary(&claims));
     Ok(claims.iter().all(|(holds, _)| *holds))
 }

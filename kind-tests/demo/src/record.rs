@@ -1,106 +1,92 @@
-//! What has happened in the play: what the audience is told, where the play is, and what the claims rest on.
+//! What has happened in the play: what the audience sees, and the facts that cues and claims rest on, each by its name.
 
-use crate::scene::{DEPENDENTS, EXPIRED, GRACE, NEEDED, REPLICAS};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
-    /// Told, and nothing else.
-    Aside,
-    /// A replica got the Lease.
-    Leads,
-    /// Every prober has looked at every shoot.
-    Watched,
-    Cut,
-    Migrated,
-    TakenDown,
-    /// The leader was killed.
-    Killed,
-    /// Enough leases of the shoot that is cut off are expired.
-    Verdict,
-    /// A Deployment was scaled to 0, or above 0 again.
-    Down,
-    Up,
-    /// The last pod of kube-controller-manager was gone.
-    Resting,
-    Healed,
-    /// Enough nodes had renewed their leases again for the verdict to turn.
-    EnoughBack,
-    /// Everything was ready again and without annotations.
-    Restored,
-    /// It took too long.
-    TimeUp,
-}
-
-pub struct Event {
-    /// Seconds since the beginning.
-    pub at: f64,
-    pub what: What,
-    /// The replica or Deployment to which it happened, if it is about one.
-    pub whom: &'static str,
-    pub text: String,
-}
+use std::collections::BTreeMap;
 
 #[derive(Default)]
 pub struct Record {
-    /// Oldest first.
-    pub events: Vec<Event>,
-    /// When the nodes of the shoot that is cut off had renewed their leases last before that, oldest first.
-    pub renewed: Vec<f64>,
-    /// What the annotations said while the Deployments were held down.
-    pub remembered: Vec<(&'static str, String)>,
+    /// What the audience reads, and when, oldest first. All times are seconds since the beginning.
+    pub events: Vec<(f64, String)>,
+    /// Moments and counts.
+    pub numbers: BTreeMap<String, f64>,
+    pub words: BTreeMap<&'static str, String>,
 }
 
 impl Record {
-    pub fn note(&mut self, at: f64, what: What, whom: &'static str, text: impl Into<String>) {
-        self.events.push(Event { at, what, whom, text: text.into() });
+    /// Says something to the audience; see [`Record::filled_in`].
+    pub fn tell(&mut self, at: f64, text: &str) {
+        self.events.push((at, self.filled_in(text)));
     }
 
-    /// Notes something when it is so for the first time.
-    pub fn note_once(&mut self, at: f64, what: What, is_so: bool, text: impl Into<String>) {
-        if is_so && !self.has(what) {
-            self.note(at, what, "", text);
+    /// Notes a moment and tells of it when it is so for the first time.
+    pub fn tell_once(&mut self, at: f64, name: &str, is_so: bool, text: &str) {
+        if is_so && !self.has(name) {
+            self.note(name, at);
+            self.tell(at, text);
         }
     }
 
-    /// All events of a kind.
-    pub fn all(&self, what: What) -> impl Iterator<Item = &Event> {
-        self.events.iter().filter(move |event| event.what == what)
+    /// Notes a number, unless there is one of that name already.
+    pub fn note(&mut self, name: impl Into<String>, number: f64) {
+        self.numbers.entry(name.into()).or_insert(number);
     }
 
-    /// When something happened first.
-    pub fn at(&self, what: What) -> Option<f64> {
-        self.all(what).next().map(|event| event.at)
+    pub fn number(&self, name: &str) -> Option<f64> {
+        self.numbers.get(name).copied()
     }
 
-    pub fn has(&self, what: What) -> bool {
-        self.at(what).is_some()
+    pub fn has(&self, name: &str) -> bool {
+        self.numbers.contains_key(name)
     }
 
-    /// When each of the Deployments was scaled first, in the order of [`DEPENDENTS`].
-    pub fn scaled(&self, what: What) -> [Option<f64>; 3] {
-        DEPENDENTS.map(|(name, _)| self.all(what).find(|event| event.whom == name).map(|event| event.at))
+    pub fn word(&self, name: &str) -> &str {
+        self.words.get(name).map_or("nobody", String::as_str)
     }
 
-    /// The replica that led to begin with, and the other one.
-    pub fn leader(&self) -> &'static str {
-        self.all(What::Leads).next().map_or("nobody", |event| event.whom)
+    /// Whether numbers are in these orders, as in `0 < cut < healed, writes = 0`. One that is missing breaks them.
+    pub fn holds(&self, orders: &str) -> bool {
+        orders.split(',').all(|order| self.is_in_order(order))
     }
 
-    pub fn other(&self) -> &'static str {
-        if self.leader() == REPLICAS[0] { REPLICAS[1] } else { REPLICAS[0] }
+    fn is_in_order(&self, order: &str) -> bool {
+        let number = |term: &str| term.trim().parse().ok().or_else(|| self.number(term.trim()));
+        let numbers: Vec<Option<f64>> = order.split(['<', '=']).map(number).collect();
+        let is_so = |(pair, sign): (&[Option<f64>], &str)| match pair {
+            [Some(left), Some(right)] => (sign == "<" && left < right) || (sign == "=" && left == right),
+            _ => false,
+        };
+        numbers.windows(2).zip(order.matches(['<', '='])).all(is_so)
     }
 
-    /// When kube-controller-manager would have given up the first and the last node of the shoot that was cut off.
-    pub fn first_end(&self) -> Option<f64> {
-        self.renewed.first().map(|renewed| renewed + GRACE)
+    /// A text with what its names in braces stand for: `{NAME}` for a word or count, `{at NAME}` for a moment, `{FROM..TO}` for the
+    /// time between two, and `{..TO}` for that since the beginning.
+    pub fn filled_in(&self, text: &str) -> String {
+        let part = |(place, part): (usize, &str)| if place % 2 == 0 { part.to_owned() } else { self.fact(part) };
+        text.split(['{', '}']).enumerate().map(part).collect()
     }
 
-    pub fn last_end(&self) -> Option<f64> {
-        self.renewed.last().map(|renewed| renewed + GRACE)
+    fn fact(&self, name: &str) -> String {
+        if let Some((from, to)) = name.split_once("..") {
+            let from = if from.is_empty() { Some(0.0) } else { self.number(from) };
+            return from.zip(self.number(to)).map_or("no time".to_owned(), |(from, to)| format!("{:.1}s", to - from));
+        }
+        if let Some(moment) = name.strip_prefix("at ") {
+            return self.number(moment).map_or("never".to_owned(), |at| format!("at {at:.1}s"));
+        }
+        let count = self.number(name).map(|count| count.to_string());
+        self.words.get(name).cloned().or(count).unwrap_or_else(|| "unknown".to_owned())
     }
+}
 
-    /// When enough leases are expired for the verdict.
-    pub fn verdict(&self) -> Option<f64> {
-        self.renewed.get(NEEDED - 1).map(|renewed| renewed + EXPIRED)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_so_is_noted_and_said_once() {
+        let mut record = Record { words: [("leader", "a".to_owned())].into(), ..Record::default() };
+        for (at, is_so) in [(3.0, false), (4.0, true), (5.0, true)] {
+            record.tell_once(at, "killed", is_so, "{leader} is killed {at killed}.");
+        }
+        assert_eq!((record.number("killed"), record.events), (Some(4.0), vec![(4.0, "a is killed at 4.0s.".to_owned())]));
     }
 }

@@ -16,6 +16,11 @@ pub const DEPENDENTS: [(&str, i64); 3] = [(KCM, 2), (MCM, 1), (CA, 1)];
 /// The replicas of the prober, by the names of their pods.
 pub const REPLICAS: [&str; 2] = ["prober-a", "prober-b"];
 
+/// `kube-controller-manager` is `KCM`.
+pub fn initials(name: &str) -> String {
+    name.split('-').filter_map(|word| word.chars().next()).collect::<String>().to_uppercase()
+}
+
 #[derive(Default)]
 pub struct Scene {
     /// Seconds since the beginning.

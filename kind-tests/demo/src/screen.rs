@@ -2,8 +2,8 @@
 
 use anstream::{AutoStream, ColorChoice};
 
-use crate::record::{Record, What};
-use crate::scene::{EXPIRED, GRACE, REPLICAS, Scene, ShootScene};
+use crate::record::Record;
+use crate::scene::{EXPIRED, GRACE, REPLICAS, Scene, ShootScene, initials};
 
 /// The sequences that begin a style, and the one that ends it.
 const DIM: &str = "\x1b[2m";
@@ -30,7 +30,7 @@ impl Screen {
 
     /// The play as far as it has gone, as text that follows what was shown before.
     pub fn show(&mut self, record: &Record, scene: &Scene) -> String {
-        let events = record.events[self.printed..].iter().map(|event| format!("{:>6.1}s  {}", event.at, event.text));
+        let events = record.events[self.printed..].iter().map(|(at, text)| format!("{at:>6.1}s  {text}"));
         let up = if self.printed > 0 { format!("\x1b[{BELOW}A") } else { String::new() };
         self.printed = record.events.len();
         if !self.live {
@@ -46,7 +46,7 @@ impl Screen {
 /// The moment.
 fn view(record: &Record, scene: &Scene) -> [String; BELOW] {
     let replicas = REPLICAS.map(|name| match scene.leader {
-        _ if record.has(What::Killed) && record.leader() == name => format!("{name} was killed"),
+        _ if record.has("killed") && record.word("leader") == name => format!("{name} was killed"),
         Some(leader) if leader == name => format!("{name} leads"),
         _ => format!("{name} stands by"),
     });
@@ -63,9 +63,7 @@ fn shoot(shoot: &ShootScene) -> String {
     }
     for (name, one) in shoot.deployments() {
         let style = if one.marker.is_some() { CYAN } else { PLAIN };
-        // `kube-controller-manager` is `KCM`.
-        let initials: String = name.split('-').filter_map(|word| word.chars().next()).collect();
-        line += &format!("{style}  {} {}/{}{PLAIN}", initials.to_uppercase(), one.ready, one.replicas);
+        line += &format!("{style}  {} {}/{}{PLAIN}", initials(name), one.ready, one.replicas);
     }
     line
 }
@@ -110,8 +108,8 @@ mod tests {
             given_up: 0,
         });
         let mut record = Record::default();
-        record.note(0.0, What::Leads, REPLICAS[0], "");
-        record.note(33.0, What::Killed, "", "");
+        record.words.insert("leader", REPLICAS[0].to_owned());
+        record.note("killed", 33.0);
         let expected = [
             "",
             "  34.5s  prober-a was killed, prober-b stands by",
@@ -138,7 +136,7 @@ mod tests {
     fn each_event_is_reported_once_and_what_stands_below_is_drawn_over() {
         let (mut record, mut screen) = (Record::default(), Screen { live: true, printed: 0 });
         for (text, up) in [("first", ""), ("second", "\x1b[6A")] {
-            record.note(1.0, What::Aside, "", text);
+            record.tell(1.0, text);
             let shown = screen.show(&record, &Scene::default());
             assert!(shown.starts_with(&format!("{up}   1.0s  {text}\x1b[K\n")), "{shown:?}");
             assert_eq!(shown.lines().count(), 1 + BELOW);

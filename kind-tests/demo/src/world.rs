@@ -79,9 +79,10 @@ impl World {
         }
     }
 
-    /// The network between the nodes of two shoots and their API servers breaks.
-    pub fn cut(&self) {
+    /// The network between the nodes of two shoots and their API servers breaks. What there is to see then.
+    pub fn cut(&mut self) -> Scene {
         self.shoots[..2].iter().for_each(|shoot| shoot.nodes.cut_all());
+        self.scene()
     }
 
     pub fn heal(&self) {
@@ -135,6 +136,6 @@ impl Shoot {
 
 /// Seconds since a lease was renewed.
 fn age(lease: &Value) -> f64 {
-    let stamp = lease["spec"]["renewTime"].as_str().and_then(|text| DateTime::parse_from_rfc3339(text).ok());
-    stamp.map_or(0.0, |stamp| (Utc::now() - stamp.to_utc()).as_seconds_f64())
+    let stamp = lease["spec"]["renewTime"].as_str().and_then(|text| text.parse::<DateTime<Utc>>().ok());
+    stamp.map_or(0.0, |stamp| (Utc::now() - stamp).as_seconds_f64())
 }

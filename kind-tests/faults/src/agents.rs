@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
+use parking_lot::Mutex;
 use testbed::ProberConfig;
 use testbed::agent::{Kind, Start};
 use testbed::gardener;
 
 use self::replica::Replica;
-use crate::pace::WINDOW;
+use crate::pace::{ELECTION, WINDOW};
 use crate::world::World;
 
 /// All replicas: two probers and a weeder.
@@ -33,18 +34,20 @@ impl Agents {
     /// None runs yet.
     pub fn new(world: &Arc<World>, binary: &Path) -> Result<Self> {
         let folder = testbed::leash::folder("soak")?;
+        let election = ["lease-duration", "renew-deadline", "retry-period"].into_iter().zip(ELECTION);
+        let election: Vec<_> = election.map(|(name, time)| format!("--leader-elect-{name}={}s", time.as_secs())).collect();
         let replica = |(name, kind)| {
             let (mut user, args) = match kind {
                 Kind::Prober => (gardener::seed_prober(), &["--kube-api-qps=50.0", "--kube-api-burst=200"][..]),
-                Kind::Weeder => (gardener::seed_weeder(), &[][..]),
+                Kind::Weeder => (gardener::seed_weeder(), &["--zap-log-level=INFO"][..]),
             };
             // The same rights under a name of its own, so that the log of requests tells replicas apart.
             user.name = String::from(name);
             let token = format!("soak-{name}-token");
             world.seed.access().grant(&token, user);
             let start = Start::new(kind, &folder, name, &world.seed.kubeconfig(&token), "")?;
-            let start = Start { binary: Some(binary.to_owned()), ..start }.with(args.iter().copied());
-            Ok(Arc::new(Replica::new(world.clone(), name, start)))
+            let start = Start { binary: Some(binary.to_owned()), ..start }.with(args.iter().copied()).with(&election);
+            Ok(Arc::new(Replica { name, start, world: world.clone(), state: Mutex::default() }))
         };
         let all = [("prober-a", Kind::Prober), ("prober-b", Kind::Prober), ("weeder", Kind::Weeder)];
         let new = Self(all.into_iter().map(replica).collect::<Result<_>>()?);

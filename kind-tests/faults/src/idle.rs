@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use faults::lock;
-use testbed::eventually;
+use testbed::eventually_within;
 use tokio::time::{Instant, sleep};
 
 use crate::agents::Agents;
@@ -50,30 +49,35 @@ pub async fn become_idle(world: &World) -> Duration {
 /// Measures what all processes use, and looks into their logs and the servers' for what must not be there.
 pub async fn measure(world: &World, agents: &Agents, growths: &mut Growths) {
     // After a burst of writes its connections are kept for a minute and a half: what is not needed goes with this.
-    lock(&world.oracle.disturbances).seed.begin();
+    world.oracle.disturbances.lock().seed.begin();
     world.seed.cut_connections();
     sleep(RECOVERY).await;
-    lock(&world.oracle.disturbances).seed.end(Instant::now());
+    world.oracle.disturbances.lock().seed.end(Instant::now());
     let found = |kind, place: &str, text: &str| world.oracle.ledger.found(kind, place, text, &[]);
     for replica in &agents.0 {
         replica.inspect();
         // One that ends meanwhile is judged where its end is noticed; the next one is measured then.
-        match eventually("it can be measured", HAND_OVER, async || least(replica).await).await {
-            Ok(Vitals { serial, leads, panics, used }) => {
+        match eventually_within("it can be measured", HAND_OVER, async || least(replica).await).await {
+            Ok(Vitals { process, panics, used }) => {
                 if panics > 0 {
-                    found(Kind::ProcessFailures, &replica.name, &format!("{panics} panics"));
+                    found(Kind::ProcessFailures, replica.name, &format!("{panics} panics"));
                 }
-                growths.measured((replica.name.clone(), serial, leads), used);
+                growths.measured(process, used);
             }
-            Err(error) => found(Kind::ProcessFailures, &replica.name, &format!("{error:#}")),
+            Err(error) => found(Kind::ProcessFailures, replica.name, &format!("{error:#}")),
         }
     }
     world.oracle.forbidden(&world.seed);
     for shoot in &world.shoots {
-        if let Api::Memory(api) = &*shoot.api
-            && api.connections().open > 2
-        {
-            found(Kind::Leaks, &shoot.namespace, &format!("{} connections to its API server", api.connections().open));
+        let Api::Memory(api) = &*shoot.api else { continue };
+        // Of each prober one; for a moment also that of one that has just ended.
+        let few = async || {
+            let open = api.connections().open;
+            ensure!(open <= 2, "{open} connections to its API server");
+            Ok(())
+        };
+        if let Err(error) = eventually_within("one connection of each prober", RECOVERY, few).await {
+            found(Kind::Leaks, &shoot.namespace, &format!("{error:#}"));
         }
     }
 }
@@ -85,7 +89,7 @@ async fn least(replica: &Replica) -> Result<Vitals> {
     for _ in 1..MEASUREMENTS {
         sleep(BETWEEN).await;
         let vitals = Vitals::read(replica).await?;
-        ensure!((vitals.serial, vitals.leads) == (least.serial, least.leads), "it is another one or has taken or lost the lead");
+        ensure!(vitals.process == least.process, "it is another one or has taken or lost the lead");
         least.panics = vitals.panics;
         least.used.iter_mut().for_each(|(what, used)| *used = vitals.used[what].min(*used));
     }

@@ -26,19 +26,10 @@ mod shoot;
 mod story;
 mod world;
 
-use std::process::ExitCode;
-
+use anyhow::Result;
 use clap::Parser;
 
-fn main() -> ExitCode {
+fn main() -> Result<()> {
     let options = options::Options::parse();
-    let mut passed = false;
-    let ran = testbed::scenario(async |bed| {
-        passed = run::run(bed, &options).await?;
-        Ok(())
-    });
-    if let Err(error) = &ran {
-        eprintln!("the soak itself failed: {error:#}");
-    }
-    if ran.is_ok() && passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    testbed::with_bed(async |bed| run::run(bed, &options).await)
 }

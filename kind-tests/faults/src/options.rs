@@ -73,21 +73,18 @@ fn duration_of(text: &str) -> Result<Duration, String> {
 mod tests {
     use super::*;
 
-    fn read(words: &[&str]) -> Result<Options, clap::Error> {
-        Options::try_parse_from([&["soak"], words].concat())
-    }
-
     #[test]
     fn options_are_read_and_nonsense_is_refused() {
-        let words = ["dwd", "--duration=2h", "--seed=7", "--shoots=3", "--real=false", "--rounds=4", "--sabotage=memory"];
-        let Options { binary, duration, seed, shoots, real, rounds, sabotage } = read(&words).unwrap();
+        let read = |words: &str| Options::try_parse_from(words.split(' '));
+        let words = "soak dwd --duration=2h --seed=7 --shoots=3 --real=false --rounds=4 --sabotage=memory";
+        let Options { binary, duration, seed, shoots, real, rounds, sabotage } = read(words).unwrap();
         assert_eq!((binary, duration, seed, shoots), ("dwd".into(), Duration::from_secs(7200), 7, 3));
         assert_eq!((real, rounds, sabotage), (false, Some(4), Some(Sabotage::Memory)));
-        let usual = read(&["dwd"]).unwrap();
+        let usual = read("soak dwd").unwrap();
         assert_eq!((usual.duration, usual.rounds(), usual.shoots, usual.real), (Duration::from_secs(600), 8, 50, true));
-        assert_eq!(read(&["dwd", "--duration=18s"]).unwrap().rounds(), 1);
-        for words in [&[][..], &["dwd", "--duration=10"], &["dwd", "--duration=m"], &["dwd", "--shoots=0"], &["dwd", "--x=1"]] {
-            assert!(read(words).is_err(), "{words:?}");
+        assert_eq!(read("soak dwd --duration=18s").unwrap().rounds(), 1);
+        for words in ["soak", "soak dwd --duration=10", "soak dwd --duration=m", "soak dwd --shoots=0", "soak dwd --x=1"] {
+            assert!(read(words).is_err(), "{words}");
         }
     }
 }

@@ -1,7 +1,6 @@
 //! The oracle: it observes all that happens on the seed at the moment at which it happens, and what the nodes do, and judges both.
 
 pub mod disturbances;
-pub mod fences;
 pub mod growth;
 pub mod ledger;
 pub mod record;
@@ -9,19 +8,20 @@ pub mod starvation;
 mod truth;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use faults::lock;
+use faults::fences::Fences;
 use faults::writes::Dependent;
+use parking_lot::Mutex;
 use serde_json::Value;
 use testbed::api::{Fault, MemoryApi, Record as Request, Seen, When};
 use tokio::time::Instant;
 
 use self::disturbances::{Disturbances, Reading};
-use self::fences::Fences;
 use self::ledger::{Kind, Ledger};
 use self::record::Record;
 use self::record::judge::Write;
+use crate::pace::ELECTION;
 
 /// The shoots' records by namespace.
 pub type Records = BTreeMap<String, Arc<Mutex<Record>>>;
@@ -37,13 +37,13 @@ pub struct Oracle {
 impl Oracle {
     /// Nothing is wrong from this moment on.
     pub fn new(records: Records, now: Instant) -> Self {
-        let disturbances = Mutex::new(Disturbances::new(now));
-        Self { ledger: Ledger::new(now), disturbances, fences: Mutex::default(), records }
+        let ledger = Ledger { start: now, pages: Mutex::default() };
+        Self { ledger, disturbances: Mutex::new(Disturbances::new(now)), fences: Mutex::default(), records }
     }
 
     /// The disturbances as they are now.
     pub fn reading(&self, now: Instant) -> Reading {
-        lock(&self.disturbances).read(now)
+        self.disturbances.lock().read(now)
     }
 
     /// From now on it observes all that happens on the seed.
@@ -62,7 +62,7 @@ impl Oracle {
     }
 
     fn deletes(&self, request: &Request, now: Instant) {
-        if let Some(text) = lock(&self.fences).leaderless(&request.user, self.reading(now), now) {
+        if let Some(text) = self.fences.lock().leaderless(&request.user, ELECTION[1] + self.reading(now).lag, now) {
             let text = format!("{text}: {} {}", request.method, request.path);
             self.ledger.found(Kind::LeaderlessWrites, &request.namespace, &text, &[]);
         }
@@ -72,9 +72,9 @@ impl Oracle {
     fn changed(&self, write: &Seen<'_>, now: Instant) {
         let text = |key: &str| write.after["metadata"][key].as_str().unwrap_or_default();
         let (namespace, name) = (text("namespace"), text("name"));
-        let record = self.records.get(namespace).map(|record| lock(record));
+        let record = self.records.get(namespace).map(|record| record.lock());
         match (write.resource.plural.as_str(), write.request, record) {
-            ("leases", Some(request), _) => lock(&self.fences).lease(write.after, request, now),
+            ("leases", Some(request), _) => self.fences.lock().lease(write.after, request, now),
             ("deployments", _, Some(mut record)) => self.deployment(&mut record, namespace, name, write, now),
             ("pods", request, Some(mut record)) => {
                 if write.deleted && request.is_some() {
@@ -98,7 +98,7 @@ impl Oracle {
         if let Some(request) = write.request {
             self.ledger.count("writes");
             let (disturbances, arrived) = (self.reading(now), request.at.unwrap_or(now));
-            let leaderless = lock(&self.fences).leaderless(&request.user, disturbances, arrived);
+            let leaderless = self.fences.lock().leaderless(&request.user, ELECTION[1] + disturbances.lag, arrived);
             if leaderless.is_some() {
                 self.ledger.count("writes to dependents that came from a prober without the lead");
             }
@@ -120,7 +120,7 @@ impl Oracle {
     pub fn tick(&self, now: Instant) {
         let disturbances = self.reading(now);
         for (namespace, record) in &self.records {
-            let mut record = lock(record);
+            let mut record = record.lock();
             let (findings, over) = record.tick(disturbances, now);
             for (kind, text) in findings {
                 self.ledger.found(kind, namespace, &text, &record.story(self.ledger.start));
@@ -129,10 +129,10 @@ impl Oracle {
                 self.ledger.count("outages");
                 if over.clean {
                     self.ledger.count("outages that nothing else disturbed");
-                    self.ledger.pages().latencies.extend(over.latency().map(|latency| latency.as_millis() as u64));
-                }
-                if over.clean && over.met_in_time() {
-                    self.ledger.count("outages that nothing else disturbed, met in time");
+                    self.ledger.pages.lock().latencies.extend(over.latency().map(|latency| latency.as_millis() as u64));
+                    if over.met_in_time() {
+                        self.ledger.count("outages that nothing else disturbed, met in time");
+                    }
                 }
             }
         }
@@ -149,7 +149,7 @@ impl Oracle {
     /// Where not everything is idle, why, and what happened there; none when all is.
     pub fn why_not_idle(&self, now: Instant) -> Option<(&str, String, Vec<String>)> {
         self.records.iter().find_map(|(namespace, record)| {
-            let record = lock(record);
+            let record = record.lock();
             Some((namespace.as_str(), record.why_not_idle(now)?, record.story(self.ledger.start)))
         })
     }
@@ -172,18 +172,16 @@ mod tests {
             Request { user: user.into(), resource: "pods".into(), verb: "delete".into(), at: Some(at), ..Request::default() }
         };
         let deletes = |user: &str, after: f64| {
-            let found = oracle.ledger.pages().all();
+            let found = oracle.ledger.pages.lock().all();
             oracle.deletes(&by(user, after), now + Duration::from_secs_f64(after));
-            oracle.ledger.pages().all() - found
+            oracle.ledger.pages.lock().all() - found
         };
         let lease = |holder: &str, user: &str, after: f64| {
-            lock(&oracle.fences).lease(&json!({"spec": {"holderIdentity": holder}}), &by(user, after), now);
+            oracle.fences.lock().lease(&json!({"spec": {"holderIdentity": holder}}), &by(user, after), now);
         };
         assert_eq!(deletes("a", 0.0), 1, "it never led");
         lease("x", "a", 1.0);
         assert_eq!([("a", 0.9), ("a", 8.0), ("b", 2.0), ("a", 8.6)].map(|(user, at)| deletes(user, at)), [1, 0, 1, 1]);
-        let leader = |name, after| lock(&oracle.fences).leader(name, now + Duration::from_secs(after));
-        assert_eq!((leader("a", 7).as_deref(), leader("b", 7), leader("a", 9)), (Some("a"), None, None));
         lease("", "a", 8.0);
         assert_eq!(deletes("a", 8.1), 1, "it has given the Lease up");
     }

@@ -7,10 +7,9 @@ pub const ROLE: (&str, &str) = ("gardener.cloud/role", "controlplane");
 
 /// A pod of the ReplicaSet `owner`; one without an owner is not recreated.
 pub fn pod(namespace: &str, name: &str, labels: &Value, owner: Option<&str>, crashing: bool) -> Value {
-    let owners: Vec<Value> = owner
-        .map(|name| json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": name, "controller": true}))
-        .into_iter()
-        .collect();
+    let owned =
+        |name: &str| json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": name, "controller": true});
+    let owners = Vec::from_iter(owner.map(owned));
     json!({"apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": name, "namespace": namespace, "labels": labels, "ownerReferences": owners},
         "spec": {"containers": [{"name": "c", "image": "c"}]}, "status": status(crashing)})

@@ -1,7 +1,6 @@
 //! What a person and a program read of a run.
 
 use clap::ValueEnum;
-use faults::lock;
 use serde_json::{Map, Value, json};
 
 use crate::agents::Agents;
@@ -14,8 +13,9 @@ use crate::world::World;
 pub fn progress(world: &World, what: &str) -> String {
     let held = world.shoots.iter().filter(|shoot| shoot.record().dependents.values().any(|dependent| dependent.marker)).count();
     let seconds = world.oracle.ledger.start.elapsed().as_secs_f64();
-    let pages = world.oracle.ledger.pages();
-    let [cuts, outages, writes, deletions] = ["cuts", "outages", "writes", "deletions"].map(|what| pages.counted(what));
+    let pages = world.oracle.ledger.pages.lock();
+    let counted = |what| pages.counts.get(what).copied().unwrap_or_default();
+    let [cuts, outages, writes, deletions] = ["cuts", "outages", "writes", "deletions"].map(counted);
     let wrong = pages.all();
     format!(
         "{seconds:6.0} s  {what:8}  {cuts} cuts, {outages} outages beyond doubt, {held} held down now, {writes} writes, \
@@ -25,7 +25,7 @@ pub fn progress(world: &World, what: &str) -> String {
 
 /// Prints what was found since the last time, with all that helps to understand it.
 pub fn print_found(world: &World, agents: &Agents, seed: u64) {
-    let evidence = std::mem::take(&mut world.oracle.ledger.pages().evidence);
+    let evidence = std::mem::take(&mut world.oracle.ledger.pages.lock().evidence);
     for (place, text) in evidence {
         println!("\n!!! seed {seed}, {text}");
         for replica in &agents.0 {
@@ -34,17 +34,16 @@ pub fn print_found(world: &World, agents: &Agents, seed: u64) {
     }
 }
 
-/// What happened, what was found, and what the processes used after each round.
+/// What happened, what was found, and what each process used that was measured more than once, at first and at last.
 pub fn summary(world: &World, growths: &Growths, options: &Options) -> Value {
-    let pages = world.oracle.ledger.pages();
+    let pages = world.oracle.ledger.pages.lock();
     let must = Kind::value_variants().iter().filter_map(|kind| {
         let name = kind.to_possible_value()?.get_name().to_owned();
         Some((name, json!(pages.total(*kind))))
     });
     let used = growths.comparable().map(|((name, serial, leads), times)| {
-        let memory: Vec<_> = times.iter().map(|used| used["resident_kib"]).collect();
         let name = format!("{name} {serial}{}", if *leads { " leading" } else { "" });
-        (name, json!({"rests": times.len(), "first": times.first(), "last": times.last(), "memory": memory}))
+        (name, json!({"first": times.first(), "last": times.last()}))
     });
     json!({
         "seed": options.seed,
@@ -52,14 +51,12 @@ pub fn summary(world: &World, growths: &Growths, options: &Options) -> Value {
         "real": options.real,
         "seconds_of_faults": options.duration.as_secs(),
         "passed": pages.all() == 0,
-        // Of a process that led after two rounds.
-        "growth_told": growths.are_told(),
         "must_be_zero": must.collect::<Map<String, Value>>(),
         "counts": pages.counts,
         // From the moment at which a clean outage is beyond doubt to all at 0: the median, 99 %, the longest.
         "clean_answer_ms": pages.slowest(),
         // The longest that this machine let a thread of the soak or of an agent wait, within 2 s.
-        "worst_lag_ms": lock(&world.oracle.disturbances).worst_lag.as_millis() as u64,
+        "worst_lag_ms": world.oracle.disturbances.lock().worst_lag.as_millis() as u64,
         "used": used.collect::<Map<String, Value>>(),
     })
 }

@@ -7,9 +7,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
-use faults::lock;
-use futures::future::join_all;
+use anyhow::{Result, bail, ensure};
+use futures::future::{OptionFuture, join_all};
 use testbed::api::MemoryApi;
 use testbed::authority::Authority;
 use testbed::{Bed, KubeApi};
@@ -43,15 +42,12 @@ const CANARY: Duration = Duration::from_millis(100);
 /// How often the nodes of the real shoot are looked at.
 const CENSUS: Duration = Duration::from_millis(500);
 
-/// Runs it; whether nothing was found.
-pub async fn run(bed: &Bed, options: &Options) -> Result<bool> {
-    println!(
-        "soak: {} shoots in memory{}, {:?} of faults, seed {}",
-        options.shoots,
-        if options.real { " and a real one" } else { "" },
-        options.duration,
-        options.seed
-    );
+/// Runs it.
+///
+/// # Errors
+/// When something was found, or the soak itself failed.
+pub async fn run(bed: &Bed, options: &Options) -> Result<()> {
+    println!("soak: {options:?}");
     let world = Arc::new(World::build(options, bed).await?);
     let agents = Arc::new(Agents::new(&world, &options.binary)?);
     let _kubelets = world.kubelets();
@@ -76,14 +72,15 @@ pub async fn run(bed: &Bed, options: &Options) -> Result<bool> {
         world.oracle.ledger.found(Kind::Leaks, name, &text, &[]);
     }
     for replica in &agents.0 {
-        replica.end().await?;
+        replica.terminate().await;
     }
     background.shutdown().await;
     report::print_found(&world, &agents, options.seed);
     // For a person, and for a program in one line.
     let summary = report::summary(&world, &growths, options);
     println!("{summary:#}\n{summary}");
-    Ok(summary["passed"] == true)
+    ensure!(summary["passed"] == true, "not all is 0 that must be");
+    Ok(())
 }
 
 /// All rounds; what the processes used.
@@ -102,6 +99,7 @@ async fn rounds(world: &Arc<World>, agents: &Agents, options: &Options, backgrou
         let faults = |what| SeedFaults { world, agents, actor: actor(what) };
         // What is done wrong is done to the first shoot, and nothing else happens to that one.
         let disturbed = world.shoots.iter().skip(usize::from(options.sabotage.is_some()));
+        let sabotage = options.sabotage.filter(|_| round + 1 == count);
         let time = async {
             tokio::select! {
                 () = sleep(options.duration / count) => {}
@@ -111,21 +109,16 @@ async fn rounds(world: &Arc<World>, agents: &Agents, options: &Options, backgrou
             end.send_replace(true);
         };
         let acts = async {
-            let (.., killed, configured, sabotaged) = tokio::join!(
+            let (.., configured, sabotaged) = tokio::join!(
                 time,
                 join_all(disturbed.map(|shoot| story(shoot, "story").round())),
                 join_all(world.shoots.iter().map(|shoot| story(shoot, "services").services())),
                 faults("seed").seed(!living_on),
-                async { if living_on { Ok(()) } else { faults("processes").processes().await } },
+                OptionFuture::from((!living_on).then(|| faults("processes").processes())),
                 faults("configs").configs(),
-                async {
-                    match options.sabotage.filter(|_| round + 1 == count) {
-                        Some(wanted) => sabotage::act(world, agents, wanted).await,
-                        None => Ok(Vec::new()),
-                    }
-                },
+                OptionFuture::from(sabotage.map(|wanted| sabotage::act(world, agents, wanted))),
             );
-            killed.and(configured).and(sabotaged)
+            configured.and(sabotaged.transpose())
         };
         // Connections that are held are measured too.
         let _held = tokio::select! {
@@ -155,7 +148,7 @@ async fn watch_all(world: Arc<World>, agents: Arc<Agents>) -> Result<()> {
         let now = Instant::now();
         let processes = agents.0.iter().filter_map(|replica| u32::try_from(replica.id()?).ok());
         let starved = starvation.look(processes.chain([std::process::id()]), now);
-        lock(&world.oracle.disturbances).lag(starved.max(now.saturating_duration_since(due + TICK)), now);
+        world.oracle.disturbances.lock().lag(starved.max(now.saturating_duration_since(due + TICK)), now);
         due = now;
         world.oracle.tick(now);
         world.shoots.iter().for_each(|shoot| shoot.recreate_pods());
@@ -170,7 +163,7 @@ async fn canary(world: Arc<World>) -> Result<()> {
         sleep(CANARY).await;
         let sent = Instant::now();
         client.text("/version").await?;
-        lock(&world.oracle.disturbances).lag(sent.elapsed(), Instant::now());
+        world.oracle.disturbances.lock().lag(sent.elapsed(), Instant::now());
     }
 }
 

@@ -4,15 +4,13 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
-use faults::lock;
-use faults::writes::Dependent;
+use anyhow::{Context, Result, bail};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use testbed::agent::Kind as Agent;
 use testbed::api::Network;
 use testbed::gardener::{PROTECTED, REPLICAS};
-use testbed::{KubeApi, eventually};
+use testbed::{KubeApi, PATIENCE, eventually};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
@@ -20,13 +18,11 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::agents::Agents;
 use crate::options::Sabotage;
 use crate::oracle::ledger::Kind;
-use crate::pace::SUSPENDED_FINDING_AGE;
+use crate::pace::{ELECTION, SUSPENDED_FINDING_AGE};
 use crate::shoot::{Api, KCM, Shoot};
 use crate::story::{be_away, ills::Ill};
 use crate::world::World;
 
-/// How long a fit moment is waited for: twice what an outage and its answer take, and a hand-over.
-const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(20);
 /// How long the API server is away: leases that were renewed just before that look expired then.
 const AWAY: Duration = Duration::from_secs(9);
@@ -42,12 +38,11 @@ pub async fn act(world: &World, agents: &Agents, wanted: Sabotage) -> Result<Vec
         Sabotage::Leak => return leak(agents).await,
         Sabotage::Restore | Sabotage::Sleep => {
             cut_all(shoot, true);
-            let done = match wanted {
+            match wanted {
                 Sabotage::Sleep => hold_up(world, agents).await,
-                _ => wrong_act(world, agents, wanted).await,
-            };
+                _ => wrong_act(world, agents, wanted).await?,
+            }
             cut_all(shoot, false);
-            done?;
         }
         Sabotage::Away => {
             let Api::Memory(api) = &*shoot.api else { bail!("the first shoot is not in memory") };
@@ -57,9 +52,8 @@ pub async fn act(world: &World, agents: &Agents, wanted: Sabotage) -> Result<Vec
             }
             shoot.record().api.begin();
             be_away(shoot, api, Ill::Network(Network::Refused), AWAY).await;
-            let done = wrong_act(world, agents, wanted).await;
+            wrong_act(world, agents, wanted).await?;
             shoot.record().api.end(Instant::now());
-            done?;
         }
         _ => wrong_act(world, agents, wanted).await?,
     }
@@ -70,7 +64,7 @@ pub async fn act(world: &World, agents: &Agents, wanted: Sabotage) -> Result<Vec
 async fn leak(agents: &Agents) -> Result<Vec<TcpStream>> {
     let mut held = Vec::new();
     for replica in &agents.0 {
-        let address = replica.metrics_address().context("an agent does not say where it serves metrics")?;
+        let address = replica.metrics_address()?;
         for _ in 0..CONNECTIONS {
             let mut stream = TcpStream::connect(&address).await?;
             stream.write_all(format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes()).await?;
@@ -82,14 +76,14 @@ async fn leak(agents: &Agents) -> Result<Vec<TcpStream>> {
 }
 
 /// Holds the probers up until an outage has been missed.
-async fn hold_up(world: &World, agents: &Agents) -> Result<()> {
-    let signal = |signal| agents.of(Agent::Prober).try_for_each(|replica| replica.signal(signal));
-    signal(Signal::SIGSTOP)?;
+async fn hold_up(world: &World, agents: &Agents) {
+    let signal = |signal| agents.of(Agent::Prober).for_each(|replica| replica.signal(signal));
+    signal(Signal::SIGSTOP);
     let begin = Instant::now();
-    while world.oracle.ledger.pages().total(Kind::MissedOutages) == 0 && begin.elapsed() < PATIENCE {
+    while world.oracle.ledger.pages.lock().total(Kind::MissedOutages) == 0 && begin.elapsed() < PATIENCE {
         sleep(LOOK).await;
     }
-    signal(Signal::SIGCONT)
+    signal(Signal::SIGCONT);
 }
 
 /// Writes or deletes what it must not, as soon as that is wrong and the seed takes it.
@@ -97,18 +91,18 @@ async fn wrong_act(world: &World, agents: &Agents, wanted: Sabotage) -> Result<(
     let shoot = &world.shoots[0];
     let place = |resource: &str| format!("/{resource}/namespaces/{}", shoot.namespace);
     let agent = if wanted == Sabotage::Deletion { Agent::Weeder } else { Agent::Prober };
-    eventually("the sabotage", PATIENCE, async || {
-        let leader = lock(&world.oracle.fences).leader(agent.name(), Instant::now()).context("nobody leads")?;
-        let other = agents.of(agent).map(|replica| &replica.name).find(|name| **name != leader);
-        let writer = other.filter(|_| wanted == Sabotage::Leaderless).unwrap_or(&leader);
-        let kcm = shoot.record().dependents.get(KCM).cloned().context("it is gone")?;
-        ensure!(is_fit(world, wanted, shoot, &kcm), "no fit moment");
+    eventually("the sabotage", async || {
+        // One that will not lose the lead before it has written.
+        let leads = |name: &&str| world.oracle.fences.lock().leaderless(name, ELECTION[1] / 2, Instant::now()).is_none();
+        let (leaders, others): (Vec<_>, Vec<_>) = agents.of(agent).map(|replica| replica.name).partition(leads);
+        let leader = leaders.first().context("nobody leads")?;
+        let writer = others.first().filter(|_| wanted == Sabotage::Leaderless).unwrap_or(leader);
+        let mut patch = wrong_patch(world, wanted).context("no fit moment")?;
         let seed = KubeApi::connect(&world.seed.kubeconfig(&format!("soak-{writer}-token"))).await?;
         shoot.note(format!("SABOTAGE: {wanted:?}"));
         if wanted == Sabotage::Deletion {
             return seed.delete(&format!("{}/pods/bare", place("api/v1"))).await;
         }
-        let mut patch = patch(wanted, &kcm);
         if wanted == Sabotage::Leaderless {
             // If the leader restores it before the sabotage does, there is nothing wrong to find.
             let at_0 = shoot.change_deployment(KCM, |object| object["spec"]["replicas"] = json!(0));
@@ -124,31 +118,28 @@ fn beyond_doubt(world: &World) -> Duration {
     world.oracle.reading(Instant::now()).finding_age() + MARGIN
 }
 
-fn is_fit(world: &World, wanted: Sabotage, shoot: &Shoot, kcm: &Dependent) -> bool {
+/// What is written, once that is wrong beyond doubt.
+fn wrong_patch(world: &World, wanted: Sabotage) -> Option<Value> {
     let beyond_doubt = beyond_doubt(world);
-    let record = shoot.record();
-    match wanted {
-        Sabotage::ScaleDown | Sabotage::Leaderless => {
-            kcm.replicas > 0 && record.judged_for(beyond_doubt, |judgement| !judgement.may_down)
-        }
-        Sabotage::Memory | Sabotage::Away => kcm.replicas > 0,
-        Sabotage::Restore => {
-            kcm.replicas == 0 && kcm.remembered().is_some() && record.judged_for(beyond_doubt, |judgement| !judgement.may_up)
-        }
-        Sabotage::Deletion | Sabotage::Sleep | Sabotage::Leak => true,
-    }
+    let record = world.shoots[0].record();
+    let kcm = record.dependents.get(KCM)?;
+    let is_up = kcm.replicas > 0;
+    let healthy = record.judged_for(beyond_doubt, |judgement| !judgement.may_down);
+    let outage = record.judged_for(beyond_doubt, |judgement| !judgement.may_up);
+    let down = |memory: String| (0, json!(memory), json!(""));
+    let up = (kcm.remembered().unwrap_or(1), Value::Null, Value::Null);
+    let (fit, (replicas, memory, marker)) = match wanted {
+        Sabotage::Leaderless => (is_up && healthy, up),
+        Sabotage::Restore => (!is_up && outage && kcm.remembered().is_some(), up),
+        Sabotage::Memory => (is_up, down("0".into())),
+        Sabotage::ScaleDown => (is_up && healthy, down(kcm.replicas.to_string())),
+        _ => (is_up, down(kcm.replicas.to_string())),
+    };
+    let annotations = json!({REPLICAS: memory, PROTECTED: marker});
+    fit.then(|| json!({"metadata": {"annotations": annotations}, "spec": {"replicas": replicas}}))
 }
 
 /// All nodes lose their way to the API server, or find it again.
 fn cut_all(shoot: &Shoot, cut: bool) {
     shoot.know(|record, _| record.nodes.values_mut().for_each(|node| node.cut = cut));
-}
-
-fn patch(wanted: Sabotage, kcm: &Dependent) -> Value {
-    let (replicas, memory, marker) = match wanted {
-        Sabotage::Restore | Sabotage::Leaderless => (kcm.remembered().unwrap_or(1), Value::Null, Value::Null),
-        Sabotage::Memory => (0, json!("0"), json!("")),
-        _ => (0, json!(kcm.replicas.to_string()), json!("")),
-    };
-    json!({"metadata": {"annotations": {REPLICAS: memory, PROTECTED: marker}}, "spec": {"replicas": replicas}})
 }

@@ -3,17 +3,19 @@
 pub mod pods;
 pub mod real;
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
 use chrono::TimeDelta;
-use faults::lock;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use testbed::api::{MemoryApi, Store};
-use testbed::gardener;
+use testbed::gardener::{self, PROBE};
 pub use testbed::gardener::{CA, KCM, MCM};
 use testbed::hearts::{Hearts, Leases, stamp};
+use testbed::seed::apply;
+use testbed::shoot;
 use tokio::time::{Instant, timeout};
 
 use self::real::Real;
@@ -39,10 +41,22 @@ impl Api {
         if resource == LEASES { "kube-node-lease" } else { "" }
     }
 
+    fn collection(resource: &str) -> &'static str {
+        if resource == LEASES { shoot::LEASES } else { "/api/v1/nodes" }
+    }
+
     async fn create(&self, resource: &str, object: Value) -> Result<()> {
         match self {
             Self::Memory(api) => Ok(api.store().apply(object).map(drop)?),
-            Self::Real(real) => real.create(resource, &object).await,
+            Self::Real(real) => {
+                real.plane.api().create(Self::collection(resource), &object).await?;
+                // The status of a new object does not count.
+                if object["status"].is_null() {
+                    return Ok(());
+                }
+                let name = object["metadata"]["name"].as_str().unwrap_or_default();
+                self.patch(resource, name, &json!({"status": object["status"]})).await
+            }
         }
     }
 
@@ -50,14 +64,18 @@ impl Api {
     pub async fn patch(&self, resource: &str, name: &str, patch: &Value) -> Result<()> {
         match self {
             Self::Memory(api) => Ok(api.store().patch(resource, Self::namespace(resource), name, patch).map(drop)?),
-            Self::Real(real) => real.patch(resource, name, patch).await,
+            Self::Real(real) => {
+                let subresource = if patch["status"].is_null() { "" } else { "/status" };
+                let path = format!("{}/{name}{subresource}", Self::collection(resource));
+                real.plane.api().merge(&path, patch).await.map(drop)
+            }
         }
     }
 
     async fn delete(&self, resource: &str, name: &str) -> Result<()> {
         match self {
             Self::Memory(api) => Ok(api.store().delete(resource, Self::namespace(resource), name).map(drop)?),
-            Self::Real(real) => real.delete(resource, name).await,
+            Self::Real(real) => real.plane.api().delete(&format!("{}/{name}", Self::collection(resource))).await,
         }
     }
 
@@ -69,7 +87,7 @@ impl Api {
                 api.access().grant(&token, gardener::shoot_probe());
                 Ok(token)
             }
-            Self::Real(real) => real.token().await,
+            Self::Real(real) => real.plane.api().token("kube-system", PROBE).await,
         }
     }
 
@@ -77,7 +95,11 @@ impl Api {
     pub async fn revoke(&self, token: &str) -> Result<()> {
         match self {
             Self::Memory(api) => api.access().revoke(token),
-            Self::Real(real) => return real.revoke().await,
+            Self::Real(real) => {
+                let account = format!("/api/v1/namespaces/kube-system/serviceaccounts/{PROBE}");
+                real.plane.api().delete(&account).await?;
+                apply(real.plane.api(), gardener::shoot_access()).await?;
+            }
         }
         Ok(())
     }
@@ -104,7 +126,7 @@ impl Shoot {
 
     /// Its record.
     pub fn record(&self) -> MutexGuard<'_, Record> {
-        lock(&self.record)
+        self.record.lock()
     }
 
     /// Changes what is known of it, at this moment.
@@ -158,7 +180,7 @@ impl Shoot {
         let token = self.record().token.clone();
         match &*self.api {
             Api::Memory(api) => api.kubeconfig(&token),
-            Api::Real(real) => real.kubeconfig(&token),
+            Api::Real(real) => real.plane.kubeconfig(&format!("https://{}", real.relay.address()), &token),
         }
     }
 
@@ -170,8 +192,7 @@ impl Shoot {
 
     /// Writes the Secret.
     pub fn write_secret(&self, kubeconfig: &str) -> Result<()> {
-        self.seed.apply(gardener::probe_secret(&self.namespace, kubeconfig))?;
-        Ok(())
+        Ok(self.seed.apply(gardener::probe_secret(&self.namespace, kubeconfig)).map(drop)?)
     }
 
     /// Writes the Cluster for the first time, or as it was at first.
@@ -183,8 +204,7 @@ impl Shoot {
 
     /// Changes the embedded shoot.
     pub fn change(&self, change: impl FnOnce(&mut Value)) -> Result<()> {
-        self.seed.update(CLUSTERS, "", &self.namespace, |cluster| change(&mut cluster["spec"]["shoot"]))?;
-        Ok(())
+        Ok(self.seed.update(CLUSTERS, "", &self.namespace, |cluster| change(&mut cluster["spec"]["shoot"])).map(drop)?)
     }
 
     /// Changes a Deployment as somebody else would; one that is gone stays so.
@@ -210,7 +230,7 @@ impl Shoot {
             record.nodes.insert(name.to_owned(), Node::new(now));
             record.unsettle(now);
         });
-        lock(&self.hearts).join(name, phase, TimeDelta::zero());
+        self.hearts.lock().join(name, phase, TimeDelta::zero());
         Ok(())
     }
 
@@ -220,7 +240,7 @@ impl Shoot {
             record.nodes.remove(name);
             record.unsettle(now);
         });
-        lock(&self.hearts).leave(name);
+        self.hearts.lock().leave(name);
         self.seed.delete(MACHINES, &self.namespace, name)?;
         self.api.delete("nodes", name).await?;
         self.api.delete(LEASES, name).await
@@ -238,7 +258,7 @@ impl Leases for Renewals {
     /// By the clock in the record, which drifts too.
     async fn renew(&self, name: &str, _: TimeDelta) -> bool {
         let (ahead, before) = {
-            let mut record = lock(&self.record);
+            let mut record = self.record.lock();
             if record.is_away() {
                 return false;
             }
@@ -253,7 +273,7 @@ impl Leases for Renewals {
         // A node that leaves at this moment, or an API server that does not answer: it is not renewed then.
         let renewal = json!({"spec": {"renewTime": stamp(ahead)}});
         let written = timeout(BEAT, self.api.patch(LEASES, name, &renewal)).await.is_ok_and(|written| written.is_ok());
-        if !written && let Some(node) = lock(&self.record).nodes.get_mut(name) {
+        if !written && let Some(node) = self.record.lock().nodes.get_mut(name) {
             node.renewed = before;
         }
         written

@@ -121,9 +121,10 @@ fn some_nodes(shoot: &Shoot, actor: &mut Actor, probability: f64) -> Vec<String>
 /// this time passes, also when the round is over: one that is away for a moment only may stay unnoticed between two looks, and for that
 /// nothing is promised.
 pub async fn be_away(shoot: &Shoot, api: &MemoryApi, ill: Ill, time: Duration) {
-    let fault = ill.begin(api);
-    shoot.know(|record, now| record.leave(now));
-    sleep(time).await;
-    Ill::end(api, fault);
+    let away = async {
+        shoot.know(|record, now| record.leave(now));
+        sleep(time).await;
+    };
+    ill.during(api, away).await;
     shoot.know(|record, now| record.come_back(now));
 }

@@ -1,6 +1,6 @@
 //! The ground on which all happens: the seed, the shoots, and those who act in a real landscape and are not built here.
 //!
-//! The seed is in memory. That is what shows most: each of its writes is told to the oracle at the moment at which it is made, in
+//! The seed is in memory. That is what shows most: each of its writes is shown to the oracle at the moment at which it is made, in
 //! order and with the state before, and every fault can be made at any moment.
 
 use std::sync::Arc;
@@ -40,17 +40,15 @@ impl World {
         let (now, mut rng) = (Instant::now(), rng(wishes.seed, "world"));
         let authority = Authority::new()?;
         let seed = MemoryApi::start(&authority, Options { history: 4096, requests_kept: 2000, ..Options::default() }).await?;
-        let mut apis = Vec::new();
+        let shoot = |name: &str, api| Arc::new(Shoot::new(format!("shoot--soak--{name}"), api, seed.store().clone(), now));
+        let mut shoots = Vec::new();
         for number in 0..wishes.shoots {
             let options = Options { history: 64, requests_kept: 64, ..Options::default() };
-            apis.push((format!("shoot--soak--{number:03}"), Api::Memory(MemoryApi::start(&authority, options).await?)));
+            shoots.push(shoot(&format!("{number:03}"), Api::Memory(MemoryApi::start(&authority, options).await?)));
         }
         if wishes.real {
-            let real = Real::start(bed).await.context("the real shoot")?;
-            apis.push(("shoot--soak--real".to_owned(), Api::Real(Box::new(real))));
+            shoots.push(shoot("real", Api::Real(Box::new(Real::start(bed).await.context("the real shoot")?))));
         }
-        let shoots = apis.into_iter().map(|(namespace, api)| Arc::new(Shoot::new(namespace, api, seed.store().clone(), now)));
-        let shoots: Vec<Arc<Shoot>> = shoots.collect();
         let records = shoots.iter().map(|shoot| (shoot.namespace.clone(), shoot.record.clone())).collect();
         let oracle = Arc::new(Oracle::new(records, now));
         oracle.observe(&seed);

@@ -4,6 +4,10 @@ use std::process::Command;
 
 use serde_json::Value;
 
+/// Milliseconds by which a machine may be late at worst. What a later one excuses is not found, and looked for again.
+const LATE: u64 = 1000;
+const TRIES: usize = 3;
+
 /// Runs a soak; whether it ended with success, its last line, and all that it said.
 fn soak(words: &[&str]) -> (bool, Value, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_soak"))
@@ -41,7 +45,10 @@ fn what_is_done_wrong_is_found_as_what_it_is() {
     ];
     let runs = sabotages.map(|(sabotage, words, key, consequences)| {
         std::thread::spawn(move || {
-            let (passed, line, text) = soak(&[words, &[&format!("--sabotage={sabotage}")]].concat());
+            let sabotage_arg = format!("--sabotage={sabotage}");
+            let mut runs = std::iter::repeat_with(|| soak(&[words, &[&sabotage_arg]].concat())).take(TRIES);
+            let tells = |(passed, line, _): &(bool, Value, String)| !passed || line["worst_lag_ms"].as_u64() < Some(LATE);
+            let (passed, line, text) = runs.find(tells).expect("a machine that is less late");
             let must = line["must_be_zero"].as_object().cloned().unwrap_or_default();
             let found: Vec<&String> = must.iter().filter(|(_, count)| count.as_u64() != Some(0)).map(|(key, _)| key).collect();
             let expected = |found: &&String| *found == key || consequences.contains(&found.as_str());

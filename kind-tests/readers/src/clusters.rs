@@ -112,7 +112,7 @@ impl Input for Raw {
         };
         ensure!(raw.is_object(), "taken for a shoot");
         let workers = raw["spec"]["provider"]["workers"].as_array().map_or(0, Vec::len);
-        ensure!(shoot.spec.provider.workers.len() == workers);
+        ensure!(shoot.workers.len() == workers);
         ensure!(settings(&shoot).node_monitor_grace.is_none_or(|grace| grace > chrono::TimeDelta::zero()));
         let at = |path: &str| raw.pointer(path).unwrap_or(&Value::Null);
         let operation = at("/status/lastOperation/type").as_str().unwrap_or_default();
@@ -159,28 +159,24 @@ fn agree(go: &Value, shoot: &Shoot) -> Result<()> {
         json!(word.map(|word| if words.contains(&word) { word } else { "Other" }))
     };
     let items = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let gos_workers = items(&spec["provider"]["workers"]).into_iter().map(|worker| {
-        let manager = &worker["machineControllerManager"];
-        json!([worker["name"], (!manager.is_null()).then(|| items(&manager["nodeConditions"]))])
-    });
-    let workers = shoot.spec.provider.workers.iter().map(|worker| {
-        let manager = worker.machine_controller_manager.as_ref();
-        json!([worker.name, manager.map(|manager| &manager.node_conditions)])
-    });
-    let grace = shoot.spec.node_monitor_grace().and_then(|grace| grace.num_nanoseconds());
+    let gos_workers = items(&spec["provider"]["workers"])
+        .into_iter()
+        .map(|worker| json!([worker["name"], items(&worker["machineControllerManager"]["nodeConditions"])]));
+    let workers = shoot.workers.iter().map(|worker| json!([worker.name, worker.node_conditions]));
+    let grace = shoot.node_monitor_grace.and_then(|grace| grace.num_nanoseconds());
     let grace = grace.map(|nanos| GoDuration::from_nanos(nanos).to_string());
     let (kind, state) =
-        shoot.status.last_operation.as_ref().map(|last| (format!("{:?}", last.kind), format!("{:?}", last.state))).unzip();
+        shoot.last_operation.as_ref().map(|last| (format!("{:?}", last.kind), format!("{:?}", last.state))).unzip();
     for (what, ours, go) in [
-        ("deleted", json!(shoot.metadata.deletion_timestamp.is_some()), json!(!go["metadata"]["deletionTimestamp"].is_null())),
-        ("hibernates", json!(shoot.spec.hibernation_enabled()), json!(spec["hibernation"]["enabled"] == true)),
-        ("hibernated", json!(shoot.status.is_hibernated), status["hibernated"].clone()),
+        ("deleted", json!(shoot.deletion_timestamp.is_some()), json!(!go["metadata"]["deletionTimestamp"].is_null())),
+        ("hibernates", json!(shoot.hibernation_enabled), json!(spec["hibernation"]["enabled"] == true)),
+        ("hibernated", json!(shoot.is_hibernated), status["hibernated"].clone()),
         ("workers", workers.collect(), gos_workers.collect()),
         ("grace", json!(grace), go.pointer(GRACE).cloned().unwrap_or_default()),
         ("operation", json!(kind), known("type", &["Create", "Reconcile", "Migrate", "LiveMigrate", "Restore"])),
         ("its state", json!(state), known("state", &["Succeeded", "Failed", "Aborted"])),
-        ("seed of the spec", json!(shoot.spec.seed_name), spec["seedName"].clone()),
-        ("seed of the status", json!(shoot.status.seed_name), status["seedName"].clone()),
+        ("seed of the spec", json!(shoot.spec_seed_name), spec["seedName"].clone()),
+        ("seed of the status", json!(shoot.status_seed_name), status["seedName"].clone()),
     ] {
         ensure!(go == ours, "{what}: Go reads {go}, we {ours}");
     }

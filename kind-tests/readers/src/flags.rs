@@ -151,7 +151,7 @@ fn written(args: &AgentArgs) -> Vec<String> {
     let span = |duration: Duration| format!("{}ns", duration.as_nanos());
     let words = [
         ("config-file", args.config_file.display().to_string()),
-        ("kubeconfig", args.kubeconfig.clone().unwrap_or_default().display().to_string()),
+        ("kubeconfig", args.kubeconfig.display().to_string()),
         ("metrics-bind-addr", args.metrics_bind_addr.clone()),
         ("health-bind-addr", args.health_bind_addr.clone()),
         ("pprof-bind-addr", args.pprof_bind_addr.clone()),

@@ -12,8 +12,8 @@ use prober::core::lease::LeaseList;
 use prober::shoot_client::wire::{self, DecodeError};
 use serde_json::{Value, json};
 
-use crate::protobuf::{MEDIA_TYPE as PROTOBUF, bytes, entry, number, text, time};
-use crate::{Go, Input, Source, is_one_line};
+use crate::wire::{MEDIA_TYPE as PROTOBUF, bytes, text};
+use crate::{Go, Input, Source, is_one_line, messages};
 
 const JSON: &str = "application/json";
 const POOL: &str = "worker.gardener.cloud/pool";
@@ -24,8 +24,8 @@ pub trait Listed: Debug {
     /// A list with one item, whose texts are patterns.
     fn template() -> Value;
 
-    /// An item in protobuf, with a field that is not known here between all that are.
-    fn protobuf(item: &Value, unknown: &[u8]) -> Vec<u8>;
+    /// An item in protobuf, as the test bed's API server in memory writes it, with much that is not known here.
+    fn protobuf(item: &Value) -> Vec<u8>;
 
     /// What matters of an item.
     fn held(item: &Value) -> Value;
@@ -75,12 +75,8 @@ impl Listed for Leases {
         json!({"kind": "LeaseList", "apiVersion": "coordination\\.k8s\\.io/v1", "items": [item]})
     }
 
-    fn protobuf(item: &Value, unknown: &[u8]) -> Vec<u8> {
-        let mut spec = vec![bytes(77, unknown)];
-        spec.extend(item["spec"]["leaseDurationSeconds"].as_i64().map(|seconds| number(2, seconds)));
-        let renewed = DateTime::parse_from_rfc3339(word(&item["spec"]["renewTime"]));
-        spec.extend(renewed.ok().map(|stamp| time(4, stamp)));
-        bytes(2, &[bytes(1, &text(1, word(&item["metadata"]["name"]))), bytes(2, &spec.concat())].concat())
+    fn protobuf(item: &Value) -> Vec<u8> {
+        messages::lease(item)
     }
 
     fn held(item: &Value) -> Value {
@@ -129,18 +125,8 @@ impl Listed for Nodes {
         json!({"kind": "NodeList", "apiVersion": "v1", "items": [item]})
     }
 
-    fn protobuf(item: &Value, unknown: &[u8]) -> Vec<u8> {
-        let mut metadata = text(1, word(&item["metadata"]["name"]));
-        for (field, name) in [(11, "labels"), (12, "annotations")] {
-            let entries = item["metadata"][name].as_object().into_iter().flatten();
-            metadata.extend(entries.flat_map(|(key, value)| entry(field, key, word(value))));
-        }
-        let condition = |one: &Value| {
-            let [kind, status, reason] = ["type", "status", "reason"].map(|field| word(&one[field]));
-            bytes(4, &[text(1, kind), text(2, status), bytes(99, unknown), text(5, reason)].concat())
-        };
-        let status: Vec<u8> = each(&item["status"]["conditions"]).flat_map(condition).collect();
-        bytes(2, &[bytes(1, &metadata), bytes(2, unknown), bytes(3, &status)].concat())
+    fn protobuf(item: &Value) -> Vec<u8> {
+        messages::node(item)
     }
 
     /// There is no room for conditions that do not matter: those that are not True, but for that of an in-place update; those that no
@@ -197,8 +183,11 @@ impl<T: Listed> List<T> {
     /// In either form.
     fn bodies(&self) -> [(&'static str, Vec<u8>); 2] {
         let meta = bytes(1, &[text(2, "7"), text(3, word(&self.whole["metadata"]["continue"]))].concat());
-        let items: Vec<u8> = each(&self.whole["items"]).flat_map(|item| T::protobuf(item, &self.unknown)).collect();
-        let in_protobuf = envelope(word(&self.whole["kind"]), &[bytes(90, &self.unknown), meta, items].concat());
+        let unknown = bytes(90, &self.unknown);
+        let item = |item: &Value| bytes(2, &[unknown.clone(), T::protobuf(item), unknown.clone()].concat());
+        let items: Vec<u8> = each(&self.whole["items"]).flat_map(item).collect();
+        let [version, kind] = ["apiVersion", "kind"].map(|field| word(&self.whole[field]));
+        let in_protobuf = envelope(version, kind, &[unknown.clone(), meta, items].concat());
         [(JSON, self.whole.to_string().into_bytes()), (PROTOBUF, in_protobuf)]
     }
 
@@ -226,8 +215,8 @@ impl<T: Listed> List<T> {
 }
 
 /// Kubernetes' envelope: magic, then runtime.Unknown with typeMeta (1) and raw (2). Ends with what a cut would break.
-fn envelope(kind: &str, object: &[u8]) -> Vec<u8> {
-    [b"k8s\0".as_slice(), &bytes(1, &[text(1, "v1"), text(2, kind)].concat()), &bytes(2, object)].concat()
+fn envelope(version: &str, kind: &str, object: &[u8]) -> Vec<u8> {
+    [b"k8s\0".as_slice(), &bytes(1, &[text(1, version), text(2, kind)].concat()), &bytes(2, object)].concat()
 }
 
 impl<T: Listed> Input for List<T> {
@@ -253,11 +242,15 @@ impl<T: Listed> Input for List<T> {
         Ok(())
     }
 
-    /// What Go writes is read as it was meant. A damaged list is refused or read as Go reads it: to refuse what Go takes is always safe,
+    /// What Go writes is read as it was meant, and what the test bed writes Go reads so, too. A damaged list is refused or read as Go reads it: to refuse what Go takes is always safe,
     /// not knowing is never evidence. And Go looks into every field, we into those that are read here.
     fn compare(&self, go: &mut Go) -> Result<()> {
         let [json, protobuf] = rewritten(go, "json", self.whole.to_string().as_bytes())?.map_err(Error::msg)?;
         let holds = held::<T>(&serde_json::from_slice(&json)?);
+        let [_, (_, of_the_bed)] = self.bodies();
+        let [of_the_bed, _] = rewritten(go, "protobuf", &of_the_bed)?.map_err(Error::msg)?;
+        let of_the_bed = held::<T>(&serde_json::from_slice(&of_the_bed)?);
+        ensure!(holds == of_the_bed, "Go holds {holds}, and {of_the_bed} from the test bed's protobuf");
         for (form, content_type, body) in [("json", JSON, json), ("protobuf", PROTOBUF, protobuf)] {
             let ours = T::read(content_type, &body).with_context(|| format!("as {form}"))?;
             ensure!(holds == ours, "as {form}: Go holds {holds}, we {ours}");
@@ -295,7 +288,7 @@ impl Input for Answer {
     fn check(&self) -> Result<()> {
         is_bounded::<Leases>(JSON, &self.0)?;
         is_bounded::<Nodes>(JSON, &self.0)?;
-        for body in [&self.0, &envelope("LeaseList", &self.0), &envelope("NodeList", &self.0)] {
+        for body in [&self.0, &envelope("v1", "LeaseList", &self.0), &envelope("v1", "NodeList", &self.0)] {
             is_bounded::<Leases>(PROTOBUF, body)?;
             is_bounded::<Nodes>(PROTOBUF, body)?;
         }

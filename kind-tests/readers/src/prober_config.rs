@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use anyhow::{Error, Result, ensure};
-use prober::config::{Config, ScaleInfo};
+use prober::config::Config;
 use serde_json::{Value, json};
 
 use crate::config::{agree, read};
@@ -81,7 +81,7 @@ impl Input for Prober {
         ensure!(!config.dependents.is_empty());
         let resources: HashSet<_> = config.dependents.iter().map(|dependent| &dependent.resource).collect();
         ensure!(resources.len() == config.dependents.len(), "one resource twice");
-        let again = Config::parse(&in_yaml(&written(&config)))?.config;
+        let again = Config::parse(&in_yaml(&config.to_json()))?.config;
         ensure!(again == config, "{again:?} from {text:?}");
         Ok(())
     }
@@ -93,7 +93,7 @@ impl Input for Prober {
         }
         let answer = go.ask("prober", json!(self.0.text))?;
         agree(&self.0, answer, Config::parse(&self.0.text), surprises, |config| {
-            go.ask("prober", json!(in_yaml(&written(config))))?.map_err(Error::msg)
+            go.ask("prober", json!(in_yaml(&config.to_json())))?.map_err(Error::msg)
         })
     }
 }
@@ -127,37 +127,4 @@ fn surprises(go: &Value) -> Vec<String> {
         }
     }
     found
-}
-
-/// A file that says what we read, with nothing left to defaults.
-fn written(config: &Config) -> Value {
-    let span = |duration: Duration| format!("{}ns", duration.as_nanos());
-    let turn =
-        |info: &ScaleInfo| json!({"level": info.level, "initialDelay": span(info.initial_delay), "timeout": span(info.timeout)});
-    let dependents = config.dependents.iter().map(|dependent| {
-        let resource = &dependent.resource;
-        json!({
-            "ref": {"kind": resource.kind, "name": resource.name, "apiVersion": resource.api_version},
-            "optional": dependent.optional,
-            "scaleUp": turn(&dependent.scale_up),
-            "scaleDown": turn(&dependent.scale_down),
-        })
-    });
-    json!({
-        "kubeConfigSecretName": config.kubeconfig_secret_name,
-        "probeInterval": span(config.probe_interval),
-        "initialDelay": span(config.initial_delay),
-        "probeTimeout": span(config.probe_timeout),
-        "backoffJitterFactor": config.backoff_jitter_factor,
-        "kcmNodeMonitorGraceDuration": span(config.node_monitor_grace),
-        "nodeLeaseFailureFraction": config.node_lease_failure_fraction,
-        "scaleUpStabilization": span(config.scale_up_stabilization),
-        "restoreOnlyHeldDown": config.restore_only_held_down,
-        "standbyProtects": config.standby_protects,
-        "ownerCheck": config.owner_check.as_ref().map(|check| json!({
-            "name": check.name, "value": check.value, "servers": check.servers, "onLoss": check.on_loss,
-            "interval": span(check.interval), "timeout": span(check.timeout), "tolerance": span(check.tolerance),
-        })),
-        "dependentResourceInfos": dependents.collect::<Vec<_>>(),
-    })
 }

@@ -2,21 +2,21 @@
 
 use std::collections::HashSet;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use common::go_compat::duration::GoDuration;
 use serde_json::{Value, json};
 use weeder::config::Config;
-use weeder::core::selector::is_label_value;
+use weeder::core::selector::{Selector, is_label_value};
 
 use crate::config::{agree, read};
 use crate::durations::nanos;
-use crate::selectors::{Pod, is_asked_for, pods, says, selected, selectors};
+use crate::selectors::{self, Pod, pods};
 use crate::yaml::{DURATION, File, INTEGER};
 use crate::{Go, Input, Source};
 
 /// A file.
 #[derive(Debug)]
-pub struct Weeder(pub(crate) File);
+pub struct Weeder(File);
 
 /// The file's fields; its texts are patterns.
 fn template() -> Value {
@@ -35,7 +35,11 @@ fn template() -> Value {
 
 impl Input for Weeder {
     fn make(source: &mut Source<'_>) -> Self {
-        Self(File::make(source, &template()))
+        let mut file = File::make(source, &template());
+        if !file.is_spilt && source.percent(25) {
+            file.text = selectors::file(source);
+        }
+        Self(file)
     }
 
     /// As for the prober; and what all selectors have in common misses nothing that one of them selects.
@@ -47,13 +51,10 @@ impl Input for Weeder {
         let names: HashSet<_> = config.services.iter().map(|service| &service.name).collect();
         ensure!(names.len() == config.services.len(), "one Service twice");
         ensure!(config.services.iter().all(|service| !service.name.is_empty() && !service.selectors.is_empty()));
-        let (common, selectors, mut pods) = (config.common_selector(), selectors(&config), pods());
+        let (common, selectors) = (config.common_selector(), selectors_of(&config));
         ensure!(common.is_nothing() == selectors.iter().all(|selector| selector.is_nothing()), "{common} in common");
-        let gardeners = [("gardener.cloud/role", "controlplane"), ("role", "apiserver")];
-        pods.push(gardeners.map(|(key, value)| (key.to_owned(), value.to_owned())).into());
-        for pod in pods.iter().filter(|pod| selectors.iter().any(|selector| selector.matches(pod))) {
+        for pod in pods().iter().filter(|pod| selectors.iter().any(|selector| selector.matches(pod))) {
             ensure!(common.matches(pod), "{common} misses {pod:?}");
-            ensure!(says(&common.to_string(), pod), "{common} does not ask for {pod:?}");
         }
         Ok(())
     }
@@ -66,6 +67,38 @@ impl Input for Weeder {
             Ok(shown(config, &pods))
         })
     }
+}
+
+/// Those of all Services.
+fn selectors_of(config: &Config) -> Vec<&Selector> {
+    config.services.iter().flat_map(|service| &service.selectors).collect()
+}
+
+/// Whether requests ask for what each selector matches, and for no less by what several have in common.
+fn is_asked_for(config: &Config, pods: &[Pod], go: &mut Go) -> Result<()> {
+    let common = config.common_selector();
+    let in_common = if common.is_nothing() { String::new() } else { listed(go, &common, pods)? };
+    for selector in selectors_of(config).into_iter().filter(|selector| !selector.is_nothing()) {
+        let matched = selected(selector, pods);
+        let listed = listed(go, selector, pods)?;
+        ensure!(listed == matched, "{selector} lists {listed}, not {matched}");
+        let misses = matched.bytes().zip(in_common.bytes()).any(|both| both == (b'1', b'0'));
+        ensure!(!misses, "{common} lists {in_common} and misses some of {matched}");
+    }
+    Ok(())
+}
+
+/// Which pods an API server lists when it is asked for this selector.
+fn listed(go: &mut Go, selector: &Selector, pods: &[Pod]) -> Result<String> {
+    match go.ask("query", json!({"text": selector.to_string(), "pods": pods}))? {
+        Ok(Value::String(listed)) => Ok(listed),
+        other => bail!("{selector} is refused: {other:?}"),
+    }
+}
+
+/// A 1 for each pod that is selected and a 0 for each other, as the Go program answers.
+fn selected(selector: &Selector, pods: &[Pod]) -> String {
+    pods.iter().map(|pod| if selector.matches(pod) { '1' } else { '0' }).collect()
 }
 
 /// The fields of a config that the Go original takes and that are refused here on purpose (D-41, D-46, and names no Service can have).

@@ -1,7 +1,7 @@
 //! Our readers against Go's, input by input, and what must hold of each reading alone.
 
 use anyhow::Result;
-use readers::{campaign, clusters, durations, flags, kubeconfig, lists, memory, prober_config, selectors, weeder_config};
+use readers::{campaign, clusters, durations, flags, kubeconfig, lists, memory, prober_config, weeder_config};
 
 /// Tests of this name: so many inputs of a kind are checked, and compared with Go.
 macro_rules! campaigns {
@@ -15,11 +15,10 @@ macro_rules! campaigns {
 
 campaigns! {
     durations_are_read_and_written_as_go_does: 10_000 of durations::Text,
-    remembered_replicas_are_what_atoi_reads_and_ignore_scaling_is_true_where_parse_bool_says_so: 8_000 of memory::Resource,
+    remembered_replicas_are_what_atoi_reads_and_ignore_scaling_is_true_where_parse_bool_says_so: 8_000 of memory::Annotations,
     command_lines_are_read_as_go_reads_them: 3_000 of flags::Words,
     prober_files_mean_what_they_mean_to_the_reference_and_of_a_name_in_several_cases_the_same_counts: 2_300 of prober_config::Prober,
-    weeder_files_mean_what_they_mean_to_the_reference: 1_500 of weeder_config::Weeder,
-    selectors_match_the_pods_that_they_match_for_the_reference_and_requests_ask_for_no_fewer: 300 of selectors::Selectors,
+    weeder_files_mean_what_they_mean_to_the_reference_and_requests_ask_for_no_fewer_pods: 2_000 of weeder_config::Weeder,
     lists_of_leases_are_read_as_go_writes_them_and_damaged_ones_as_go_reads_them_or_refused: 1_000 of lists::List<lists::Leases>,
     lists_of_nodes_are_read_as_go_writes_them_and_damaged_ones_as_go_reads_them_or_refused: 1_000 of lists::List<lists::Nodes>,
     no_answer_holds_more_than_its_bytes_can_say: 3_000 of lists::Answer,

@@ -128,7 +128,7 @@ impl Start {
 
 /// A running agent. Dropping it kills it.
 pub struct Agent {
-    process: Process,
+    pub(crate) process: Process,
 }
 
 /// What it is as any program.

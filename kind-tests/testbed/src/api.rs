@@ -37,7 +37,7 @@ pub use computed::Computed;
 pub use faults::{Fault, FaultId, Faults, When};
 pub use reply::{Closed, Wire};
 pub use requests::{Record, Requests};
-pub use resource::{Resource, ScalePaths};
+pub use resource::Resource;
 pub use server::{MemoryApi, kubeconfig};
 pub use shared::{Connections, Network, Options};
 pub use status::ApiError;

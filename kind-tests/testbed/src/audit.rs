@@ -1,7 +1,6 @@
 //! kube-apiserver's audit log: who asked for what, and what the answer was.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::Value;
 
@@ -23,7 +22,7 @@ pub struct Audit {
 
 /// A place in an audit log, from which on a scenario reads.
 #[derive(Debug, Default)]
-pub struct Mark(AtomicU64);
+pub struct Mark(u64);
 
 /// One answered request. A watch is written twice, when it begins (`ResponseStarted`) and when it ends; both are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,23 +57,18 @@ impl Audit {
 
     /// The place where the log ends now.
     pub fn mark(&self) -> Mark {
-        Mark(AtomicU64::new(std::fs::metadata(&self.path).map_or(0, |file| file.len())))
+        Mark(std::fs::metadata(&self.path).map_or(0, |file| file.len()))
     }
 
     /// All requests since that place, in the order of their answers.
     pub fn since(&self, mark: &Mark) -> Vec<Asked> {
         let bytes = std::fs::read(&self.path).unwrap_or_default();
-        let from = usize::try_from(mark.0.load(Ordering::Relaxed)).unwrap_or(usize::MAX).min(bytes.len());
+        let from = usize::try_from(mark.0).unwrap_or(usize::MAX).min(bytes.len());
         bytes[from..]
             .split(|byte| *byte == b'\n')
             .filter_map(|line| serde_json::from_slice(line).ok())
             .map(|event| asked(&event))
             .collect()
-    }
-
-    /// Moves a mark to where the log ends now.
-    pub fn forward(&self, mark: &Mark) {
-        mark.0.store(self.mark().0.into_inner(), Ordering::Relaxed);
     }
 }
 

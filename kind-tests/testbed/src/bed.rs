@@ -9,12 +9,14 @@ use crate::authority::Authority;
 use anyhow::{Context, Result};
 use tokio::runtime::Runtime;
 use tokio::sync::{OnceCell, Semaphore};
+use tokio::time::Instant;
 
 use crate::control_plane::{ApiServer, Baseline, Etcd};
 use crate::go_programs;
 use crate::prober::{Prober, ProberConfig};
 use crate::secrets;
 use crate::seed::{ControlPlane, Idle, Loan, Seed};
+use crate::stalls;
 
 /// One runtime for the whole process: what a scenario leaves to the next ones must not end with that scenario.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().expect("a runtime needs nothing but threads"));
@@ -34,7 +36,7 @@ pub struct Bed {
     /// Kubeconfigs of clusters that somebody else has started: SEED_KUBECONFIG and SHOOT_KUBECONFIG.
     given: Option<(String, String)>,
     /// Given clusters have room for one scenario at a time.
-    turn: Arc<Semaphore>,
+    turn: Semaphore,
 }
 
 struct Local {
@@ -43,11 +45,37 @@ struct Local {
     authority: Authority,
 }
 
-/// Runs a scenario on the shared runtime. It fails also when any program under test has leaked a credential so far.
-pub fn scenario<F>(act: impl FnOnce(&'static Bed) -> F) -> Result<()>
-where
-    F: Future<Output = Result<()>>,
-{
+/// How often a scenario is run at most.
+const ATTEMPTS: u32 = 3;
+
+tokio::task_local! {
+    /// Which time it is that a scenario is run.
+    static ATTEMPT: u32;
+}
+
+/// A name for something that a scenario makes and may leave behind when it fails: another one when it is run again.
+pub fn unique(name: &str) -> String {
+    match ATTEMPT.try_get() {
+        Ok(attempt) if attempt > 1 => format!("{name}-{attempt}"),
+        _ => name.to_owned(),
+    }
+}
+
+/// Runs a scenario on the shared runtime; once more where it fails and this machine stood still meanwhile for longer than any program
+/// could make up for.
+pub fn scenario(act: impl AsyncFn(&'static Bed) -> Result<()>) -> Result<()> {
+    stalls::watch();
+    for attempt in 1..ATTEMPTS {
+        let begin = Instant::now();
+        let Err(error) = with_bed(async |bed| ATTEMPT.scope(attempt, act(bed)).await) else { return Ok(()) };
+        let Some(stall) = RUNTIME.block_on(stalls::longest_since(begin)) else { return Err(error) };
+        eprintln!("This machine stood still for {stall:.1?}. Once more after: {error:#}");
+    }
+    with_bed(async |bed| ATTEMPT.scope(ATTEMPTS, act(bed)).await)
+}
+
+/// Runs something on the shared runtime. It fails also when any program under test has leaked a credential so far.
+pub fn with_bed(act: impl AsyncFnOnce(&'static Bed) -> Result<()>) -> Result<()> {
     RUNTIME.block_on(async {
         let bed = BED.get_or_try_init(async || Bed::new()).await?;
         let turn = match bed.given {
@@ -64,10 +92,7 @@ where
 }
 
 /// Runs a scenario on the test bed's own control planes alone; on given clusters it says `why` not.
-pub fn own_scenario<F>(why: &str, act: impl FnOnce(&'static Bed) -> F) -> Result<()>
-where
-    F: Future<Output = Result<()>>,
-{
+pub fn own_scenario(why: &str, act: impl AsyncFn(&'static Bed) -> Result<()>) -> Result<()> {
     scenario(async |bed| {
         if bed.is_given() {
             eprintln!("skipped: {why}");
@@ -98,7 +123,7 @@ impl Bed {
             idle_seeds: Arc::default(),
             shared: tokio::sync::Mutex::default(),
             given,
-            turn: Arc::new(Semaphore::new(1)),
+            turn: Semaphore::new(1),
         })
     }
 
@@ -176,10 +201,11 @@ impl Bed {
         }
     }
 
-    /// The seed that ordinary scenarios share, with one prober at work on it.
+    /// The seed that ordinary scenarios share, with one prober at work on it. Another one where that prober has ended, as it does when it
+    /// cannot renew its Lease for long enough.
     pub async fn seed(&'static self) -> Result<Arc<Seed>> {
         let mut shared = self.shared.lock().await;
-        if let Some(seed) = &*shared {
+        if let Some(seed) = shared.as_ref().filter(|seed| seed.is_probed()) {
             return Ok(seed.clone());
         }
         let seed = self.prepared_seed().await?;
@@ -204,20 +230,19 @@ impl Bed {
             return Seed::prepare(ControlPlane::given(seed).await?).await;
         }
         let idle = self.idle_seeds.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let (plane, baseline) = match idle {
-            Some(Idle { plane, baseline }) => {
-                baseline.restore().await?;
+        let seed = match idle {
+            Some(seed) => {
+                seed.baseline.restore().await?;
                 // Its answers are as new as what they list.
-                Seed::equip(&plane).await?;
-                (plane, baseline)
+                Seed::equip(&seed.plane).await?;
+                seed
             }
             None => {
                 let (plane, prefix) = self.start_with_prefix("seed").await?;
                 Seed::equip(&plane).await?;
-                (plane, Baseline::of(&self.local().await?.etcd, &prefix).await?)
+                Idle { plane, baseline: Baseline::of(&self.local().await?.etcd, &prefix).await? }
             }
         };
-        let loan = Loan::new(&self.idle_seeds, Idle { plane: plane.clone(), baseline });
-        Seed::begin(plane, Some(loan)).await
+        Seed::begin(seed.plane.clone(), Some(Loan::new(&self.idle_seeds, seed))).await
     }
 }

@@ -17,7 +17,7 @@ pub use api_server::ApiServer;
 pub use baseline::Baseline;
 pub use controller_manager::ControllerManager;
 pub use etcd::Etcd;
-pub use machine_controller_manager::{MachineControllerManager, machine_definitions};
+pub use machine_controller_manager::machine_definitions;
 
 /// How often a server is restarted on other ports when it ended before it was ready. A port that was free when it was
 /// asked for may be taken by the time it is bound.

@@ -1,4 +1,4 @@
-//! What a TLS client offers before anything is told to it.
+//! What a TLS client offers before the server is known.
 
 use std::io;
 

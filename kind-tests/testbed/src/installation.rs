@@ -1,15 +1,15 @@
 //! Real agents on a real seed, started as their Deployments say: with the rendered ServiceAccounts, roles, ConfigMaps and
 //! commands, and no other.
 
-use std::path::PathBuf;
-
 use anyhow::{Context, Result};
 use serde_json::Value;
 
+pub use crate::agent::Agent;
+use crate::agent::binary;
 use crate::objects::{Objects, collection, get, path};
-use crate::page::{SERVED, address};
+use crate::page::SERVED;
 use crate::process::Process;
-use crate::{KubeApi, Seed, agent};
+use crate::{KubeApi, Seed};
 
 /// Where the Deployments mount the config.
 const CONFIG: &str = "/etc/dependency-watchdog/config";
@@ -58,21 +58,18 @@ pub fn config<'a>(objects: &'a Objects, deployment: &str) -> Result<&'a str> {
     get(objects, &format!("ConfigMap garden/{name}"))?["data"]["dep-config.yaml"].as_str().context("no dep-config.yaml")
 }
 
-/// An agent at work. Dropping it kills it.
-pub struct Agent {
-    /// The process.
-    pub process: Process,
-    /// Where it writes its log.
-    pub log: PathBuf,
-}
-
 impl Agent {
     /// Starts what a Deployment says, with the token of its ServiceAccount, and serves on ports of its own choice.
     /// `change` may shorten the config's times.
     ///
     /// # Errors
     /// When the objects lack something, or it cannot be started.
-    pub async fn start(seed: &Seed, objects: &Objects, deployment: &str, change: impl FnOnce(&str) -> String) -> Result<Self> {
+    pub async fn installed(
+        seed: &Seed,
+        objects: &Objects,
+        deployment: &str,
+        change: impl FnOnce(&str) -> String,
+    ) -> Result<Self> {
         let account = get(objects, &format!("Deployment garden/{deployment}"))?["spec"]["template"]["spec"]["serviceAccountName"]
             .as_str()
             .context("no account")?;
@@ -88,17 +85,8 @@ impl Agent {
         args.push(format!("--kubeconfig={}", folder.join("kubeconfig").display()));
         args.extend(SERVED.map(Into::into));
         args.push("--pprof-bind-addr=0".into());
-        let log = folder.join("log");
-        let process = Process::start(deployment, &agent::binary()?, &args, &log)?;
-        seed.set_log(log.clone());
-        Ok(Self { process, log })
-    }
-
-    /// Where it serves metrics, once it does.
-    ///
-    /// # Errors
-    /// When it does not serve any yet.
-    pub fn metrics_address(&self) -> Result<String> {
-        address(&self.log, "/metrics")
+        let process = Process::start(deployment, &binary()?, &args, &folder.join("log"))?;
+        seed.set_log(process.log_file().to_owned());
+        Ok(Self { process })
     }
 }

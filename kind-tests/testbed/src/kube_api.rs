@@ -109,16 +109,23 @@ impl KubeApi {
 
     /// Merges a patch into an object.
     pub async fn merge(&self, path: &str, patch: &Value) -> Result<Value> {
-        let kind = "application/merge-patch+json";
-        self.send(Method::PATCH, path, kind, Some(patch)).await.with_context(|| format!("PATCH {path}"))
+        self.patch("merge-patch", path, patch).await
+    }
+
+    /// The same for an object of a built-in kind, in whose lists items are merged by their keys (a condition by its type).
+    pub async fn merge_items(&self, path: &str, patch: &Value) -> Result<()> {
+        self.patch("strategic-merge-patch", path, patch).await.map(drop)
     }
 
     /// Puts a value in the place that a JSON pointer names, whatever was there.
     pub async fn replace(&self, path: &str, pointer: &str, value: &Value) -> Result<()> {
         let patch = json!([{"op": "add", "path": pointer, "value": value}]);
-        let kind = "application/json-patch+json";
-        let answer = self.send(Method::PATCH, path, kind, Some(&patch)).await;
-        answer.map(drop).with_context(|| format!("PATCH {path} {pointer}"))
+        self.patch("json-patch", path, &patch).await.map(drop)
+    }
+
+    async fn patch(&self, form: &str, path: &str, patch: &Value) -> Result<Value> {
+        let kind = format!("application/{form}+json");
+        self.send(Method::PATCH, path, &kind, Some(patch)).await.with_context(|| format!("PATCH {path} {form}"))
     }
 
     /// Deletes an object or a collection; one that is not there is fine.

@@ -48,14 +48,15 @@ pub mod relay;
 pub mod secrets;
 pub mod seed;
 pub mod shoot;
+mod stalls;
 pub mod usage;
 pub mod wait;
 
-pub use bed::{Bed, own_scenario, scenario};
+pub use bed::{Bed, own_scenario, scenario, unique, with_bed};
 pub use cloud::Cloud;
 pub use kube_api::KubeApi;
 pub use pod::Pod;
 pub use prober::{Prober, ProberConfig};
 pub use seed::Seed;
 pub use shoot::{Shoot, ShootPlan};
-pub use wait::eventually;
+pub use wait::{PATIENCE, eventually, eventually_within};

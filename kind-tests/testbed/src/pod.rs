@@ -1,32 +1,27 @@
-//! A program in the place of a Deployment's pods: it runs while the Deployment has replicas, as a kubelet would see to it.
+//! A controller manager in the place of a Deployment's pods: it runs while the Deployment has replicas, as a kubelet would see to it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Result;
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
+use crate::control_plane::ControllerManager;
 use crate::shoot::Shoot;
 
 /// How often it looks at the Deployment.
 const TICK: Duration = Duration::from_millis(50);
 
-/// A program and who starts and stops it. Dropping it ends both.
-pub struct Pod<P> {
-    program: Arc<Mutex<P>>,
+/// A controller manager and who starts and stops it. Dropping it ends both.
+pub struct Pod {
+    program: Arc<Mutex<ControllerManager>>,
     _kubelet: JoinSet<()>,
 }
 
-impl<P: Send + 'static> Pod<P> {
-    /// Lets a Deployment of a shoot's control plane have this program, which `set_running` starts and stops.
-    pub fn start(
-        shoot: &Shoot,
-        deployment: &'static str,
-        program: P,
-        set_running: impl Fn(&mut P, bool) -> Result<()> + Send + 'static,
-    ) -> Self {
+impl Pod {
+    /// Lets a Deployment of a shoot's control plane have this program.
+    pub fn start(shoot: &Shoot, deployment: &'static str, program: ControllerManager) -> Self {
         let program = Arc::new(Mutex::new(program));
         let mut kubelet = JoinSet::new();
         let (held, seed, namespace) = (program.clone(), shoot.seed.clone(), shoot.namespace.clone());
@@ -34,9 +29,8 @@ impl<P: Send + 'static> Pod<P> {
             loop {
                 let wanted = seed.journal().of(&namespace).into_iter().rfind(|entry| entry.name == deployment);
                 if let Some(state) = wanted.and_then(|entry| entry.state) {
-                    let mut program = held.lock().await;
                     // A process that does not start shows in the scenario: what it should do does not happen.
-                    let _ = set_running(&mut program, state.replicas > 0);
+                    let _ = held.lock().await.set_running(state.replicas > 0);
                 }
                 sleep(TICK).await;
             }
@@ -45,7 +39,7 @@ impl<P: Send + 'static> Pod<P> {
     }
 
     /// The program itself.
-    pub async fn program(&self) -> MutexGuard<'_, P> {
+    pub async fn program(&self) -> MutexGuard<'_, ControllerManager> {
         self.program.lock().await
     }
 }

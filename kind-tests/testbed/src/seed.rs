@@ -24,6 +24,7 @@ use crate::agent::Agent;
 use crate::audit::{Asked, Mark};
 use crate::gardener::{GARDEN, Manifest, PROBER, PROBER_USER, definitions, seed_access};
 use crate::kube_api::{Change, KubeApi};
+use crate::kubelets::Pods;
 use crate::leash;
 use crate::objects::path;
 use crate::secrets;
@@ -42,7 +43,7 @@ pub struct Seed {
     _loan: Option<Loan>,
 }
 
-/// The collections of resources that a prober may be told to scale, over all namespaces.
+/// The collections of resources that a prober may be configured to scale, over all namespaces.
 const DEPENDENTS: [&str; 3] = ["/apis/apps/v1/deployments", "/apis/apps/v1/statefulsets", "/apis/bed.example.org/v1/scalers"];
 
 /// What an API server creates by itself, some time after it is ready.
@@ -63,10 +64,9 @@ impl Seed {
         for collection in
             ["/apis/extensions.gardener.cloud/v1alpha1/clusters", "/apis/machine.sapcloud.io/v1alpha1/machines", DEPENDENTS[2]]
         {
-            eventually("the seed serves Gardener's resources", Duration::from_secs(30), async || api.get(collection).await)
-                .await?;
+            eventually("the seed serves Gardener's resources", async || api.get(collection).await).await?;
         }
-        eventually("the API server has created its namespaces", Duration::from_secs(30), async || {
+        eventually("the API server has created its namespaces", async || {
             let namespaces = api.names("/api/v1/namespaces").await?;
             ensure!(SYSTEM.iter().all(|name| namespaces.iter().any(|namespace| namespace == name)), "{namespaces:?}");
             Ok(())
@@ -78,13 +78,13 @@ impl Seed {
     pub(crate) async fn begin(plane: ControlPlane, loan: Option<Loan>) -> Result<Self> {
         let api = plane.api().clone();
         let journal = Arc::new(Journal::default());
-        let kubelets = Arc::new(kubelets::Kubelets::default());
+        let pods = Arc::new(Mutex::new(Pods::new(kubelets::USUAL)));
         let mut tasks = JoinSet::new();
         if !has_kubelets(&api).await? {
-            tasks.spawn(kubelets::run(kubelets.clone(), api.clone()));
+            tasks.spawn(kubelets::run(pods.clone(), api.clone()));
         }
         for collection in DEPENDENTS {
-            tasks.spawn(follow(api.clone(), collection, journal.clone(), kubelets.clone()));
+            tasks.spawn(follow(api.clone(), collection, journal.clone(), pods.clone()));
         }
         Ok(Self {
             mark: plane.mark(),
@@ -140,6 +140,12 @@ impl Seed {
         *self.prober.lock().unwrap_or_else(PoisonError::into_inner) = Some(prober);
     }
 
+    /// Whether the prober that is kept is still at work.
+    pub fn is_probed(&self) -> bool {
+        let mut prober = self.prober.lock().unwrap_or_else(PoisonError::into_inner);
+        prober.as_mut().is_some_and(|prober| matches!(prober.ended(), Ok(None)))
+    }
+
     /// The log of the prober that was started last.
     pub fn log(&self) -> PathBuf {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -167,17 +173,13 @@ impl Seed {
 
     /// What a user asked of this seed, since the seed was prepared.
     pub fn asked_by(&self, user: &str) -> Vec<Asked> {
-        asked_by(user, &self.plane, &self.mark)
+        self.plane.asked_by(user, &self.mark)
     }
 
     /// What a prober asked of this seed since then.
     pub fn asked_since(&self, mark: &Mark) -> Vec<Asked> {
-        asked_by(PROBER_USER, &self.plane, mark)
+        self.plane.asked_by(PROBER_USER, mark)
     }
-}
-
-fn asked_by(user: &str, plane: &ControlPlane, mark: &Mark) -> Vec<Asked> {
-    plane.asked(mark).into_iter().filter(|asked| asked.user == user).collect()
 }
 
 /// Creates these objects, in order.
@@ -193,14 +195,14 @@ async fn has_kubelets(api: &KubeApi) -> Result<bool> {
     Ok(!api.names("/api/v1/nodes?labelSelector=!bed").await?.is_empty())
 }
 
-async fn follow(api: KubeApi, collection: &'static str, journal: Arc<Journal>, kubelets: Arc<kubelets::Kubelets>) {
+async fn follow(api: KubeApi, collection: &'static str, journal: Arc<Journal>, pods: Arc<Mutex<Pods<String>>>) {
     loop {
         let _ = api
             .follow(collection, |change| {
                 if let Change::Set(object) = &change
                     && let Ok(path) = path(object)
                 {
-                    kubelets.pods().see(&path, object, Instant::now());
+                    pods.lock().unwrap_or_else(PoisonError::into_inner).see(&path, object, Instant::now());
                 }
                 journal.write(&change);
             })

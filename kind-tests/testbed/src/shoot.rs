@@ -17,13 +17,10 @@ pub use cluster::Body;
 pub use nodes::{LEASES, Nodes, labelled};
 
 use crate::audit::Mark;
-use crate::bed::Bed;
+use crate::bed::{Bed, unique};
 use crate::gardener::{self, MACHINES, manifest, shoot_access};
 use crate::relay::Relay;
 use crate::seed::{ControlPlane, Seed, apply};
-
-/// How long a scenario waits for what the watchdog should do. Far more than it needs, for machines that do much at once.
-pub const PATIENCE: Duration = Duration::from_secs(45);
 
 /// What a shoot is made with.
 #[derive(Clone, Debug)]
@@ -108,7 +105,7 @@ impl Shoot {
         let shoot = Self {
             bed,
             seed: seed.clone(),
-            namespace: format!("shoot--bed--{name}"),
+            namespace: format!("shoot--bed--{}", unique(name)),
             mark: plane.mark(),
             seed_mark: seed.plane().mark(),
             plane,
@@ -119,7 +116,7 @@ impl Shoot {
         };
         shoot.seed.apply(vec![manifest(gardener::namespace(&shoot.namespace))]).await?;
         for (name, replicas) in plan.deployments {
-            shoot.deploy(name, replicas).await?;
+            shoot.create_workload("/apis/apps/v1", "deployments", "Deployment", name, replicas).await?;
         }
         for name in shoot.nodes.names() {
             shoot.add_machine(name, name).await?;

@@ -17,14 +17,11 @@ pub(super) fn dependents(object: &Object<'_>, key: Key) -> Option<Vec<Dependent>
     let field = object.field(key.name);
     let items = accept(&field, field.required(expected).items()?, |items| !items.is_empty(), expected)?;
     let mut seen = HashSet::new();
-    let read = items.iter().map(|item| {
+    each(&items, |item| {
         let dependent = Dependent::from_object(&item.object_or_empty()?)?;
         let expected = format!("each resource once, but {} is listed again", dependent.resource);
         accept(item, dependent, |dependent| seen.insert(dependent.resource.clone()), &expected)
-    });
-    // Collected in two steps: one bad entry must not hide the errors of the next.
-    let read: Vec<_> = read.collect();
-    read.into_iter().collect()
+    })
 }
 
 pub(super) fn resource(object: &Object<'_>, key: Key) -> Option<ResourceRef> {
@@ -34,10 +31,8 @@ pub(super) fn resource(object: &Object<'_>, key: Key) -> Option<ResourceRef> {
 
 /// `version` or `group/version`, neither part blank.
 pub(super) fn api_version(object: &Object<'_>, key: Key) -> Option<String> {
-    let expected = "an apiVersion, as apps/v1";
-    let field = object.field(key.name);
     let fits = |text: &String| text.split('/').count() <= 2 && text.split('/').all(|part| !part.trim().is_empty());
-    accept(&field, field.required(expected).text()?, fits, expected)
+    text(object, key, "an apiVersion, as apps/v1", fits)
 }
 
 pub(super) fn scale(object: &Object<'_>, key: Key) -> Option<ScaleInfo> {
@@ -78,9 +73,7 @@ pub(super) fn servers(object: &Object<'_>, key: Key) -> Option<Vec<SocketAddr>> 
         let address = text.parse().or_else(|_| text.parse().map(|address: IpAddr| SocketAddr::new(address, 53)));
         address.map_err(|_| item.refuse("the address of a DNS server, as 10.0.0.10:53")).ok()
     };
-    // Collected in two steps: one bad entry must not hide the errors of the next.
-    let read: Vec<_> = field.items()?.iter().map(address).collect();
-    read.into_iter().collect()
+    each(&field.items()?, address)
 }
 
 pub(super) fn on_loss(object: &Object<'_>, key: Key) -> Option<OnLoss> {
@@ -108,8 +101,18 @@ pub(super) fn duration(object: &Object<'_>, key: Key, least: Duration) -> Option
 
 /// A text that is not blank.
 pub(super) fn name(object: &Object<'_>, key: Key, expected: &str) -> Option<String> {
+    text(object, key, expected, |text| !text.trim().is_empty())
+}
+
+fn text(object: &Object<'_>, key: Key, expected: &str, fits: impl FnOnce(&String) -> bool) -> Option<String> {
     let field = object.field(key.name);
-    accept(&field, field.required(expected).text()?, |text| !text.trim().is_empty(), expected)
+    accept(&field, field.required(expected).text()?, fits, expected)
+}
+
+/// Reads all items before it gives up: one bad entry must not hide the errors of the next.
+fn each<T>(items: &[Value<'_>], read: impl FnMut(&Value<'_>) -> Option<T>) -> Option<Vec<T>> {
+    let read: Vec<_> = items.iter().map(read).collect();
+    read.into_iter().collect()
 }
 
 /// The value if it fits; else the field is refused.

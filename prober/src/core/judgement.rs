@@ -18,7 +18,7 @@ use super::lease::{Grace, LeaseClock, LeaseClocks, LeaseRecord, LeaseState};
 use super::moment::{Moment, RequestTimes};
 use super::plan::ordering_deadline;
 use super::schedule::verdict_possible;
-use super::verdict::{BackedNodes, Candidates, HoldReason, NodeRecord, PoolConditions, Tally, Verdict, nodes_matter};
+use super::verdict::{BackedNodes, Candidates, NodeRecord, PoolConditions, Tally, Verdict, nodes_matter};
 use super::zones::{LostZone, lost};
 
 /// So many leases are shown to people: more would be read by nobody, and thousands of shoots may be down at once.
@@ -90,13 +90,13 @@ pub struct Judge {
     /// Whether a probe since then got no answer at all.
     unanswered: bool,
     /// The first probe after any time in which the API server may have been away.
-    answering: Option<Moment>,
+    answering: Moment,
 }
 
 impl Judge {
     pub fn observe<'a>(&mut self, times: RequestTimes, leases: impl IntoIterator<Item = LeaseRecord<'a>>, grace: Grace) {
         if self.last.is_none_or(|last| self.may_have_been_away(times.sent - last.received, grace)) {
-            self.answering = Some(times.sent);
+            self.answering = times.sent;
         }
         self.unanswered = false;
         self.leases.observe(&times, leases, grace);
@@ -113,8 +113,11 @@ impl Judge {
         self.unanswered = true;
     }
 
-    pub fn set_machines(&mut self, machines: Arc<BackedNodes>) {
+    /// Takes in the Machines. Says whether they are others than before.
+    pub fn set_machines(&mut self, machines: Arc<BackedNodes>) -> bool {
+        let changed = self.machines != machines;
         self.machines = machines;
+        changed
     }
 
     pub fn set_nodes(&mut self, nodes: Vec<NodeRecord>) {
@@ -125,8 +128,7 @@ impl Judge {
     /// while every lease that Machines allow is expired: then no node can change the verdict but by being counted or not (D-53). What is
     /// known of the nodes is forgotten when they do not matter.
     pub fn wants_nodes(&mut self, rules: &Rules, settled: bool, good_since: Option<Moment>) -> bool {
-        let allowed =
-            Candidates::by_machines(&self.leases, &self.machines).tally(self.judged_at(), self.answering(), rules.grace);
+        let allowed = Candidates::by_machines(&self.leases, &self.machines).tally(self.judged_at(), self.answering, rules.grace);
         if self.holds_without_machines(rules.grace) || !nodes_matter(allowed, settled) {
             self.nodes = None;
             return false;
@@ -136,17 +138,15 @@ impl Judge {
     }
 
     pub fn judge(&self, rules: &Rules) -> Finding {
-        let (now, answering, grace) = (self.judged_at(), self.answering(), rules.grace);
+        let (now, answering, grace) = (self.judged_at(), self.answering, rules.grace);
         let candidates = match &self.nodes {
             Some((_, nodes)) => Candidates::by_nodes(&self.leases, &self.machines, nodes, &rules.pool_conditions),
             None => Candidates::by_machines(&self.leases, &self.machines),
         };
         let nodes_known = self.nodes.is_some();
         let tally = candidates.tally(now, answering, grace);
-        let verdict = match self.holds_without_machines(grace) {
-            true => Verdict::Hold(HoldReason::NoMachines),
-            false => tally.verdict(rules.fraction),
-        };
+        let holds = self.holds_without_machines(grace);
+        let verdict = if holds { Verdict::HoldNoMachines } else { tally.verdict(rules.fraction) };
         let clocks = candidates.clocks();
         Finding {
             verdict,
@@ -155,7 +155,7 @@ impl Judge {
             fraction: rules.fraction,
             tally,
             nodes_known,
-            excluded: self.excluded(&candidates),
+            excluded: candidates.excluded.iter().map(|(reason, count)| (reason.into_str(), *count)).collect(),
             skewed: clocks.clone().filter(|clock| !clock.skew(grace).is_zero()).count(),
             verdict_possible: verdict_possible(clocks.clone(), nodes_known, rules.fraction, answering, grace),
             leases: if nodes_known { self.oldest(&candidates, grace) } else { Vec::new() },
@@ -166,30 +166,12 @@ impl Judge {
 
     /// D-55.
     fn holds_without_machines(&self, grace: Grace) -> bool {
-        let silent = |clock: &LeaseClock| clock.is_silent_for(ABANDONED, self.judged_at(), self.answering(), grace);
-        self.machines.without_machines() && self.leases.len() >= 2 && !self.leases.iter().all(|(_, clock)| silent(clock))
-    }
-
-    #[cfg(test)]
-    pub fn has_probed(&self) -> bool {
-        self.last.is_some()
+        let silent = |clock: &LeaseClock| clock.is_silent_for(ABANDONED, self.judged_at(), self.answering, grace);
+        self.machines.count == 0 && self.leases.len() >= 2 && !self.leases.iter().all(|(_, clock)| silent(clock))
     }
 
     fn judged_at(&self) -> Moment {
         self.last.map_or(Moment::START, |times| times.sent)
-    }
-
-    fn answering(&self) -> Moment {
-        self.answering.unwrap_or(Moment::START)
-    }
-
-    fn excluded(&self, candidates: &Candidates<'_>) -> BTreeMap<&'static str, usize> {
-        let mut excluded: BTreeMap<_, _> =
-            candidates.excluded.iter().map(|(reason, count)| (reason.into_str(), *count)).collect();
-        if self.leases.without_renew_time() > 0 {
-            excluded.insert("no_renew_time", self.leases.without_renew_time());
-        }
-        excluded
     }
 
     fn lost_zones(&self, candidates: &Candidates<'_>, tally: Tally, grace: Grace) -> Vec<LostZone> {
@@ -198,7 +180,7 @@ impl Judge {
         let mut nodes = nodes.iter();
         lost(candidates.leases.iter().filter_map(|&(name, clock)| {
             let zone = nodes.find(|node| node.name == name)?.failure_zone()?;
-            Some((zone, clock.state(self.judged_at(), self.answering(), grace)))
+            Some((zone, clock.state(self.judged_at(), self.answering, grace)))
         }))
     }
 
@@ -209,7 +191,7 @@ impl Judge {
         let seen = |(renewed, node, clock): (Moment, &str, &LeaseClock)| SeenLease {
             node: node.to_owned(),
             age: self.judged_at() - renewed,
-            state: clock.state(self.judged_at(), self.answering(), grace),
+            state: clock.state(self.judged_at(), self.answering, grace),
             skew: clock.skew(grace),
         };
         leases.into_iter().map(seen).collect()

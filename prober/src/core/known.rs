@@ -1,4 +1,5 @@
-//! What this process knows of one dependent, wherever from: the seed's view, a read, or the answer to a write of ours.
+//! What this process knows of one dependent, wherever from: the seed's view, a read, or the answer to a write of ours; and whether it has
+//! stood in for the leader there.
 
 use std::sync::Arc;
 
@@ -24,26 +25,23 @@ pub struct Known {
     since: Option<Moment>,
     /// Which scaling of ours brought this state about.
     by: Option<u64>,
+    /// When this replica last wrote it without the lead, if its own verdict has not turned since (D-50).
+    pub stood_in: Option<Moment>,
 }
 
 impl Known {
     /// Takes in what the view shows. Says whether a marker is seen that was not there before.
     pub fn observe(&mut self, seen: DependentState, now: Moment) -> bool {
-        let DependentState::Present(observed) = seen else {
-            self.state = seen;
-            return false;
+        let newest = self.newest.clone().filter(|_| self.newest_at.is_some_and(|at| now < at + LONGEST_LAG));
+        self.state = match (seen, newest) {
+            (DependentState::Present(observed), _) if self.gone.as_ref() == Some(&observed.uid) => DependentState::Absent,
+            (DependentState::Present(observed), Some(newest)) if observed.is_older_than(&newest) => {
+                DependentState::Present(newest)
+            }
+            (DependentState::Present(observed), _) => return self.adopt(observed, None, now),
+            (seen, _) => seen,
         };
-        if self.gone.as_ref() == Some(&observed.uid) {
-            self.state = DependentState::Absent;
-            return false;
-        }
-        if let Some(newest) = self.newest.as_ref().filter(|newest| observed.is_older_than(newest))
-            && self.newest_at.is_some_and(|at| now < at + LONGEST_LAG)
-        {
-            self.state = DependentState::Present(Arc::clone(newest));
-            return false;
-        }
-        self.adopt(observed, None, now)
+        false
     }
 
     /// Takes in what a read shows, which no view is newer than. Says the same.
@@ -93,10 +91,8 @@ impl Known {
 
     /// How it is, if that is known and it exists.
     pub fn observed(&self) -> Option<&Arc<Observed>> {
-        match &self.state {
-            DependentState::Present(observed) => Some(observed),
-            _ => None,
-        }
+        let DependentState::Present(observed) = &self.state else { return None };
+        Some(observed)
     }
 
     pub fn is_held_down(&self) -> bool {

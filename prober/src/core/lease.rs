@@ -230,7 +230,8 @@ impl LeaseClock {
 #[derive(Debug, Default, Clone)]
 pub struct LeaseClocks {
     entries: Vec<Entry>,
-    without_renew_time: usize,
+    /// How many leases of the last list have none.
+    pub without_renew_time: usize,
     /// Which probe was the last; wraps around.
     round: u32,
     last_sent: Option<Moment>,
@@ -284,20 +285,14 @@ impl LeaseClocks {
         position(&self.entries, |entry| &entry.name, node, expected)
     }
 
-    /// Adds leases that are not there yet. One that was named twice is as it was named last.
-    fn add(&mut self, mut new: Vec<Entry>) {
+    /// Adds leases that are not there yet. One that was named twice is as it was named last: of equal names the first one stays.
+    fn add(&mut self, new: Vec<Entry>) {
         if new.is_empty() {
             return;
         }
-        self.entries.append(&mut new);
+        self.entries.extend(new.into_iter().rev());
         self.entries.sort_by(|one, other| one.name.cmp(&other.name));
-        self.entries.dedup_by(|later, kept| {
-            let twice = later.name == kept.name;
-            if twice {
-                std::mem::swap(later, kept);
-            }
-            twice
-        });
+        self.entries.dedup_by(|later, kept| later.name == kept.name);
     }
 
     pub(super) fn entry(&self, at: usize) -> (&str, &LeaseClock) {
@@ -310,10 +305,6 @@ impl LeaseClocks {
 
     pub(super) fn len(&self) -> usize {
         self.entries.len()
-    }
-
-    pub fn without_renew_time(&self) -> usize {
-        self.without_renew_time
     }
 }
 

@@ -64,21 +64,18 @@ impl Lifecycle {
 /// `seed` is the name of the seed that the shoot's Cluster is on; where none is known the shoot is taken for ours.
 pub fn lifecycle(shoot: &Shoot, seed: Option<&str>) -> Lifecycle {
     let elsewhere = seed.zip(shoot.responsible_seed()).is_some_and(|(here, responsible)| here != responsible);
-    let operation = shoot.status.last_operation.as_ref();
-    let hibernation = shoot.spec.hibernation_enabled();
-    if shoot.metadata.deletion_timestamp.is_some() {
-        return Lifecycle::Stop(StopReason::Deleting);
+    let operation = shoot.last_operation.as_ref();
+    let migrates = operation.is_some_and(|operation| operation.kind == OperationType::Migrate);
+    let stops = [
+        (shoot.deletion_timestamp.is_some(), StopReason::Deleting),
+        (shoot.hibernation_enabled, StopReason::Hibernated),
+        (elsewhere || migrates, StopReason::Migrating),
+        (shoot.workers.is_empty(), StopReason::Workerless),
+    ];
+    if let Some((_, reason)) = stops.into_iter().find(|(stops, _)| *stops) {
+        return Lifecycle::Stop(reason);
     }
-    if hibernation {
-        return Lifecycle::Stop(StopReason::Hibernated);
-    }
-    if elsewhere || operation.is_some_and(|operation| operation.kind == OperationType::Migrate) {
-        return Lifecycle::Stop(StopReason::Migrating);
-    }
-    if shoot.spec.provider.workers.is_empty() {
-        return Lifecycle::Stop(StopReason::Workerless);
-    }
-    if shoot.status.is_hibernated {
+    if shoot.is_hibernated {
         return Lifecycle::Wait(WaitReason::WakingUp);
     }
     let ready = operation.is_some_and(|operation| match operation.kind {
@@ -92,7 +89,7 @@ pub fn lifecycle(shoot: &Shoot, seed: Option<&str>) -> Lifecycle {
 /// Whether the last operation on a shoot is over for longer than `delay`, so that it is in operation rather than being made (D-51). `now`
 /// is by our clock; what is absent or in the future tells nothing.
 pub fn is_in_operation(shoot: &Shoot, delay: TimeDelta, now: DateTime<Utc>) -> bool {
-    shoot.status.last_operation.as_ref().is_some_and(|operation| {
+    shoot.last_operation.as_ref().is_some_and(|operation| {
         let over = matches!(operation.state, OperationState::Succeeded | OperationState::Failed | OperationState::Aborted);
         over && operation.last_update_time.is_some_and(|updated| updated <= now && now - updated > delay)
     })
@@ -100,18 +97,10 @@ pub fn is_in_operation(shoot: &Shoot, delay: TimeDelta, now: DateTime<Utc>) -> b
 
 /// The settings of a shoot, also of one that waits: a running probe applies them.
 pub fn settings(shoot: &Shoot) -> ShootSettings {
-    let pool_conditions = shoot
-        .spec
-        .provider
-        .workers
-        .iter()
-        .filter_map(|worker| {
-            let conditions = &worker.machine_controller_manager.as_ref()?.node_conditions;
-            // An empty list means the default one (rule 35), which is what a pool that is not in the map gets.
-            (!conditions.is_empty()).then(|| (worker.name.clone(), conditions.clone()))
-        })
-        .collect();
-    ShootSettings { node_monitor_grace: shoot.spec.node_monitor_grace(), pool_conditions }
+    // An empty list means the default one (rule 35), which is what a pool that is not in the map gets.
+    let own = shoot.workers.iter().filter(|worker| !worker.node_conditions.is_empty());
+    let pool_conditions = own.map(|worker| (worker.name.clone(), worker.node_conditions.clone())).collect();
+    ShootSettings { node_monitor_grace: shoot.node_monitor_grace, pool_conditions }
 }
 
 #[cfg(test)]

@@ -29,14 +29,6 @@ pub const STANDBY_PROTECTS: &str = "dependency-watchdog.gardener.cloud/standby-p
 /// As much of a value as is repeated when it is refused.
 const SHOWN: usize = 50;
 
-/// The values that hold, for those who decide; see [`Config`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
-    pub restore_only_held_down: bool,
-    pub scale_up_stabilization: Duration,
-    pub standby_protects: bool,
-}
-
 /// What the annotations of one namespace set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
@@ -103,12 +95,6 @@ pub enum Source {
     Namespace,
 }
 
-impl Source {
-    pub const fn is_annotation(self) -> bool {
-        matches!(self, Self::Garden | Self::Namespace)
-    }
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sourced<T> {
     pub value: T,
@@ -120,11 +106,9 @@ impl<T> Sourced<T> {
         Self { value, from: Source::Config }
     }
 
-    /// Applies what a namespace sets, if it sets anything.
-    fn overrule(&mut self, value: Option<T>, from: Source) {
-        if let Some(value) = value {
-            *self = Self { value, from };
-        }
+    /// This, unless one of the namespaces sets it; the first that does wins.
+    fn unless_set(self, by: [(Option<&Overrides>, Source); 2], set: fn(&Overrides) -> Option<T>) -> Self {
+        by.into_iter().find_map(|(overrides, from)| Some(Self { value: set(overrides?)?, from })).unwrap_or(self)
     }
 }
 
@@ -140,27 +124,14 @@ pub struct ResolvedOptions {
 impl ResolvedOptions {
     /// What `garden` and the shoot's own namespace set, if they set anything.
     pub fn resolve(config: &Config, garden: Option<&Overrides>, own: Option<&Overrides>) -> Self {
-        let mut resolved = Self {
-            pause: Sourced { value: false, from: Source::Default },
-            restore_only_held_down: Sourced::of_config(config.restore_only_held_down),
-            scale_up_stabilization: Sourced::of_config(config.scale_up_stabilization),
-            standby_protects: Sourced::of_config(config.standby_protects),
-        };
-        for (overrides, from) in [(garden, Source::Garden), (own, Source::Namespace)] {
-            let Some(set) = overrides else { continue };
-            resolved.pause.overrule(set.pause, from);
-            resolved.restore_only_held_down.overrule(set.restore_only_held_down, from);
-            resolved.scale_up_stabilization.overrule(set.scale_up_stabilization, from);
-            resolved.standby_protects.overrule(set.standby_protects, from);
-        }
-        resolved
-    }
-
-    pub fn options(&self) -> Options {
-        Options {
-            restore_only_held_down: self.restore_only_held_down.value,
-            scale_up_stabilization: self.scale_up_stabilization.value,
-            standby_protects: self.standby_protects.value,
+        let by = [(own, Source::Namespace), (garden, Source::Garden)];
+        Self {
+            pause: Sourced { value: false, from: Source::Default }.unless_set(by, |set| set.pause),
+            restore_only_held_down: Sourced::of_config(config.restore_only_held_down)
+                .unless_set(by, |set| set.restore_only_held_down),
+            scale_up_stabilization: Sourced::of_config(config.scale_up_stabilization)
+                .unless_set(by, |set| set.scale_up_stabilization),
+            standby_protects: Sourced::of_config(config.standby_protects).unless_set(by, |set| set.standby_protects),
         }
     }
 
@@ -179,7 +150,7 @@ impl ResolvedOptions {
 
     /// Those that annotations set.
     pub fn overruled(&self) -> impl Iterator<Item = ShownOption> + use<> {
-        self.shown().into_iter().filter(|shown| shown.from.is_annotation())
+        self.shown().into_iter().filter(|shown| matches!(shown.from, Source::Garden | Source::Namespace))
     }
 }
 

@@ -16,7 +16,7 @@ use strum::{IntoStaticStr, VariantNames};
 
 pub use self::template::{Facts, Template};
 use super::moment::Moment;
-use super::span;
+use super::{scaled, span};
 use crate::config::OwnerCheck;
 
 /// What the owner record of a shoot comes to.
@@ -137,7 +137,7 @@ const JITTER: f64 = 0.1;
 /// What the checks of one shoot's record have shown.
 #[derive(Clone, Debug)]
 pub struct OwnerRecord {
-    began: Moment,
+    pub began: Moment,
     /// When the first check was sent.
     asked: Option<Moment>,
     /// When the next check is due; while one is under way, when that was.
@@ -168,10 +168,6 @@ struct Failing {
 impl OwnerRecord {
     pub fn new(now: Moment) -> Self {
         Self { began: now, asked: None, next: now, known: None, failing: None }
-    }
-
-    pub fn began(&self) -> Moment {
-        self.began
     }
 
     pub fn next(&self) -> Moment {
@@ -243,27 +239,23 @@ impl OwnerRecord {
             Answer::Ours => self.known(None, sent, interval),
             Answer::Elsewhere(value) => self.known(Some(value), sent, interval),
         };
-        let wait = TimeDelta::microseconds((wait.num_microseconds().unwrap_or(i64::MAX) as f64 * (1.0 - JITTER * chance)) as i64);
-        self.next = now + wait;
+        self.next = now + scaled(wait, 1.0 - JITTER * chance);
     }
 
     fn failed(&mut self, why: Unresolved, sent: Moment) -> TimeDelta {
         let before = self.failing.unwrap_or(Failing { since: sent, why, times: 0 });
         let times = before.times.saturating_add(1);
         self.failing = Some(Failing { why, times, ..before });
-        // Two that are not in a row confirm nothing; what was confirmed stays so.
-        if let Some(known) = self.known.as_mut().filter(|known| known.in_a_row < 2) {
-            known.in_a_row = 0;
-        }
         AGAIN_AFTER * (1 << (times - 1).min(20))
     }
 
     fn known(&mut self, elsewhere: Option<String>, sent: Moment, interval: TimeDelta) -> TimeDelta {
-        self.failing = None;
-        let same = self.known.as_ref().filter(|known| known.elsewhere.is_some() == elsewhere.is_some());
+        // Two that are not in a row confirm nothing; what was confirmed stays so.
+        let confirms = |known: &&Known| self.failing.is_none() || known.in_a_row >= 2;
+        let same = self.known.as_ref().filter(|known| known.elsewhere.is_some() == elsewhere.is_some()).filter(confirms);
         let in_a_row = same.map_or(0, |known| known.in_a_row).saturating_add(1);
         let unconfirmed = elsewhere.is_some() && in_a_row < 2;
-        self.known = Some(Known { elsewhere, sent, in_a_row });
+        (self.known, self.failing) = (Some(Known { elsewhere, sent, in_a_row }), None);
         if unconfirmed { AGAIN_AFTER.min(interval) } else { interval }
     }
 }

@@ -36,20 +36,6 @@ impl Observed {
         let number = |observed: &Self| observed.resource_version.parse::<u64>().ok();
         self.uid == other.uid && matches!((number(self), number(other)), (Some(this), Some(other)) if this < other)
     }
-
-    pub fn written(&self, write: &Write, resource_version: String) -> Self {
-        let mut written = Self { resource_version, ..self.clone() };
-        match &write.memory {
-            Some(Mark::Set(value)) => written.marks.replicas = Some(value.clone()),
-            Some(Mark::Remove) => written.marks.replicas = None,
-            None => {}
-        }
-        if let Some(marker) = &write.marker {
-            written.marks.held_down = *marker != Mark::Remove;
-        }
-        written.replicas = write.replicas.unwrap_or(written.replicas);
-        written
-    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -88,58 +74,65 @@ impl Marks {
     }
 }
 
-/// One change to one resource. Keys that are none are left as they are.
+/// What is written to one resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Write {
-    pub memory: Option<Mark>,
-    pub marker: Option<Mark>,
+    /// Its marks as they are then.
+    pub marks: Marks,
+    /// None: they stay.
     pub replicas: Option<i32>,
     /// The memory was unusable, so that 1 is used: to be logged and counted.
     pub fell_back: bool,
 }
 
+/// A write, and the state that it changes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Mark {
-    Set(String),
-    Remove,
+pub struct Change {
+    pub base: Arc<Observed>,
+    pub write: Write,
 }
 
-impl Write {
-    fn forget() -> Self {
-        Self { memory: Some(Mark::Remove), marker: Some(Mark::Remove), ..Self::default() }
+impl Change {
+    /// The replicas after it.
+    pub fn replicas(&self) -> i32 {
+        self.write.replicas.unwrap_or(self.base.replicas)
+    }
+
+    /// How the resource is after it.
+    pub fn after(&self, resource_version: String) -> Observed {
+        Observed { resource_version, replicas: self.replicas(), marks: self.write.marks.clone(), ..Observed::clone(&self.base) }
     }
 
     /// Whether a resource is as it is once this was written.
     pub fn is_done(&self, now: &Observed) -> bool {
-        let marked = self.marker.as_ref().is_none_or(|marker| now.marks.held_down == (*marker != Mark::Remove));
-        marked && self.replicas.is_none_or(|replicas| now.replicas == replicas)
+        let Self { base, write } = self;
+        let marked = write.marks.held_down == base.marks.held_down || write.marks.held_down == now.marks.held_down;
+        marked && base.uid == now.uid && write.replicas.is_none_or(|replicas| now.replicas == replicas)
     }
 }
 
 /// What an operator who says `ignore-scaling` gets in either direction: no marker, so that gardenlet reconciles the resource; memory and
 /// replicas stay (rule 67).
-fn hands_off(observed: &Observed) -> Option<Write> {
-    observed.marks.held_down.then(|| Write { marker: Some(Mark::Remove), ..Write::default() })
+fn hands_off(marks: &Marks) -> Option<Write> {
+    marks.held_down.then(|| Write { marks: Marks { held_down: false, ..marks.clone() }, ..Write::default() })
 }
 
 /// The write that takes a resource to 0 and remembers its replicas; none when there is nothing to do. A valid memory under a marker is
 /// never overwritten (D-31), and 0 is never remembered. A marker that somebody took from what is at 0 with a valid memory is set again, as
 /// a late patch of a Go replica's can do.
 pub fn scale_down(observed: &Observed) -> Option<Write> {
-    if observed.marks.ignored {
-        return hands_off(observed);
+    let marks = &observed.marks;
+    if marks.ignored {
+        return hands_off(marks);
     }
     if observed.replicas <= 0 {
-        let lost = !observed.marks.held_down && observed.marks.remembered().is_some();
-        return lost.then(|| Write { marker: Some(Mark::Set(String::new())), ..Write::default() });
+        let lost = !marks.held_down && marks.remembered().is_some();
+        return lost.then(|| Write { marks: Marks { held_down: true, ..marks.clone() }, ..Write::default() });
     }
-    let remembered = observed.marks.held_down && observed.marks.remembered().is_some();
-    Some(Write {
-        memory: (!remembered).then(|| Mark::Set(observed.replicas.to_string())),
-        marker: (!observed.marks.held_down).then(|| Mark::Set(String::new())),
-        replicas: Some(0),
-        fell_back: false,
-    })
+    let remembered = marks.held_down && marks.remembered().is_some();
+    let memory = if remembered { marks.replicas.clone() } else { Some(observed.replicas.to_string()) };
+    let marks = Marks { replicas: memory, held_down: true, ignored: false };
+    Some(Write { marks, replicas: Some(0), fell_back: false })
 }
 
 /// The write that brings a resource back and forgets its replicas (D-30); none when there is nothing to do. `only_held_down` is the setting
@@ -147,21 +140,17 @@ pub fn scale_down(observed: &Observed) -> Option<Write> {
 pub fn scale_up(observed: &Observed, scope: Scope, only_held_down: bool) -> Option<Write> {
     let marks = &observed.marks;
     if marks.ignored {
-        return hands_off(observed);
+        return hands_off(marks);
     }
     if observed.replicas > 0 {
-        return marks.held_down.then(Write::forget);
+        return marks.held_down.then(Write::default);
     }
     if !marks.held_down && (only_held_down || scope == Scope::HeldDown) {
         return None;
     }
     let remembered = marks.remembered();
-    Some(Write {
-        replicas: Some(remembered.unwrap_or(1)),
-        fell_back: remembered.is_none() && (marks.held_down || marks.replicas.is_some()),
-        memory: marks.replicas.is_some().then_some(Mark::Remove),
-        marker: marks.held_down.then_some(Mark::Remove),
-    })
+    let fell_back = remembered.is_none() && (marks.held_down || marks.replicas.is_some());
+    Some(Write { marks: Marks::default(), replicas: Some(remembered.unwrap_or(1)), fell_back })
 }
 
 #[cfg(test)]

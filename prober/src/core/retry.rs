@@ -1,10 +1,9 @@
 //! How often, after which pause and for how long it is tried to bring one resource to where it should be.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::plan::Direction;
-use super::replicas::{Observed, Write};
+use super::replicas::{Change, Observed};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Refusal {
@@ -43,8 +42,8 @@ pub struct Retry {
     /// What is left of the timeout for this attempt.
     left: Duration,
     conflicts: u32,
-    /// The last write that was sent and not answered, and what it was based on.
-    unanswered: Option<(Arc<Observed>, Write)>,
+    /// The last one that was sent and not answered.
+    unanswered: Option<Change>,
 }
 
 impl Retry {
@@ -64,15 +63,15 @@ impl Retry {
         self.left < self.timeout
     }
 
-    pub fn failed(&mut self, base: Arc<Observed>, write: Write, refusal: Refusal) {
+    pub fn failed(&mut self, change: Change, refusal: Refusal) {
         if matches!(refusal, Refusal::Timeout | Refusal::NoAnswer) {
-            self.unanswered = Some((base, write));
+            self.unanswered = Some(change);
         }
     }
 
-    /// The write that was made although no answer came, if that is why there is nothing to do with the resource as it is `now`.
-    pub fn landed(&mut self, now: &Observed) -> Option<(Arc<Observed>, Write)> {
-        self.unanswered.take().filter(|(before, write)| before.uid == now.uid && write.is_done(now))
+    /// What was written although no answer came, if that is why there is nothing to do with the resource as it is `now`.
+    pub fn landed(&mut self, now: &Observed) -> Option<Change> {
+        self.unanswered.take().filter(|change| change.is_done(now))
     }
 
     /// The pause before the next try; none when this was the last.

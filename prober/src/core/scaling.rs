@@ -4,14 +4,12 @@
 //! comes first; nothing that fails stops anything else. Up: strict order. A level opens when all of the one before it is written and ready,
 //! or 5 s after the write; what cannot be written holds back the later levels.
 
-use std::sync::Arc;
-
 use chrono::TimeDelta;
 
 use super::known::Known;
 use super::moment::Moment;
 use super::plan::{Direction, levels};
-use super::replicas::{Observed, Write};
+use super::replicas::Change;
 use super::retry::Retry;
 use super::span;
 use crate::config::Dependent;
@@ -51,17 +49,11 @@ pub enum Stage {
     AwaitingPermit,
     /// It is being read from the API server, since what was known of it was out of date.
     Reading,
-    /// This write is under way, based on that, since this moment.
-    Writing(Arc<Observed>, Write, Moment),
+    /// This is under way since that moment.
+    Writing(Change, Moment),
     /// It is where it should be; since when, if its replicas were written and it is not known to be ready yet.
     Done(Option<Moment>),
     Failed,
-}
-
-impl Stage {
-    fn is_settled(&self) -> bool {
-        matches!(self, Self::Done(None) | Self::Failed)
-    }
 }
 
 impl Scaling {
@@ -111,14 +103,16 @@ impl Scaling {
         }
     }
 
-    pub fn opened(&self) -> impl Iterator<Item = usize> + use<> {
-        self.levels[..self.open].iter().flatten().copied().collect::<Vec<_>>().into_iter()
+    /// The places of the dependents whose turn it is, or was.
+    pub fn opened(&self) -> Vec<usize> {
+        self.levels[..self.open].concat()
     }
 
     /// Whether nothing more will happen: all is settled, or what failed holds back the later levels.
     pub fn is_over(&self) -> bool {
         let held_back = self.direction == Direction::Up && self.failed() > 0;
-        (self.open == self.levels.len() || held_back) && self.opened().all(|at| self.steps[at].stage.is_settled())
+        let is_settled = |at: usize| matches!(self.steps[at].stage, Stage::Done(None) | Stage::Failed);
+        (self.open == self.levels.len() || held_back) && self.opened().into_iter().all(is_settled)
     }
 
     pub fn failed(&self) -> usize {

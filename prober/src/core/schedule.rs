@@ -4,6 +4,7 @@ use chrono::TimeDelta;
 
 use super::lease::{Grace, LeaseClock};
 use super::moment::Moment;
+use super::scaled;
 use super::verdict::fails;
 
 /// A probe this long after a lease's expiry finds it expired; timers may fire up to a millisecond early.
@@ -62,8 +63,6 @@ pub struct ScheduleInputs {
     pub failure: Option<Failure>,
     /// The factor, from 1 on, by which the wait after a failure is stretched so that shoots do not move in step.
     pub stretch: f64,
-    /// Until when the API server asked us to stay away (429); none after a complete probe.
-    pub throttled_until: Option<Moment>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -75,19 +74,16 @@ pub struct Failure {
 
 /// When to probe next. A moment that has been judged never schedules again.
 pub fn next_probe(inputs: &ScheduleInputs) -> Moment {
-    let ScheduleInputs { now, judged_at, interval, verdict_possible, doubt_from, awaited, failure, stretch, throttled_until } =
-        *inputs;
+    let ScheduleInputs { now, judged_at, interval, verdict_possible, doubt_from, awaited, failure, stretch } = *inputs;
     let regular = now + interval;
     let retry =
         failure.filter(|f| f.urgent || verdict_possible.is_some_and(|due| due <= regular)).map(|f| now + retry_wait(f, stretch));
     let moments = [verdict_possible, doubt_from, awaited].into_iter().flatten().filter(|&moment| moment > judged_at);
-    let earliest = moments.chain(retry).fold(regular, Moment::min).max(now);
-    throttled_until.map_or(earliest, |until| earliest.max(until))
+    moments.chain(retry).fold(regular, Moment::min).max(now)
 }
 
 fn retry_wait(failure: Failure, stretch: f64) -> TimeDelta {
-    let doubled = FIRST_RETRY * 2_i32.pow(failure.in_a_row.saturating_sub(1).min(16));
-    TimeDelta::milliseconds((doubled.num_milliseconds() as f64 * stretch) as i64)
+    scaled(FIRST_RETRY * 2_i32.pow(failure.in_a_row.saturating_sub(1).min(16)), stretch)
 }
 
 #[cfg(test)]

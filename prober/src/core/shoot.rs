@@ -21,13 +21,14 @@ use chrono::TimeDelta;
 
 pub use self::interface::{Action, Input, Intended, Order, ProbeFailure, Reason, Report, Start, Surroundings, Verified};
 use self::schedule::{ReprobeRequests, StartupJitter};
-use self::standby::{StandbyWrite, Verification};
+use self::standby::Verification;
 use super::judgement::{Finding, Judge, Rules};
 use super::known::Known;
 use super::lease::LeaseList;
 use super::moment::{Moment, RequestTimes};
 use super::plan::Direction;
 use super::replicas::{DependentState, scale_up};
+use super::scaled;
 use super::scaling::{Scaling, Stage};
 use super::schedule::Failure;
 use super::verdict::{BackedNodes, Scope, Verdict};
@@ -41,13 +42,13 @@ enum Probing {
     Nodes,
 }
 
-/// How long to wait, from the start of this process, to learn whether a shoot is paused (decisions, "Settings without a config file").
+/// How long to wait, from when this process first saw that a shoot may be probed, to learn whether it is paused (decisions, "Settings
+/// without a config file").
 const PAUSE_READ: TimeDelta = TimeDelta::seconds(2);
 
 #[derive(Debug, Default, Clone)]
 pub struct Shoot {
     start: Start,
-    created: Moment,
     judge: Judge,
     resources: Vec<ResourceRef>,
     known: Vec<Known>,
@@ -57,14 +58,13 @@ pub struct Shoot {
     reprobes: ReprobeRequests,
     jitter: StartupJitter,
     failures: u32,
+    /// Until when the API server asked us to stay away (429); none after a complete probe.
     throttled_until: Option<Moment>,
     finding: Option<Arc<Finding>>,
-    complete: bool,
 
     /// Since when every complete probe said "up", and how many there were.
     up_since: Option<(Moment, u32)>,
-    /// How often the verdict has turned from "up" to "down" or back, and which it was last.
-    turns: u32,
+    /// Which verdict was the last that was no hold.
     last_direction: Option<Direction>,
     /// When the verdict last turned to "down", and the ordering deadline of that moment.
     down_since: Option<(Moment, Option<Moment>)>,
@@ -79,8 +79,6 @@ pub struct Shoot {
     /// When a marker that others set was last seen for the first time.
     marker_seen: Option<Moment>,
     verification: Verification,
-    /// Per dependent, the last write that this replica made without the lead.
-    standby_writes: Vec<Option<StandbyWrite>>,
 
     scaling: Option<Scaling>,
     scalings: u64,
@@ -131,10 +129,8 @@ impl Shoot {
         let dependents = &around.config.dependents;
         let mut shoot = Self {
             start,
-            created: now,
             resources: dependents.iter().map(|dependent| dependent.resource.clone()).collect(),
             known: vec![Known::default(); dependents.len()],
-            standby_writes: vec![None; dependents.len()],
             jitter: StartupJitter::new(around.chance),
             ..Self::default()
         };
@@ -143,7 +139,7 @@ impl Shoot {
         shoot
     }
 
-    pub fn input(&mut self, input: Input<'_>, around: &Surroundings, now: Moment) -> Vec<Action> {
+    pub fn input(&mut self, input: Input, around: &Surroundings, now: Moment) -> Vec<Action> {
         let mut cx = Context { around, now, actions: Vec::new(), wake: None, reprobe_requested: false, changed: None };
         if matches!(input, Input::Reloaded) {
             self.reload(&mut cx);
@@ -157,14 +153,14 @@ impl Shoot {
                 self.next_probe = self.next_probe.min(now + scaled(around.spread, around.chance));
             }
             Input::SettingsChanged => self.next_probe = now,
-            Input::Leases(times, leases, machines) => self.on_leases(times, leases, machines, &mut cx),
+            Input::Leases(times, leases, machines) => self.on_leases(times, &leases, machines, &mut cx),
             Input::Nodes(nodes) => {
                 self.judge.set_nodes(nodes);
                 self.conclude(&mut cx);
             }
             Input::Vouched => {
                 let found = self.judge.judge(&self.rules(around));
-                self.complete(Finding { verdict: Verdict::ScaleUp(Scope::HeldDown), judged_at: now, ..found }, &mut cx);
+                self.complete(Finding { verdict: Verdict::ScaleUpHeldDown, judged_at: now, ..found }, &mut cx);
             }
             #[cfg(test)]
             Input::Found(finding) => self.complete(finding, &mut cx),
@@ -183,7 +179,7 @@ impl Shoot {
 
     /// When [`Input::Woken`] is wanted, if nothing else happens before; none while a probe is under way and nothing else is due.
     pub fn next(&self) -> Option<Moment> {
-        let probe = (self.probing == Probing::Idle && !self.stood_down).then(|| self.probe_at());
+        let probe = (self.probing == Probing::Idle && !self.stood_down).then(|| self.due());
         probe.into_iter().chain(self.wake).min()
     }
 
@@ -208,9 +204,8 @@ impl Shoot {
         }
         self.drop_scaling(cx);
         let before = |resource: &ResourceRef| self.resources.iter().position(|known| known == resource);
-        let places: Vec<_> = resources.iter().map(before).collect();
-        self.known = places.iter().map(|at| at.map_or_else(Known::default, |at| self.known[at].clone())).collect();
-        self.standby_writes = places.iter().map(|at| at.and_then(|at| self.standby_writes[at])).collect();
+        let known = |resource| before(resource).map_or_else(Known::default, |at| self.known[at].clone());
+        self.known = resources.iter().map(known).collect();
         self.resources = resources;
     }
 
@@ -236,7 +231,7 @@ impl Shoot {
 
     fn complete(&mut self, finding: Finding, cx: &mut Context<'_>) {
         self.probing = Probing::Idle;
-        (self.complete, self.failures, self.throttled_until) = (true, 0, None);
+        (self.failures, self.throttled_until) = (0, None);
         self.jitter.probe_completed();
         self.adopt(finding, cx);
         self.next_probe = self.scheduled(None, cx);
@@ -247,7 +242,6 @@ impl Shoot {
         if matches!(failure, ProbeFailure::Unanswered | ProbeFailure::Throttled(_)) {
             self.judge.note_unanswered();
         }
-        self.complete = false;
         self.failures = self.failures.saturating_add(1);
         self.throttled_until = match failure {
             ProbeFailure::Throttled(retry_after) => Some(cx.now + super::schedule::rest(retry_after)),
@@ -265,18 +259,14 @@ impl Shoot {
         {
             finding.lost_zones.clone_from(&last.lost_zones);
         }
-        let direction = match finding.verdict {
-            Verdict::ScaleUp(_) => Some(Direction::Up),
-            Verdict::ScaleDown => Some(Direction::Down),
-            Verdict::Hold(_) => None,
-        };
+        let direction = finding.verdict.aim().map(|(direction, _)| direction);
         self.up_since = (direction == Some(Direction::Up)).then(|| {
             let (since, probes) = self.up_since.unwrap_or((finding.judged_at, 0));
             (since, probes.saturating_add(1))
         });
         if direction.is_some() && direction != self.last_direction {
             self.last_direction = direction;
-            self.turns = self.turns.wrapping_add(1);
+            self.known.iter_mut().for_each(|known| known.stood_in = None);
             self.verification = Verification::None;
             self.down_since = (direction == Some(Direction::Down)).then_some((cx.now, finding.ordering_deadline));
         }
@@ -295,24 +285,19 @@ impl Shoot {
 
     /// What the last probe said; none when it was not complete, or there was none.
     fn verdict(&self) -> Option<Verdict> {
-        self.finding.as_ref().filter(|_| self.complete).map(|finding| finding.verdict)
+        self.finding.as_ref().filter(|_| self.failures == 0).map(|finding| finding.verdict)
     }
 
     fn judged_at(&self) -> Option<Moment> {
         self.finding.as_ref().map(|finding| finding.judged_at)
     }
 
-    fn scope(&self) -> Scope {
-        match self.verdict() {
-            Some(Verdict::ScaleUp(scope)) => scope,
-            _ => Scope::HeldDown,
-        }
-    }
-
     /// Whether a scale-up would find nothing to do; false when that is not known.
     fn is_settled(&self, around: &Surroundings) -> bool {
         self.known.iter().all(|known| match known.state() {
-            DependentState::Present(observed) => scale_up(observed, Scope::All, around.options.restore_only_held_down).is_none(),
+            DependentState::Present(observed) => {
+                scale_up(observed, Scope::All, around.options.restore_only_held_down.value).is_none()
+            }
             DependentState::Absent | DependentState::NoSuchKind => true,
             DependentState::Unknown => false,
         })
@@ -342,19 +327,11 @@ impl Shoot {
         &self.intended
     }
 
-    /// When the next probe is due; while one is under way, when that was.
+    /// When the next probe is due; while one is under way, when that was. An API server that asks to be left alone is.
     pub fn due(&self) -> Moment {
-        self.reprobes.due().map_or(self.next_probe, |reprobe| reprobe.min(self.next_probe))
+        let due = self.reprobes.due.map_or(self.next_probe, |reprobe| reprobe.min(self.next_probe));
+        self.throttled_until.map_or(due, |until| until.max(due))
     }
-
-    /// The same, if the API server has not asked to be left alone.
-    fn probe_at(&self) -> Moment {
-        self.throttled_until.map_or(self.due(), |until| until.max(self.due()))
-    }
-}
-
-fn scaled(span: TimeDelta, share: f64) -> TimeDelta {
-    TimeDelta::microseconds((span.num_microseconds().unwrap_or(i64::MAX) as f64 * share) as i64)
 }
 
 #[cfg(test)]

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use strum::{IntoStaticStr, VariantNames};
 
 use super::lease::{Grace, LeaseClock, LeaseClocks, LeaseState};
 use super::moment::Moment;
+use super::plan::Direction;
 use super::sorted::position;
 
 /// A node with this annotation, whatever its value, is not managed by machine-controller-manager and does not count.
@@ -39,11 +40,6 @@ pub struct NodeRecord {
     pub conditions: Vec<NodeCondition>,
 }
 
-/// What the value of a label is made of; it is shown to people, and whoever owns the shoot chooses it.
-fn is_of_a_label(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)
-}
-
 impl NodeRecord {
     pub fn note_label(&mut self, key: &str, value: &str) {
         match key {
@@ -53,9 +49,11 @@ impl NodeRecord {
         }
     }
 
-    /// Which nodes it is most likely to be lost together with: those of its zone, else of its pool.
+    /// Which nodes it is most likely to be lost together with: those of its zone, else of its pool. It is shown to people, and whoever owns
+    /// the shoot chooses it: what no label can be is no name.
     pub fn failure_zone(&self) -> Option<&str> {
-        let is_label = |name: &&str| (1..=MAX_LABEL).contains(&name.len()) && name.bytes().all(is_of_a_label);
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        let is_label = |name: &&str| (1..=MAX_LABEL).contains(&name.len()) && name.bytes().all(plain);
         self.zone.as_deref().filter(is_label).or(self.pool.as_deref().filter(is_label))
     }
 
@@ -96,62 +94,52 @@ pub enum Exclusion {
     NoNode,
     /// There is a node, but no lease of that name, or one without renewTime.
     NoLease,
+    /// There is a lease without renewTime (D-19).
+    NoRenewTime,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// What follows from the leases that count. A hold changes nothing in either direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, VariantNames, Serialize)]
+#[strum(serialize_all = "snake_case", const_into_str)]
+#[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    ScaleUp(Scope),
+    ScaleUp,
+    /// Only those that carry the meltdown marker (D-20).
+    ScaleUpHeldDown,
     /// The nodes lost the way to their API server: take the dependents to 0.
     ScaleDown,
-    Hold(HoldReason),
+    /// There is one candidate only, and its lease is not known to be valid (D-20).
+    HoldSingleCandidate,
+    /// The verdict depends on leases whose stamps cannot be believed yet (D-21), or whose silence may be the API server's (D-54).
+    HoldUndecided,
+    /// There are leases, and not a single Machine: they have moved away, or were deleted by force (D-55).
+    HoldNoMachines,
 }
 
+/// Which of the dependents are scaled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
     All,
-    /// Only those that carry the meltdown marker (D-20).
+    /// Only those that carry the meltdown marker.
     HeldDown,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum HoldReason {
-    /// There is one candidate only, and its lease is not known to be valid (D-20).
-    SingleCandidate,
-    /// The verdict depends on leases whose stamps cannot be believed yet (D-21), or whose silence may be the API server's (D-54).
-    Undecided,
-    /// There are leases, and not a single Machine: they have moved away, or were deleted by force (D-55).
-    NoMachines,
-}
-
 impl Verdict {
-    pub const ALL: [Self; 6] = [
-        Self::ScaleUp(Scope::All),
-        Self::ScaleUp(Scope::HeldDown),
-        Self::ScaleDown,
-        Self::Hold(HoldReason::SingleCandidate),
-        Self::Hold(HoldReason::Undecided),
-        Self::Hold(HoldReason::NoMachines),
-    ];
+    /// All of them, as they are called.
+    pub const WORDS: &[&str] = <Self as VariantNames>::VARIANTS;
 
-    pub const fn is_up(self) -> bool {
-        matches!(self, Self::ScaleUp(_))
-    }
-
-    pub const fn as_str(self) -> &'static str {
+    /// What to scale in which direction; none to hold.
+    pub const fn aim(self) -> Option<(Direction, Scope)> {
         match self {
-            Self::ScaleUp(Scope::All) => "scale_up",
-            Self::ScaleUp(Scope::HeldDown) => "scale_up_held_down",
-            Self::ScaleDown => "scale_down",
-            Self::Hold(HoldReason::SingleCandidate) => "hold_single_candidate",
-            Self::Hold(HoldReason::Undecided) => "hold_undecided",
-            Self::Hold(HoldReason::NoMachines) => "hold_no_machines",
+            Self::ScaleUp => Some((Direction::Up, Scope::All)),
+            Self::ScaleUpHeldDown => Some((Direction::Up, Scope::HeldDown)),
+            Self::ScaleDown => Some((Direction::Down, Scope::All)),
+            Self::HoldSingleCandidate | Self::HoldUndecided | Self::HoldNoMachines => None,
         }
     }
-}
 
-impl Serialize for Verdict {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
+    pub const fn is_up(self) -> bool {
+        matches!(self, Self::ScaleUp | Self::ScaleUpHeldDown)
     }
 }
 
@@ -180,12 +168,12 @@ impl Tally {
     /// lease valid.
     pub fn verdict(self, fraction: f64) -> Verdict {
         match self.candidates {
-            0 => Verdict::ScaleUp(Scope::All),
-            1 if self.expired + self.undecided == 0 => Verdict::ScaleUp(Scope::HeldDown),
-            1 => Verdict::Hold(HoldReason::SingleCandidate),
+            0 => Verdict::ScaleUp,
+            1 if self.expired + self.undecided == 0 => Verdict::ScaleUpHeldDown,
+            1 => Verdict::HoldSingleCandidate,
             n if fails(self.expired, n, fraction) => Verdict::ScaleDown,
-            n if fails(self.expired + self.undecided, n, fraction) => Verdict::Hold(HoldReason::Undecided),
-            _ => Verdict::ScaleUp(Scope::All),
+            n if fails(self.expired + self.undecided, n, fraction) => Verdict::HoldUndecided,
+            _ => Verdict::ScaleUp,
         }
     }
 }
@@ -195,22 +183,7 @@ impl Tally {
 pub struct BackedNodes {
     nodes: Box<[Box<str>]>,
     /// How many Machines there are, those that back nothing included.
-    machines: usize,
-}
-
-impl BackedNodes {
-    /// Where this node is among them; most likely at `expected`.
-    fn position(&self, node: &str, expected: usize) -> Option<usize> {
-        position(&self.nodes, |backed| backed, node, expected)
-    }
-
-    pub fn without_machines(&self) -> bool {
-        self.machines == 0
-    }
-
-    fn iter(&self) -> impl Iterator<Item = &str> {
-        self.nodes.iter().map(|node| &**node)
-    }
+    pub count: usize,
 }
 
 /// Of each Machine the node that it backs; none if it backs none.
@@ -220,7 +193,7 @@ impl<'a> FromIterator<Option<&'a str>> for BackedNodes {
         let mut nodes: Vec<&str> = machines.into_iter().inspect(|_| count += 1).flatten().collect();
         nodes.sort_unstable();
         nodes.dedup();
-        Self { nodes: nodes.into_iter().map(Box::from).collect(), machines: count }
+        Self { nodes: nodes.into_iter().map(Box::from).collect(), count }
     }
 }
 
@@ -233,15 +206,15 @@ pub struct Candidates<'a> {
 impl<'a> Candidates<'a> {
     /// The leases that Machines allow: all that could be candidates, whatever the nodes say.
     pub fn by_machines(leases: &'a LeaseClocks, machines: &BackedNodes) -> Self {
-        let mut candidates = Self::with_capacity(leases.len());
-        let mut backed = machines.iter().peekable();
+        let mut candidates = Self::new(leases, leases.len());
+        let mut backed = machines.nodes.iter().map(|node| &**node).peekable();
         for (name, clock) in leases.iter() {
             // Both are sorted, so that one walk along them finds what they share.
             while backed.next_if(|node| *node < name).is_some() {}
             if backed.peek() == Some(&name) {
                 candidates.leases.push((name, clock));
             } else {
-                candidates.exclude(Exclusion::NoUsableMachine);
+                candidates.exclude(Exclusion::NoUsableMachine, 1);
             }
         }
         candidates
@@ -249,24 +222,21 @@ impl<'a> Candidates<'a> {
 
     /// The leases of the nodes that pass every filter (rules 44 to 46).
     pub fn by_nodes(leases: &'a LeaseClocks, machines: &BackedNodes, nodes: &[NodeRecord], conditions: &PoolConditions) -> Self {
-        let mut candidates = Self::with_capacity(nodes.len());
+        let mut candidates = Self::new(leases, nodes.len());
         let (mut next_lease, mut next_machine, mut with_node) = (0, 0, 0);
         for node in nodes {
             let lease = leases.position(&node.name, next_lease);
-            let machine = machines.position(&node.name, next_machine);
+            let machine = position(&machines.nodes, |backed| backed, &node.name, next_machine);
             next_lease = lease.map_or(next_lease, |at| at + 1);
             next_machine = machine.map_or(next_machine, |at| at + 1);
             with_node += usize::from(lease.is_some());
             match (exclusion(node, machine.is_some(), conditions), lease) {
-                (Some(reason), _) => candidates.exclude(reason),
-                (None, None) => candidates.exclude(Exclusion::NoLease),
+                (Some(reason), _) => candidates.exclude(reason, 1),
+                (None, None) => candidates.exclude(Exclusion::NoLease, 1),
                 (None, Some(at)) => candidates.leases.push(leases.entry(at)),
             }
         }
-        let orphans = leases.len().saturating_sub(with_node);
-        if orphans > 0 {
-            candidates.excluded.insert(Exclusion::NoNode, orphans);
-        }
+        candidates.exclude(Exclusion::NoNode, leases.len().saturating_sub(with_node));
         candidates
     }
 
@@ -279,12 +249,17 @@ impl<'a> Candidates<'a> {
         Tally::of(self.clocks().map(|clock| clock.state(now, answering, grace)))
     }
 
-    fn with_capacity(count: usize) -> Self {
-        Self { leases: Vec::with_capacity(count), excluded: BTreeMap::new() }
+    /// None yet, with room for so many of these leases.
+    fn new(leases: &LeaseClocks, count: usize) -> Self {
+        let mut candidates = Self { leases: Vec::with_capacity(count), excluded: BTreeMap::new() };
+        candidates.exclude(Exclusion::NoRenewTime, leases.without_renew_time);
+        candidates
     }
 
-    fn exclude(&mut self, reason: Exclusion) {
-        *self.excluded.entry(reason).or_default() += 1;
+    fn exclude(&mut self, reason: Exclusion, count: usize) {
+        if count > 0 {
+            *self.excluded.entry(reason).or_default() += count;
+        }
     }
 }
 

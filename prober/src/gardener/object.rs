@@ -31,13 +31,8 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
     }
 }
 
-/// None stands for a null.
-pub(crate) fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
-    Ok(Option::deserialize(deserializer)?.map(|Object(object)| object))
-}
-
 pub(crate) fn object_or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
-    Ok(object(deserializer)?.unwrap_or_default())
+    Ok(Option::deserialize(deserializer)?.map(|Object(object)| object).unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::*;
 
@@ -72,7 +72,7 @@ fn a_wrong_value_of_any_length_is_refused_in_a_few_words() {
 fn a_null_among_the_pools_is_a_pool_without_a_name() {
     // As Go reads it.
     let shoot = understood(json!({"spec": {"provider": {"workers": [null]}}}));
-    assert_eq!(shoot.spec.provider.workers.first().map(|worker| worker.name.as_str()), Some(""));
+    assert_eq!(shoot.workers.first().map(|worker| worker.name.as_str()), Some(""));
 }
 
 #[test]
@@ -88,9 +88,9 @@ fn null_is_absence_everywhere() {
     ];
     for shoot in shoots {
         let understood = understood(shoot.clone());
-        assert!(understood.metadata.deletion_timestamp.is_none() && !understood.status.is_hibernated, "{shoot}");
-        assert!(!understood.spec.hibernation_enabled() && understood.spec.provider.workers.is_empty(), "{shoot}");
-        assert!(understood.status.last_operation.is_none() && understood.spec.node_monitor_grace().is_none(), "{shoot}");
+        assert!(understood.deletion_timestamp.is_none() && !understood.is_hibernated, "{shoot}");
+        assert!(!understood.hibernation_enabled && understood.workers.is_empty(), "{shoot}");
+        assert!(understood.last_operation.is_none() && understood.node_monitor_grace.is_none(), "{shoot}");
         assert_eq!(understood.responsible_seed(), None, "{shoot}");
     }
 }
@@ -101,11 +101,11 @@ fn null_inside_of_an_operation_or_a_pool_is_absence_too() {
         "spec": {"provider": {"workers": [{"name": null, "machineControllerManager": null}, {"machineControllerManager": {"nodeConditions": null}}]}},
         "status": {"lastOperation": {"type": "Reconcile", "state": null}},
     }));
-    assert_eq!(shoot.spec.provider.workers.len(), 2);
-    let operation = shoot.status.last_operation.expect("an operation");
+    assert_eq!(shoot.workers.len(), 2);
+    let operation = shoot.last_operation.expect("an operation");
     assert_eq!((operation.kind, operation.state), (OperationType::Reconcile, OperationState::Other));
     let shoot = understood(json!({"status": {"lastOperation": {"type": null}}}));
-    assert_eq!(shoot.status.last_operation.map(|operation| operation.kind), Some(OperationType::Other));
+    assert_eq!(shoot.last_operation.map(|operation| operation.kind), Some(OperationType::Other));
 }
 
 #[test]
@@ -115,8 +115,8 @@ fn what_is_not_read_here_may_be_anything() {
         "spec": {"dns": 5, "provider": {"type": 1, "workers": [{"name": "w1", "machine": 9}]}},
         "status": {"isHibernated": true, "conditions": "x", "lastOperation": {"type": "Create", "state": "Succeeded", "progress": 100, "description": "done"}},
     }));
-    assert!(!shoot.status.is_hibernated, "the field is called hibernated");
-    assert_eq!(shoot.spec.provider.workers[0].name, "w1");
+    assert!(!shoot.is_hibernated, "the field is called hibernated");
+    assert_eq!(shoot.workers[0].name, "w1");
 }
 
 #[test]
@@ -155,14 +155,14 @@ fn the_seed_of_a_cluster_is_known_by_its_name_and_harms_no_shoot_whatever_it_is(
 
 #[test]
 fn the_status_of_hibernation_is_called_hibernated() {
-    assert!(understood(json!({"status": {"hibernated": true}})).status.is_hibernated);
+    assert!(understood(json!({"status": {"hibernated": true}})).is_hibernated);
 }
 
 #[test]
 fn a_grace_period_is_a_positive_duration_in_gos_syntax() {
     let grace = |text: Value| json!({"spec": {"kubernetes": {"kubeControllerManager": {"nodeMonitorGracePeriod": text}}}});
     for (text, seconds) in [("40s", 40), ("1m20s", 80), ("2m0s", 120)] {
-        assert_eq!(understood(grace(json!(text))).spec.node_monitor_grace(), Some(TimeDelta::seconds(seconds)));
+        assert_eq!(understood(grace(json!(text))).node_monitor_grace, Some(TimeDelta::seconds(seconds)));
     }
     for wrong in [json!("0s"), json!("0"), json!("-40s"), json!("40"), json!("forty"), json!(""), json!(40)] {
         let error = refused(grace(wrong.clone()));
@@ -204,7 +204,7 @@ fn a_machine_without_the_label_backs_no_node() {
 
 #[test]
 fn the_internal_domain_and_the_seed_are_read_and_what_is_odd_harms_no_shoot() {
-    let domain = |addresses: Value| understood(json!({"status": {"advertisedAddresses": addresses}})).status.internal_domain;
+    let domain = |addresses: Value| understood(json!({"status": {"advertisedAddresses": addresses}})).internal_domain;
     let external = json!({"name": "external", "url": "https://api.s.p.example.org"});
     let internal = |url: &str| json!([external, {"name": "internal", "url": url}]);
     assert_eq!(domain(internal("https://api.s.p.internal.example.org")).as_deref(), Some("s.p.internal.example.org"));

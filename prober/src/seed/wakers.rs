@@ -1,9 +1,10 @@
 //! Wakes the tasks of the shoots by what the seed's watches show of them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use common::view::Key;
+use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
@@ -23,20 +24,20 @@ pub struct Registration {
 impl Wakers {
     pub fn register(self: &Arc<Self>, namespace: &str) -> Registration {
         let notify = Arc::new(Notify::new());
-        self.lock().insert(namespace.to_owned(), Arc::clone(&notify));
+        self.tasks.lock().insert(namespace.to_owned(), Arc::clone(&notify));
         Registration { wakers: Arc::clone(self), namespace: namespace.to_owned(), notify }
     }
 
     pub fn count(&self) -> usize {
-        self.lock().len()
+        self.tasks.lock().len()
     }
 
     pub fn wake_all(&self) {
-        self.lock().values().for_each(|notify| notify.notify_one());
+        self.tasks.lock().values().for_each(|notify| notify.notify_one());
     }
 
     pub fn wake(&self, shoot: &str) {
-        if let Some(notify) = self.lock().get(shoot) {
+        if let Some(notify) = self.tasks.lock().get(shoot) {
             notify.notify_one();
         }
     }
@@ -48,10 +49,6 @@ impl Wakers {
             if shoot == GARDEN { self.wake_all() } else { self.wake(&shoot) }
         }
     }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Notify>>> {
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Registration {
@@ -62,6 +59,6 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        self.wakers.lock().remove(&self.namespace);
+        self.wakers.tasks.lock().remove(&self.namespace);
     }
 }

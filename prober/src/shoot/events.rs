@@ -4,29 +4,25 @@ use k8s_openapi::api::core::v1::ObjectReference;
 
 use super::Driver;
 use crate::config::ResourceRef;
-use crate::core::replicas::{Mark, Observed, Write};
+use crate::core::replicas::Change;
 
 impl Driver {
-    pub(super) fn publish_write(&self, resource: &ResourceRef, observed: &Observed, write: &Write) {
-        let before = observed.replicas;
+    pub(super) fn publish_write(&self, resource: &ResourceRef, Change { base, write }: &Change) {
+        let before = base.replicas;
         let (reason, message) = match write.replicas {
             Some(0) => {
-                let elsewhere = self.machine.has_stood_down();
-                let why = if elsewhere {
-                    "the shoot belongs to another seed"
-                } else {
-                    "the nodes have lost the way to their API server"
+                let why = match self.machine.has_stood_down() {
+                    true => "the shoot belongs to another seed",
+                    false => "the nodes have lost the way to their API server",
                 };
                 let message = format!("Scaled from {before} to 0: {why}");
-                return self.publish_warning(resource, &observed.uid, "ScaledDown", message);
+                return self.publish_warning(resource, &base.uid, "ScaledDown", message);
             }
             Some(replicas) => ("ScaledUp", format!("Scaled from {before} to {replicas}: the nodes reach their API server")),
-            None if write.marker == Some(Mark::Remove) => {
-                ("ProtectionRemoved", format!("Annotations removed, replicas stay at {before}"))
-            }
+            None if !write.marks.held_down => ("ProtectionRemoved", format!("Annotations removed, replicas stay at {before}")),
             None => ("ProtectionMarked", "Marked again as held down: somebody took the mark".to_owned()),
         };
-        self.shared.events.normal(&self.about(resource, &observed.uid), reason, message);
+        self.shared.events.normal(&self.about(resource, &base.uid), reason, message);
     }
 
     /// With an empty UID where that is not known.

@@ -9,26 +9,22 @@ use crate::core::judgement::Finding;
 use crate::core::options::ResolvedOptions;
 use crate::core::owner::Standing;
 use crate::core::plan::Direction;
-use crate::core::replicas::{Mark, Observed, Write};
-use crate::core::shoot::{Reason, Report};
-use crate::core::verdict::{Tally, Verdict};
+use crate::core::replicas::Change;
+use crate::core::shoot::{Reason, Report, Surroundings};
+use crate::core::verdict::Tally;
 use crate::history::What;
 use crate::shoot_client::error::{Cause, ProbeError, Stage};
-use crate::shoot_statuses::{Failure, Intended};
+use crate::shoot_statuses::Failure;
 use crate::write::WriteError;
 
 impl Driver {
     pub(super) fn update_status(&self) {
         let (machine, now) = (&self.machine, self.shared.clock.now());
-        let intended = machine.intended().iter().map(|&(at, before, after)| {
-            let resource = &self.config.dependents[at].resource;
-            Intended { kind: resource.kind.clone(), name: resource.name.clone(), before, after }
-        });
         let standing = self.owner_standing();
         self.status.update(|status| {
             status.due = machine.due();
             status.owner = standing;
-            status.intended = intended.collect();
+            status.intended = machine.intended().to_vec();
             status.scaling = machine.scaling();
             status.set_held_down(machine.held_down(), now);
         });
@@ -41,8 +37,10 @@ impl Driver {
     }
 
     /// Says what annotations have changed. While they are not known what they said last is shown.
-    pub(super) fn note_options(&self, options: Option<ResolvedOptions>) {
-        let Some(options) = options else { return };
+    pub(super) fn note_options(&self, &Surroundings { paused, options, .. }: &Surroundings) {
+        if paused.is_none() {
+            return;
+        }
         let before = self.status.update(|status| {
             status.paused = options.pause.value;
             status.options.replace(options)
@@ -84,7 +82,7 @@ impl Driver {
                 }
                 let (verdict, paused) =
                     self.status.update(|status| (status.finding.as_ref().map(|found| found.verdict), status.paused));
-                let verdict = verdict.map_or("unknown", Verdict::as_str);
+                let verdict = verdict.map_or("unknown", <&str>::from);
                 let owner = self.owner_standing().map(<&str>::from);
                 tracing::info!(direction = direction.into_str(), verdict, paused, owner, "flow abandoned");
                 self.status.ended(What::Scaling, Some("given up".to_owned()));
@@ -94,11 +92,11 @@ impl Driver {
                 let failed = if failed > 0 { format!(", {failed} could not be") } else { String::new() };
                 self.status.ended(What::Scaling, Some(format!("{written} written{failed}")));
             }
-            Report::Written { dependent, direction, base, write, took, turn, without_lead } => {
+            Report::Written { dependent, direction, change, took, turn, without_lead } => {
                 let resource = &self.config.dependents[dependent].resource;
                 metrics.scaled(direction, resource, "written");
                 metrics.decided_and_written(direction, turn.to_std().unwrap_or_default());
-                self.report_write(resource, direction, &base, &write, took.map(|took| took.as_seconds_f64()));
+                self.report_write(resource, direction, &change, took.map(|took| took.as_seconds_f64()));
                 if without_lead {
                     self.report_without_lead(resource, direction);
                 }
@@ -151,7 +149,7 @@ impl Driver {
         macro_rules! say {
             ($level:ident) => {
                 tracing::$level!(
-                    verdict = finding.verdict.as_str(),
+                    verdict = finding.verdict.into_str(),
                     candidates = finding.tally.candidates,
                     expired = finding.tally.expired,
                     undecided = finding.tally.undecided,
@@ -192,7 +190,8 @@ impl Driver {
         }
     }
 
-    fn report_write(&self, resource: &ResourceRef, direction: Direction, base: &Observed, write: &Write, took_s: Option<f64>) {
+    fn report_write(&self, resource: &ResourceRef, direction: Direction, change: &Change, took_s: Option<f64>) {
+        let Change { base, write } = change;
         if write.fell_back {
             self.shared.metrics.memory_fallbacks.inc();
             tracing::warn!(%resource, memory = base.marks.replicas, "remembered replicas could not be used, scaled to 1");
@@ -201,12 +200,12 @@ impl Driver {
             %resource,
             direction = direction.into_str(),
             replicas_before = base.replicas,
-            replicas = write.replicas.unwrap_or(base.replicas),
-            marker_removed = write.marker == Some(Mark::Remove),
+            replicas = change.replicas(),
+            marker_removed = base.marks.held_down && !write.marks.held_down,
             took_s,
             "resource written"
         );
-        self.publish_write(resource, base, write);
+        self.publish_write(resource, change);
     }
 
     /// A leader that did not act is reported as such (D-50).
@@ -235,7 +234,7 @@ impl Driver {
 fn sentence(finding: &Finding) -> String {
     let Tally { candidates, expired, undecided } = finding.tally;
     let undecided = if undecided > 0 { format!(", {undecided} undecided") } else { String::new() };
-    format!("{}: {expired} of {candidates} leases expired{undecided}", finding.verdict.as_str())
+    format!("{}: {expired} of {candidates} leases expired{undecided}", finding.verdict.into_str())
 }
 
 /// As in `no_node: 2, not_managed: 1`.

@@ -7,6 +7,7 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
+use strum::VariantNames;
 
 use super::{ShootStatus, ShootStatuses};
 use crate::config::ResourceRef;
@@ -22,7 +23,7 @@ pub(super) const UNKNOWN: &str = "unknown";
 impl Collector for ShootStatuses {
     fn encode(&self, mut encoder: DescriptorEncoder) -> std::fmt::Result {
         let now = self.clock.now();
-        let inner = self.lock();
+        let inner = self.inner.lock();
         let probed = || inner.probed.values();
 
         let states = sums("state", inner.states.values().map(|state| (*state, 1)));
@@ -46,9 +47,9 @@ impl Collector for ShootStatuses {
         gauges(&mut encoder, "dwd_held_down_seconds", "For how long a resource has been held down, the longest.", ages)?;
 
         // All series are there from the beginning, so that an alert on one of them can be seen to watch something.
-        let none = Verdict::ALL.map(Verdict::as_str).into_iter().chain([UNKNOWN]).map(|verdict| (verdict, 0));
+        let none = Verdict::WORDS.iter().copied().chain([UNKNOWN]).map(|verdict| (verdict, 0));
         let held = here().filter(|status| !status.held_down.is_empty());
-        let held = none.chain(held.map(|status| (status.verdict().map_or(UNKNOWN, Verdict::as_str), 1)));
+        let held = none.chain(held.map(|status| (status.verdict().map_or(UNKNOWN, <&str>::from), 1)));
         let help = "Shoots in which anything is held down, by what their last probes concluded.";
         gauges(&mut encoder, "dwd_held_down_shoots", help, sums("verdict", held))?;
 
@@ -60,8 +61,9 @@ impl Collector for ShootStatuses {
         let paused = probed().filter(|status| status.paused).count();
         let help = "Shoots for which nothing is written, as their operators want it.";
         gauge(&mut encoder, "dwd_paused_shoots", help, paused as f64)?;
-        let owners = sums("standing", self.owners.counts(now));
-        gauges(&mut encoder, "dwd_owner_shoots", "Shoots by what their owner records say.", owners)?;
+        let owners = Standing::VARIANTS.iter().map(|word| (*word, 0));
+        let owners = owners.chain(self.owners.standings(now).into_iter().map(|standing| (standing.into_str(), 1)));
+        gauges(&mut encoder, "dwd_owner_shoots", "Shoots by what their owner records say.", sums("standing", owners))?;
         let lost = probed().flat_map(|status| &status.finding).filter(|finding| !finding.lost_zones.is_empty()).count();
         let help = "Shoots with a zone whose nodes are lost, while the shoot as a whole is not.";
         gauge(&mut encoder, "dwd_lost_zone_shoots", help, lost as f64)?;

@@ -4,7 +4,6 @@ use prometheus_client::registry::Registry;
 use super::gauges::UNKNOWN;
 use super::*;
 use crate::core::owner::Unresolved;
-use crate::core::verdict::{HoldReason, Scope};
 use crate::core::zones::LostZone;
 
 fn shown(statuses: &ShootStatuses) -> String {
@@ -56,17 +55,17 @@ async fn shoots_that_are_held_down_are_counted_by_what_their_last_probes_conclud
         let line = format!("dwd_held_down_shoots{{verdict=\"{verdict}\"}} {count}.0");
         assert!(text.lines().any(|shown| shown == line), "{line} is missing in {text}");
     };
-    for verdict in Verdict::ALL.map(Verdict::as_str).into_iter().chain([UNKNOWN]) {
+    for verdict in Verdict::WORDS.iter().copied().chain([UNKNOWN]) {
         expect(verdict, 0);
     }
     let free = statuses.register("shoot--a--free".into(), clock.now());
     let found = |verdict| Some(Arc::new(Finding { verdict, ..Finding::default() }));
-    free.update(|status| status.finding = found(Verdict::ScaleUp(Scope::All)));
+    free.update(|status| status.finding = found(Verdict::ScaleUp));
     let held = statuses.register("shoot--a--held".into(), clock.now());
     held.update(|status| status.set_held_down([&kcm()], clock.now()));
     expect("scale_up", 0);
     expect(UNKNOWN, 1);
-    held.update(|status| status.finding = found(Verdict::Hold(HoldReason::SingleCandidate)));
+    held.update(|status| status.finding = found(Verdict::HoldSingleCandidate));
     expect("hold_single_candidate", 1);
     expect(UNKNOWN, 0);
     drop(held);

@@ -8,11 +8,11 @@ use super::{Concern, Failure, Found, ProbeStatus, ProberStatus, ShootEntry};
 use crate::core::in_seconds;
 use crate::core::judgement::Finding;
 use crate::core::lease::LeaseState;
+use crate::core::shoot::Intended;
 use crate::core::verdict::Tally;
 use crate::core::zones::LostZone;
 use crate::history::Entry;
 use crate::owner_records::OwnerStatus;
-use crate::shoot_statuses::Intended;
 
 const FOLD: usize = 30;
 
@@ -94,7 +94,7 @@ fn owner_record(owner: &OwnerStatus) -> Markup {
     html! {
         @match owner.standing {
             "elsewhere" => p.warn { "It belongs to another seed, and is neither probed nor written: " (why) },
-            "unresolved" => p.warn { "Whose it is cannot be told, and it is neither probed nor written: " (why) },
+            "unresolved" => p.warn { "It is not known whose it is, and it is neither probed nor written: " (why) },
             _ => p.soft { "Owner record: " (why) },
         }
     }
@@ -114,7 +114,7 @@ fn details(probe: &ProbeStatus) -> Markup {
             p.warn { "Would be written, were this no dry run: " code { (kind) "/" (name) } " from " (before) " to " (after) " replicas" }
         }
         @if let Some(Failure { stage, category, message, failed_probes }) = &probe.failure {
-            p.warn { "The last " (failed_probes) " probe" @if *failed_probes > 1 { "s" } " told nothing, so nothing is concluded: " (stage) ", " (category) ": " (message) }
+            p.warn { "The last " (failed_probes) " probe" @if *failed_probes > 1 { "s were" } @else { " was" } " not complete, so nothing is concluded: " (stage) ", " (category) ": " (message) }
         }
         @match &probe.found {
             None => p { "No probe was complete yet." },
@@ -145,7 +145,7 @@ fn numbers(found: &Found) -> Markup {
     let columns = ["Node", "Age", marks.as_str(), "State", "Clock"];
     html! {
         p {
-            strong { (words(finding.verdict.as_str())) } ": " (expired) " of " (candidates) " leases expired"
+            strong { (words(finding.verdict.into_str())) } ": " (expired) " of " (candidates) " leases expired"
             @if undecided > 0 { ", " (undecided) " undecided" }
             @if skewed > 0 { ", " (skewed) " by clocks that differ" }
             @if candidates > 1 { " (an outage from " (format!("{:.0}%", fraction * 100.0)) " on)" }

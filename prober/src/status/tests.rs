@@ -9,7 +9,7 @@ use crate::config::ResourceRef;
 use crate::core::judgement::SeenLease;
 use crate::core::lease::LeaseState;
 use crate::core::options::{Overrides, STANDBY_PROTECTS};
-use crate::core::verdict::{HoldReason, Scope, Tally};
+use crate::core::verdict::Tally;
 use crate::core::zones::LostZone;
 use crate::history::What;
 
@@ -26,11 +26,8 @@ fn statuses(clock: Clock) -> (ShootStatuses, Vec<crate::shoot_statuses::StatusHa
     let statuses = ShootStatuses::new(clock, false);
     let mut handles = Vec::new();
     for (namespace, change) in [
-        (
-            "a-healthy",
-            (|status: &mut ShootStatus| status.finding = finding(Verdict::ScaleUp(Scope::All))) as fn(&mut ShootStatus),
-        ),
-        ("b-unclear", |status| status.finding = finding(Verdict::Hold(HoldReason::Undecided))),
+        ("a-healthy", (|status: &mut ShootStatus| status.finding = finding(Verdict::ScaleUp)) as fn(&mut ShootStatus)),
+        ("b-unclear", |status| status.finding = finding(Verdict::HoldUndecided)),
         ("c-paused", |status| status.paused = true),
         ("d-failing", |status| status.failure = failure()),
         ("e-outage", |status| {
@@ -87,7 +84,7 @@ async fn the_page_says_what_each_shoot_suffers_from() {
     for expected in [
         "Held down: <code>Deployment/kube-controller-manager</code>",
         "4 of 5 leases expired, 1 undecided (an outage from 60% on)",
-        "The last 3 probes told nothing, so nothing is concluded: leases, timeout: no answer &lt;in time&gt;",
+        "The last 3 probes were not complete, so nothing is concluded: leases, timeout: no answer &lt;in time&gt;",
         "Paused by its operators",
         "hold undecided",
         "no shoot that can be understood",
@@ -127,7 +124,7 @@ async fn a_lost_zone_is_shown_and_said_not_to_be_acted_on() {
     statuses.set_state("shoot--a--b", Some("probed"));
     let handle = statuses.register("shoot--a--b".to_owned(), clock.now());
     let lost = LostZone { zone: "eu-1a".to_owned(), candidates: 5, expired: 4 };
-    let verdict = Verdict::ScaleUp(Scope::All);
+    let verdict = Verdict::ScaleUp;
     let finding = Finding { verdict, lost_zones: vec![lost], ..Finding::default() };
     handle.update(|status| status.finding = Some(Arc::new(finding)));
     let status = status(&statuses, clock);

@@ -1,10 +1,11 @@
 //! A prober that is killed at any of its writes, before or after the API server applied it, and one that takes over.
 
 use serde_json::json;
+use testbed::PATIENCE;
 use testbed::api::{Fault, When};
 use tokio::time::timeout;
 
-use super::world::{CA, CONFIG, MCM, PATIENCE, World, at, held, scales};
+use super::world::{CA, CONFIG, MCM, World, at, held, scales};
 
 /// The writes of an outage and of its end: three down, three up.
 const WRITES: u64 = 6;

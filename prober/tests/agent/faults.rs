@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use serde_json::json;
+use testbed::PATIENCE;
 use testbed::api::{Fault, When};
 use tokio::time::Instant;
 
-use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, PATIENCE, World, at, held, scales};
+use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, World, at, held, scales};
 
 /// Writes to one dependent.
 fn writes_to(name: &'static str) -> When {
@@ -64,7 +65,7 @@ async fn a_write_that_fails_is_tried_three_times_and_again_with_the_next_probe()
 
 #[tokio::test]
 async fn a_write_whose_answer_is_lost_is_not_done_twice() {
-    // Fault 40: it was applied, and nobody told us.
+    // Fault 40: it was applied, and nobody answered.
     for fault in [Fault::CloseAfter, Fault::StallAfter] {
         let config = CONFIG.replace("scaleDown: {level: 0}", "scaleDown: {level: 0, timeout: 500ms}");
         let world = World::running_with(&config).await;

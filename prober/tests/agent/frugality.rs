@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use serde_json::json;
+use testbed::PATIENCE;
 use testbed::api::{Fault, When};
 use testbed::gardener;
 use tokio::time::{Instant, timeout};
 
 use super::log::SHOOT_TOKEN;
-use super::world::{CA, CONFIG, KCM, LEASES, MCM, NAMESPACE, PATIENCE, World, at, held};
+use super::world::{CA, CONFIG, KCM, LEASES, MCM, NAMESPACE, World, at, held};
 
 #[tokio::test]
 async fn a_healthy_shoot_costs_one_request_a_probe_and_the_seed_none() {

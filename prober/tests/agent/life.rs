@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use serde_json::json;
+use testbed::PATIENCE;
 use testbed::gardener;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::world::{CA, CONFIG, KCM, LEASES, MCM, NAMESPACE, PATIENCE, World, at, held};
+use super::world::{CA, CONFIG, KCM, LEASES, MCM, NAMESPACE, World, at, held};
 
 /// What passes before the absence of something is believed: three probes at the interval of these tests.
 const QUIET: Duration = Duration::from_secs(3);

@@ -1,17 +1,14 @@
 //! What operators see: metrics, health, Events.
 
 use std::collections::BTreeSet;
-use std::net::TcpListener;
+use std::time::Duration;
 
+use testbed::PATIENCE;
 use testbed::api::{Fault, When};
 use testbed::gardener;
+use tokio::time::{sleep, timeout};
 
-use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, PATIENCE, World, at, held};
-
-/// A port that was free a moment ago.
-pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("an address").port()
-}
+use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, World, at, held};
 
 pub struct Served {
     pub world: World,
@@ -36,7 +33,7 @@ impl Served {
     }
 
     pub async fn serve_with(mut world: World, config: &str, flags: &[&str]) -> Self {
-        let [metrics, health] = [free_port(), free_port()].map(|port| format!("127.0.0.1:{port}"));
+        let [metrics, health] = [world.address(), world.address()];
         world.servers = vec![
             format!("--metrics-bind-address={metrics}"),
             format!("--health-bind-addr={health}"),
@@ -45,9 +42,12 @@ impl Served {
         world.servers.extend(flags.iter().map(ToString::to_string));
         world.start(config);
         let health = format!("http://{health}");
-        while reqwest::get(&health).await.is_err() {
-            tokio::task::yield_now().await;
-        }
+        let serves = async {
+            while reqwest::get(&health).await.is_err() {
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(PATIENCE, serves).await.expect("it serves");
         Self { world, metrics: format!("http://{metrics}/metrics"), health }
     }
 
@@ -96,14 +96,14 @@ async fn a_prober_that_cannot_list_something_it_works_by_shows_that_it_is_blind(
             let all_of_them = if resource == "deployments.apps" { &[KCM, MCM, CA][..] } else { &[""] };
             all_of_them.iter().all(|name| watches(name)).then_some(())
         });
-        assert!(tokio::time::timeout(PATIENCE, watched).await.is_ok(), "{resource} is not watched");
+        assert!(timeout(PATIENCE, watched).await.is_ok(), "{resource} is not watched");
     }
     let seen = async {
         while served.metric("dwd_seed_known").await < 1.0 {
             tokio::task::yield_now().await;
         }
     };
-    assert!(tokio::time::timeout(PATIENCE, seen).await.is_ok(), "still blind");
+    assert!(timeout(PATIENCE, seen).await.is_ok(), "still blind");
     served.world.probes(1).await;
     served.world.end().await;
 }
@@ -121,7 +121,7 @@ async fn a_kind_that_does_not_exist_makes_no_prober_blind() {
             tokio::task::yield_now().await;
         }
     };
-    assert!(tokio::time::timeout(PATIENCE, seen).await.is_ok(), "blind for a kind that does not exist");
+    assert!(timeout(PATIENCE, seen).await.is_ok(), "blind for a kind that does not exist");
     served.world.end().await;
 }
 
@@ -254,7 +254,7 @@ async fn an_event_says_what_was_done_and_why() {
             .into_iter()
             .find(|event| event["reason"] == "ScaledDown" && event["message"].as_str().is_some_and(|m| m.contains(KCM)))
     });
-    let event = tokio::time::timeout(PATIENCE, event).await.expect("an Event");
+    let event = timeout(PATIENCE, event).await.expect("an Event");
     assert!(event["message"].as_str().is_some_and(|message| message.contains(NAMESPACE)), "{event}");
     assert_eq!(event["type"], "Warning");
     served.world.end().await;
@@ -270,7 +270,7 @@ async fn a_changed_config_is_applied_and_a_bad_one_refused() {
         })
     };
     served.world.write_config(&CONFIG.replace("probeTimeout: 2s", "probeTimeout: 2"));
-    tokio::time::timeout(PATIENCE, events("ConfigRefused")).await.expect("an Event");
+    timeout(PATIENCE, events("ConfigRefused")).await.expect("an Event");
     assert_eq!(served.metric("dwd_config_refused").await, 1.0);
 
     // The autoscaler is not the prober's business any more, and another Deployment becomes so.

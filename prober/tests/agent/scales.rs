@@ -1,11 +1,12 @@
 //! Dependents whose replicas are read by their scale subresource.
 
 use serde_json::json;
+use testbed::PATIENCE;
 use testbed::api::{Fault, Resource, Rule, When};
 use testbed::gardener;
 
 use super::log::SEED_TOKEN;
-use super::world::{CONFIG, KCM, MCM, NAMESPACE, PATIENCE, World, held};
+use super::world::{CONFIG, KCM, MCM, NAMESPACE, World, held};
 
 const SCALERS: &str = "scalers.bed.example.org";
 const SCALER: &str = "ref: {kind: Scaler, name: scaler, apiVersion: bed.example.org/v1}";
@@ -16,7 +17,7 @@ const OTHER: &str = "shoot--p--a";
 async fn world() -> (World, String) {
     let world = World::new().await;
     let scalers = Resource::custom("bed.example.org/v1", "scalers", "Scaler").with_status();
-    world.seed.store().register(scalers.with_scale(".spec.replicas", ".status.replicas"));
+    world.seed.store().register(scalers.with_scale());
     let mut user = gardener::seed_prober();
     let more = Rule::new("get,list,watch,update,patch", &format!("{SCALERS},{SCALERS}/scale"));
     user.rules.get_or_insert_default().push(more);

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use prober::core::options::{GARDEN, STANDBY_PROTECTS};
 use serde_json::{Value, json};
+use testbed::PATIENCE;
 use testbed::api::{Fault, Record, User, When};
 use testbed::gardener;
 use tokio::time::timeout;
 
 use super::log::STANDBY_TOKEN;
-use super::operations::free_port;
-use super::world::{CONFIG, LEASES, NAMESPACE, PATIENCE, World, at, held, scales};
+use super::world::{CONFIG, LEASES, NAMESPACE, World, at, held, scales};
 
 const STANDBY: &str = "system:serviceaccount:garden:standby";
 const LOCK: (&str, &str, &str) = ("leases.coordination.k8s.io", "garden", "dwd-prober-leader-election");
@@ -51,7 +51,7 @@ impl Pair {
         let leader = timeout(PATIENCE, leader).await.expect("a leader");
         let of_leader = connections(&world.shoot.requests().all());
 
-        let metrics = format!("127.0.0.1:{}", free_port());
+        let metrics = world.address();
         world.servers =
             vec![format!("--metrics-bind-addr={metrics}"), "--health-bind-addr=0".into(), "--pprof-bind-addr=0".into()];
         world.servers.extend(ELECTION.map(String::from));

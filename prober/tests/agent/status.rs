@@ -6,11 +6,12 @@ use common::metrics::RequestCounter;
 use prober::read_only::ReadOnlyProber;
 use prober::seed::reach::Reach;
 use serde_json::{Value, json};
+use testbed::PATIENCE;
 use testbed::api::{Fault, When};
 
 use super::log::SEED_TOKEN;
 use super::operations::Served;
-use super::world::{CONFIG, KCM, NAMESPACE, PATIENCE, World, at, held};
+use super::world::{CONFIG, KCM, NAMESPACE, World, at, held};
 
 async fn shown(served: &Served) -> Value {
     let (status, body) = served.get(&format!("{}/statusz.json", served.health), "*/*").await;

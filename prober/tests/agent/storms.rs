@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use serde_json::json;
+use testbed::PATIENCE;
 use testbed::api::{Fault, When};
 use testbed::gardener;
 use tokio::time::{Instant, timeout};
 
 use super::log::SHOOT_TOKEN;
-use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, PATIENCE, World, at, held, scales};
+use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, World, at, held, scales};
 
 /// At most so many protective writes are in flight at once, by the specification.
 const IN_FLIGHT: usize = 32;
@@ -28,7 +29,7 @@ async fn a_prober_asked_to_stop_while_a_shoot_asks_for_time_stops_at_once() {
 
 #[tokio::test]
 async fn an_operators_word_that_comes_between_decision_and_write_is_heeded() {
-    // Fault 45: it is there when the write arrives, and no watch has told of it.
+    // Fault 45: it is there when the write arrives, and no watch has shown it.
     let world = World::running().await;
     let store = world.seed.store().clone();
     let word = When::matches(move |record| {
@@ -75,7 +76,7 @@ async fn hundred_shoots_that_fail_at_once_are_held_down_with_a_bounded_number_of
         };
         (0..SHOOTS).all(|number| [KCM, MCM, CA].iter().all(|name| down(name, number))).then_some(())
     };
-    timeout(PATIENCE * 3, world.seed.store().wait_for(all)).await.expect("all are held down");
+    timeout(PATIENCE, world.seed.store().wait_for(all)).await.expect("all are held down");
     let writes = world.seed.requests().all().into_iter().filter(scales).filter_map(|write| write.at);
     let mut writes: Vec<Instant> = writes.collect();
     writes.sort();

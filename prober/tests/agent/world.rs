@@ -1,17 +1,21 @@
 //! A seed and a shoot in memory, with nodes that renew their leases, stand-ins for the seed's kubelets, and a prober.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use common::flags::{Command, parse};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use testbed::PATIENCE;
 use testbed::api::{MemoryApi, Options, Record, Store};
 use testbed::authority::Authority;
+use testbed::control_plane::hold_port;
 use testbed::gardener::{self, PROTECTED, REPLICAS};
 pub use testbed::gardener::{CA, KCM, MCM};
 use testbed::kubelets::Kubelets;
 use testbed::memory::{Nodes, ShootPlan};
+use tokio::net::TcpSocket;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -22,9 +26,7 @@ pub const NAMESPACE: &str = "shoot--p--s";
 pub const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
 const DEPLOYMENTS: &str = "deployments.apps";
 const CLUSTERS: &str = "clusters.extensions.gardener.cloud";
-/// Far more than anything here takes, also on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(30);
-/// Within this time a prober that is told to stop has stopped (rule 85).
+/// Within this time a prober that is asked to stop has stopped (rule 85).
 const STOP: Duration = Duration::from_secs(5);
 
 /// The three dependents with the levels of Gardener's config, without its delay.
@@ -54,11 +56,21 @@ pub struct World {
     files: TempDir,
     /// The flags that say where the prober serves; nowhere, unless changed before it starts.
     pub servers: Vec<String>,
+    /// The ports of these.
+    held: Vec<TcpSocket>,
     /// In the order of their starts.
     probers: Vec<(CancellationToken, JoinHandle<anyhow::Result<()>>)>,
 }
 
 impl World {
+    /// An address on loopback that nobody else is given.
+    pub fn address(&mut self) -> SocketAddr {
+        let held = hold_port(0).expect("a free port");
+        let address = held.local_addr().expect("an address");
+        self.held.push(held);
+        address
+    }
+
     /// A healthy shoot with three nodes and all dependents at 1; no prober yet.
     pub async fn new() -> Self {
         // Another test of this process may have installed it already.
@@ -73,7 +85,7 @@ impl World {
         let kubelets = Kubelets::start(seed.store(), &[DEPLOYMENTS], Duration::ZERO);
         let files = tempfile::tempdir().expect("a folder");
         let servers = ["metrics", "health", "pprof"].map(|server| format!("--{server}-bind-addr=0")).to_vec();
-        Self { seed, shoot, nodes, _kubelets: kubelets, files, servers, probers: vec![] }
+        Self { seed, shoot, nodes, _kubelets: kubelets, files, servers, held: vec![], probers: vec![] }
     }
 
     /// The same with a prober that has seen the leases change.
@@ -126,7 +138,7 @@ impl World {
         assert!(task.await.is_err_and(|error| error.is_cancelled()));
     }
 
-    /// Ends everything; nothing that was asked for may have been forbidden, and no credential may have been told.
+    /// Ends everything; nothing that was asked for may have been forbidden, and no credential may have been shown.
     pub async fn end(mut self) {
         while !self.probers.is_empty() {
             self.stop().await;

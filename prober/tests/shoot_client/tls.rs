@@ -1,4 +1,4 @@
-//! What is offered to a server before anything is told to it.
+//! What is offered to a server before it is known.
 
 use prober::clock::Clock;
 use prober::shoot_client::{Budget, ShootClient};

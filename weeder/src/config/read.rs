@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use common::document::{Object, Value};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelectorRequirement;
+use kube::core::Expression;
 
 use super::{Config, Service, keys};
-use crate::core::selector::{Operator, Requirement, RequirementError, Selector, is_label_value};
+use crate::core::selector::{Selector, is_label_key, is_label_value};
 
 /// The Go original's default (rule 26).
 const WATCH_DURATION: Duration = Duration::from_secs(5 * 60);
@@ -13,6 +15,8 @@ const WATCH_DURATION: Duration = Duration::from_secs(5 * 60);
 const SERVICES: &str = "an object with at least one Service, as {kube-apiserver: {podSelectors: [...]}}";
 const SELECTORS: &str = "a list of at least one label selector";
 const OPERATORS: &str = "In, NotIn, Exists or DoesNotExist";
+const LABEL_KEY: &str = "a label key, as app or example.org/app";
+const LABEL_VALUE: &str = "a label value: at most 63 letters, digits, '-', '_' and '.', the first and last a letter or digit";
 
 /// Reads the whole config; every error is noted in the document, `None` says that there was one.
 pub(super) fn config(root: &Object<'_>) -> Option<Config> {
@@ -42,30 +46,20 @@ fn max_deletions_per_owner(field: &Value<'_>) -> Option<Option<u32>> {
 
 fn services(field: &Value<'_>) -> Option<Vec<Service>> {
     let entries: Vec<_> = field.required(SERVICES).object()?.entries().collect();
-    if entries.is_empty() {
-        field.refuse(SERVICES);
-        return None;
-    }
-    let services: Vec<_> = entries.into_iter().map(|(name, value)| service(name, &value)).collect();
-    services.into_iter().collect()
+    let entries = field.accept(Some(entries).filter(|entries| !entries.is_empty()), SERVICES)?;
+    all(entries.iter().map(|(name, value)| service(name, value)))
 }
 
 fn service(name: &str, value: &Value<'_>) -> Option<Service> {
     let is_name = !name.is_empty() && is_label_value(name);
-    if !is_name {
-        value.refuse("the name of a Service before the colon");
-    }
+    let name = value.accept(is_name.then(|| name.to_owned()), "the name of a Service before the colon");
     let service = value.object_or_empty()?;
     service.warn_of_unknown(keys::SERVICE);
     let field = service.field("podSelectors");
     let items = field.required(SELECTORS).items()?;
-    if items.is_empty() {
-        field.refuse(SELECTORS);
-        return None;
-    }
-    let selectors: Vec<_> = items.iter().map(selector).collect();
-    let selectors = selectors.into_iter().collect::<Option<_>>()?;
-    is_name.then(|| Service { name: name.to_owned(), selectors })
+    let items = field.accept(Some(items).filter(|items| !items.is_empty()), SELECTORS)?;
+    let selectors = all(items.iter().map(selector));
+    Some(Service { name: name?, selectors: selectors? })
 }
 
 /// A null selects nothing, `{}` everything (rule 26).
@@ -75,37 +69,52 @@ fn selector(value: &Value<'_>) -> Option<Selector> {
     }
     let object = value.object()?;
     object.warn_of_unknown(keys::SELECTOR);
-    let labels = object.field("matchLabels");
-    let labels =
-        labels.object_or_empty().map(|labels| labels.entries().map(|(key, value)| label(key, &value)).collect::<Vec<_>>());
-    let expressions = object.field("matchExpressions");
-    let expressions = if expressions.is_absent() { Some(Vec::new()) } else { expressions.items() };
-    let expressions = expressions.map(|items| items.iter().map(expression).collect::<Vec<_>>());
-    let requirements: Option<Vec<_>> = labels?.into_iter().chain(expressions?).collect();
-    Some(Selector::all_of(requirements?))
+    let labels = object.field("matchLabels").object_or_empty();
+    let labels = labels.and_then(|labels| all(labels.entries().map(|(key, value)| label(key, &value))));
+    let expressions = list(&object.field("matchExpressions"), expression);
+    Some(Selector::all_of(labels?.into_iter().chain(expressions?)))
 }
 
-fn label(key: &str, value: &Value<'_>) -> Option<Requirement> {
-    // A null is an empty string where Go expects one.
-    let text = if value.is_absent() { String::new() } else { value.text()? };
-    Requirement::try_new(key, Operator::In, vec![text]).map_err(|error| value.refuse(error.to_string())).ok()
+fn label(key: &str, value: &Value<'_>) -> Option<Expression> {
+    let key = value.accept(is_label_key(key).then(|| key.to_owned()), LABEL_KEY)?;
+    Some(Expression::In(key, [label_value(value)?].into()))
 }
 
-fn expression(value: &Value<'_>) -> Option<Requirement> {
+/// One requirement under the rules of the API server.
+fn expression(value: &Value<'_>) -> Option<Expression> {
     let object = value.object_or_empty()?;
     object.warn_of_unknown(keys::EXPRESSION);
-    let (key_field, operator_field, values_field) = (object.field("key"), object.field("operator"), object.field("values"));
-    let key = key_field.required("a label key, as app or example.org/app").text();
-    let operator = operator_field.required(OPERATORS).text();
-    let operator = operator.and_then(|name| operator_field.accept(Operator::named(&name), OPERATORS));
-    let items = if values_field.is_absent() { Vec::new() } else { values_field.items()? };
-    let values: Option<Vec<String>> =
-        items.iter().map(|item| if item.is_absent() { Some(String::new()) } else { item.text() }).collect();
-    Requirement::try_new(&key?, operator?, values?)
-        .map_err(|error| match error {
-            RequirementError::Key => key_field.refuse(error.to_string()),
-            RequirementError::NoValues | RequirementError::Values => values_field.refuse(error.to_string()),
-            RequirementError::Value(index) => items[index].refuse(error.to_string()),
-        })
-        .ok()
+    let [key_field, operator_field, values_field] = ["key", "operator", "values"].map(|name| object.field(name));
+    let key = key_field.required(LABEL_KEY).text();
+    let key = key.and_then(|key| key_field.accept(Some(key).filter(|key| is_label_key(key)), LABEL_KEY));
+    let values = list(&values_field, label_value);
+    let operator = operator_field.required(OPERATORS).text()?;
+    // Kubernetes minds the case.
+    let (compares, expected) = match operator.as_str() {
+        "In" | "NotIn" => (true, "at least one value with the operators In and NotIn"),
+        "Exists" | "DoesNotExist" => (false, "no values with the operators Exists and DoesNotExist"),
+        _ => return operator_field.accept(None, OPERATORS),
+    };
+    let values = values_field.accept(Some(values?).filter(|values| values.is_empty() != compares), expected);
+    Expression::try_from(LabelSelectorRequirement { key: key?, operator, values: Some(values?) }).ok()
+}
+
+/// A null is an empty string where Go expects one.
+fn label_value(value: &Value<'_>) -> Option<String> {
+    let text = if value.is_absent() { String::new() } else { value.text()? };
+    value.accept(Some(text).filter(|text| is_label_value(text)), LABEL_VALUE)
+}
+
+/// What is read of each item; none of them where nothing stands.
+fn list<T>(field: &Value<'_>, read: impl Fn(&Value<'_>) -> Option<T>) -> Option<Vec<T>> {
+    if field.is_absent() {
+        return Some(Vec::new());
+    }
+    all(field.items()?.iter().map(read))
+}
+
+/// Collects in two steps: one bad entry must not hide the errors of the next.
+fn all<T>(read: impl Iterator<Item = Option<T>>) -> Option<Vec<T>> {
+    let read: Vec<_> = read.collect();
+    read.into_iter().collect()
 }

@@ -124,6 +124,40 @@ fn an_operator_without_the_values_it_needs_is_one_error_that_names_service_and_s
 }
 
 #[test]
+fn requirements_are_checked_as_the_api_server_does() {
+    let check = |key: &str, operator: &str, values: &[&str]| -> Vec<(String, String)> {
+        let requirement = format!("{{key: {key:?}, operator: {operator:?}, values: {values:?}}}");
+        let refused = Config::parse(&with_selectors(&format!("[{{matchExpressions: [{requirement}]}}]"))).err();
+        let path = "servicesAndDependantSelectors.kube-apiserver.podSelectors[0].matchExpressions[0].";
+        let errors = refused.iter().flat_map(ConfigError::fields);
+        errors.map(|error| (error.field.replace(path, ""), error.expected.clone())).collect()
+    };
+    let error = |field: &str, expected: &str| vec![(field.to_owned(), expected.to_owned())];
+    for key in ["app", "example.org/app", "a", "A_b-c.d", &"a".repeat(63), &format!("{}/a", "a".repeat(253))] {
+        assert_eq!(check(key, "Exists", &[]), vec![], "{key}");
+    }
+    let long_prefix = format!("{}/a", "a".repeat(254));
+    for key in
+        ["", "/app", "example.org/", "Example.org/app", "a/b/c", "-a", "a-", "a b", "ä", "x..y/a", &"a".repeat(64), &long_prefix]
+    {
+        assert_eq!(check(key, "Exists", &[]), error("key", "a label key, as app or example.org/app"), "{key}");
+    }
+    let value = "a label value: at most 63 letters, digits, '-', '_' and '.', the first and last a letter or digit";
+    for operator in ["In", "NotIn"] {
+        assert_eq!(check("k", operator, &[]), error("values", "at least one value with the operators In and NotIn"));
+        assert_eq!(check("k", operator, &["", "a", "A.b_c-9"]), vec![]);
+        assert_eq!(check("k", operator, &["a", "-"]), error("values[1]", value));
+        assert_eq!(check("k", operator, &[&"a".repeat(64)]), error("values[0]", value));
+    }
+    for operator in ["Exists", "DoesNotExist"] {
+        assert_eq!(check("k", operator, &["a"]), error("values", "no values with the operators Exists and DoesNotExist"));
+    }
+    for operator in ["in", "Gt", "", "notin"] {
+        assert_eq!(check("k", operator, &[]), error("operator", "In, NotIn, Exists or DoesNotExist"));
+    }
+}
+
+#[test]
 fn wrong_labels_are_named() {
     let path = "servicesAndDependantSelectors.kube-apiserver.podSelectors[0].matchLabels";
     let said = errors(&with_selectors("[{matchLabels: {'a b': c, d: 'e f', g: h}}]"));

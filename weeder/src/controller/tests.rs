@@ -10,9 +10,8 @@ async fn a_watch_that_fails_ends_the_work() {
     let config = Config::parse("servicesAndDependantSelectors: {etcd: {podSelectors: [{}]}}").unwrap().config;
     let (_keep, configs) = watch::channel(Arc::new(config));
     let config = Arc::clone(&configs.borrow());
-    let mut watches = Watches::start(&client, &config, &Metrics::default());
-    watches.tasks.spawn(async { panic!("on purpose") });
-    let controller = Controller::new(client, config, watches, Fence::always_open(), false, Instruments::default());
+    let mut controller = Controller::new(client, config, Fence::always_open(), false, Instruments::default());
+    controller.watches.tasks.spawn(async { panic!("on purpose") });
     let work = tokio::spawn(controller.run(configs, CancellationToken::new()));
     let ended = tokio::time::timeout(std::time::Duration::from_secs(20), work).await.expect("it ends");
     assert!(ended.is_err_and(|error| error.is_panic()));

@@ -1,8 +1,11 @@
-//! One deletion of one pod, and how it went.
+//! Deletions of pods: what was sent, how it went, and when to retry.
 
 use std::time::Duration;
 
 use common::change::Key;
+use tokio::time::Instant;
+
+use super::verdict::DeletionCandidate;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deletion {
@@ -13,8 +16,6 @@ pub struct Deletion {
     pub resource_version: String,
     /// The UID of the pod's controller.
     pub owner: String,
-    /// The serial numbers of the windows that count it (D-46) and did not before.
-    pub charged: Vec<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +33,86 @@ pub enum Outcome {
     Refused,
 }
 
+/// A pod that may be deleted, as far as it goes by itself, and what has come of it so far.
+#[derive(Debug)]
+pub struct Tracked {
+    pub candidate: DeletionCandidate,
+    attempt: Attempt,
+    failures: u32,
+    refusals: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Attempt {
+    /// To be deleted as soon as a window is open, unless a DELETE is in flight.
+    Due,
+    /// Failed: to be retried then.
+    NotBefore(Instant),
+    /// Deleted; the watch will show when it is gone.
+    Done,
+    /// Refused: to be retried then, after a change of the pod, or in another window.
+    Refused(Instant),
+    /// It is not as it was when it was judged: the watch will show how it is.
+    Outdated,
+}
+
+impl Tracked {
+    pub const fn new(candidate: DeletionCandidate) -> Self {
+        Self { candidate, attempt: Attempt::Due, failures: 0, refusals: 0 }
+    }
+
+    /// The pod has changed, or another one has its name.
+    pub fn apply(&mut self, candidate: DeletionCandidate) {
+        if candidate.uid != self.candidate.uid {
+            *self = Self::new(candidate);
+            return;
+        }
+        self.candidate = candidate;
+        if matches!(self.attempt, Attempt::Refused(_) | Attempt::Outdated) {
+            self.attempt = Attempt::Due;
+        }
+    }
+
+    /// Another window is there: whatever held the pod back has to do with an earlier one.
+    pub fn start_over(&mut self) {
+        if self.retry().is_some() {
+            (self.attempt, self.failures, self.refusals) = (Attempt::Due, 0, 0);
+        }
+    }
+
+    /// When time alone makes it due.
+    pub const fn retry(&self) -> Option<Instant> {
+        match self.attempt {
+            Attempt::NotBefore(then) | Attempt::Refused(then) => Some(then),
+            Attempt::Due | Attempt::Done | Attempt::Outdated => None,
+        }
+    }
+
+    pub fn is_due(&mut self, now: Instant) -> bool {
+        if self.retry().is_some_and(|then| then <= now) {
+            self.attempt = Attempt::Due;
+        }
+        self.attempt == Attempt::Due
+    }
+
+    pub fn ended(&mut self, deletion: &Deletion, outcome: Outcome, now: Instant) {
+        self.attempt = match outcome {
+            Outcome::Deleted | Outcome::Gone => Attempt::Done,
+            // The watch may have been faster than the answer.
+            Outcome::Changed if self.candidate.resource_version != deletion.resource_version => Attempt::Due,
+            Outcome::Changed => Attempt::Outdated,
+            Outcome::Later(retry_after) => Attempt::NotBefore(now + wait(one_more(&mut self.failures), retry_after)),
+            Outcome::Unknown => Attempt::NotBefore(now + wait(one_more(&mut self.failures), None)),
+            Outcome::Refused => Attempt::Refused(now + wait_refused(one_more(&mut self.refusals))),
+        };
+    }
+}
+
+fn one_more(count: &mut u32) -> u32 {
+    *count = count.saturating_add(1);
+    *count
+}
+
 /// The wait after the first failure; it doubles with each.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 /// The longest wait without the API server's asking for it: short against a watchDuration of minutes.
@@ -40,17 +121,17 @@ const MAX_WAIT: Duration = Duration::from_secs(10);
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
 /// The wait before the next retry, after so many failures in a row.
-pub fn wait(failures: u32, retry_after: Option<Duration>) -> Duration {
+fn wait(failures: u32, retry_after: Option<Duration>) -> Duration {
     match retry_after {
         Some(asked) => asked.min(MAX_RETRY_AFTER),
         None => FIRST_WAIT.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(MAX_WAIT),
     }
 }
 
-/// The wait after so many failures in a row, the last of which was a refusal. Nothing ends that but a person: each try is a 403 and an
+/// The wait after so many refusals. Nothing ends that but a person: each try is a 403 and an
 /// error in the log, seven for a pod in the usual window of 5 minutes.
-pub fn wait_refused(failures: u32) -> Duration {
-    MAX_WAIT.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(MAX_RETRY_AFTER)
+fn wait_refused(refusals: u32) -> Duration {
+    MAX_WAIT.saturating_mul(1 << refusals.saturating_sub(1).min(16)).min(MAX_RETRY_AFTER)
 }
 
 #[cfg(test)]
@@ -66,7 +147,7 @@ mod tests {
 
     #[test]
     fn waits_after_refusals_double_up_to_a_minute() {
-        let waits: Vec<u64> = (1..=5).map(|failures| wait_refused(failures).as_secs()).collect();
+        let waits: Vec<u64> = (1..=5).map(|refusals| wait_refused(refusals).as_secs()).collect();
         assert_eq!(waits, [10, 20, 40, 60, 60]);
         assert_eq!(wait_refused(u32::MAX), MAX_RETRY_AFTER);
     }

@@ -1,31 +1,37 @@
-//! All namespaces together.
+//! All that is known, and what is to be done.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use common::change::{Change, Key};
 use tokio::time::Instant;
 
-use super::deletion::{Deletion, Outcome};
-use super::namespace::Namespace;
-use super::news::{Cause, Report};
-use super::readiness::{Slice, Turn};
+use super::deletion::{Deletion, Outcome, Tracked};
+use super::news::{Cause, End, Event, Report};
+use super::readiness::{Readiness, Slice, Turn};
 use super::verdict::DeletionCandidate;
-use super::window::Opening;
+use super::window::{Window, charge, spread};
 use crate::config::Config;
 
 /// At most so many DELETEs are in flight at once, as the prober's protective writes.
 pub const MAX_IN_FLIGHT: usize = 32;
 
-/// What is known, and what is to be done.
+/// What is known of all namespaces: their Services, the windows of these, and the pods that may be deleted.
 ///
 /// Pods are deleted only while both EndpointSlices and pods are observed: what was true before a watch broke may not be any more.
 /// After each change that is applied, and whenever [`Namespaces::next`] says so, it is asked what is [`Namespaces::due`].
 #[derive(Debug)]
 pub struct Namespaces {
     config: Arc<Config>,
-    namespaces: BTreeMap<String, Namespace>,
-    in_flight: usize,
+    /// By namespace.
+    readiness: BTreeMap<String, Readiness>,
+    /// By namespace and the Service's place in the config.
+    windows: BTreeMap<String, BTreeMap<usize, Window>>,
+    pods: BTreeMap<Key, Tracked>,
+    /// The UIDs of the pods whose DELETE has not ended.
+    in_flight: HashSet<String>,
     /// Whether this process may write: before, it only learns what is ready.
     leads: bool,
     /// Whether EndpointSlices have been listed once.
@@ -36,8 +42,6 @@ pub struct Namespaces {
     /// Services that a change of the config has added, until they have been listed: those that are ready then may always have
     /// been.
     added: BTreeSet<usize>,
-    /// The number of the last window.
-    serial: u64,
     reports: Vec<Report>,
 }
 
@@ -45,24 +49,26 @@ impl Namespaces {
     pub fn new(config: Arc<Config>) -> Self {
         Self {
             config,
-            namespaces: BTreeMap::new(),
-            in_flight: 0,
+            readiness: BTreeMap::new(),
+            windows: BTreeMap::new(),
+            pods: BTreeMap::new(),
+            in_flight: HashSet::new(),
             leads: false,
             slices_listed: false,
             observes_slices: false,
             observes_pods: false,
             added: BTreeSet::new(),
-            serial: 0,
             reports: Vec::new(),
         }
     }
 
-    /// From now on this process may write.
+    /// From now on this process may write. The first window of each ready Service opens.
     pub fn lead(&mut self, now: Instant) {
         self.leads = true;
-        let opening = Opening { cause: Cause::Start, now, duration: self.config.watch_duration };
-        for state in self.namespaces.values_mut() {
-            state.lead(opening, &mut self.serial);
+        let turns = |readiness: &Readiness| readiness.ready().into_keys().map(Turn::Ready).collect();
+        let ready: Vec<_> = self.readiness.iter().map(|(namespace, readiness)| (namespace.clone(), turns(readiness))).collect();
+        for (namespace, turns) in ready {
+            self.follow(&namespace, turns, Cause::Start, now);
         }
     }
 
@@ -72,8 +78,22 @@ impl Namespaces {
         if config.services != self.config.services {
             let new_place = |name: &str| config.services.iter().position(|service| service.name == name);
             let place = |place: usize| self.config.services.get(place).and_then(|service| new_place(&service.name));
-            for state in self.namespaces.values_mut() {
-                self.reports.extend(state.relocate(place));
+            self.readiness.retain(|_, readiness| {
+                readiness.relocate(place);
+                !readiness.is_empty()
+            });
+            for tracked in self.pods.values_mut() {
+                let services = &mut tracked.candidate.services;
+                *services = services.iter().filter_map(|&service| place(service)).collect();
+            }
+            for (namespace, windows) in &mut self.windows {
+                for (service, window) in std::mem::take(windows) {
+                    let dropped = || Report { namespace: namespace.clone(), service, event: Event::Closed(End::Dropped) };
+                    match place(service) {
+                        Some(place) => drop(windows.insert(place, window)),
+                        None => self.reports.extend(window.is_open().then(dropped)),
+                    }
+                }
             }
             if self.slices_listed {
                 let kept: BTreeSet<usize> =
@@ -90,19 +110,18 @@ impl Namespaces {
     pub fn slices(&mut self, change: Change<Slice>, now: Instant) {
         match change {
             Change::Applied(key, slice) => {
-                self.turn(key.namespace, now, |state| (state.readiness.apply(key.name, slice), Cause::Recovery))
+                self.turn(key.namespace, Cause::Recovery, now, |readiness| readiness.apply(key.name, slice));
             }
-            Change::Gone(key) if !self.namespaces.contains_key(&key.namespace) => {}
-            Change::Gone(key) => self.turn(key.namespace, now, |state| (state.readiness.remove(&key.name), Cause::Recovery)),
+            Change::Gone(key) => self.turn(key.namespace, Cause::Recovery, now, |readiness| readiness.remove(&key.name)),
             Change::Listed { objects, unreadable } => {
                 let cause = if self.slices_listed { Cause::Recovery } else { Cause::Start };
-                self.slices_listed = true;
-                self.observes_slices = true;
+                (self.slices_listed, self.observes_slices) = (true, true);
                 let added = std::mem::take(&mut self.added);
                 let is_news = |turn: &Turn| !matches!(turn, Turn::Ready(service) if added.contains(service));
                 for (namespace, (slices, unreadable)) in self.by_namespace(objects, unreadable) {
-                    let list = |state: &mut Namespace| state.readiness.replace(slices, &unreadable);
-                    self.turn(namespace, now, |state| (list(state).into_iter().filter(is_news).collect(), cause));
+                    self.turn(namespace, cause, now, |readiness| {
+                        readiness.replace(slices, &unreadable).into_iter().filter(is_news).collect()
+                    });
                 }
             }
             Change::Lost(_) => self.observes_slices = false,
@@ -112,42 +131,51 @@ impl Namespaces {
     /// Applies what the watch of pods shows.
     pub fn pods(&mut self, change: Change<DeletionCandidate>) {
         match change {
-            Change::Applied(key, candidate) => entry(&mut self.namespaces, key.namespace).apply_pod(key.name, candidate),
-            Change::Gone(key) => {
-                if let Some(state) = self.namespaces.get_mut(&key.namespace) {
-                    state.remove_pod(&key.name);
-                }
-            }
+            Change::Applied(key, candidate) => self.pod(key, candidate),
+            Change::Gone(key) => drop(self.pods.remove(&key)),
             Change::Listed { objects, unreadable } => {
                 self.observes_pods = true;
-                for (namespace, (candidates, unreadable)) in self.by_namespace(objects, unreadable) {
-                    entry(&mut self.namespaces, namespace).replace_pods(candidates, &unreadable);
-                }
+                self.pods.retain(|key, _| objects.contains_key(key) || unreadable.contains(key));
+                objects.into_iter().for_each(|(key, candidate)| self.pod(key, candidate));
             }
             Change::Lost(_) => self.observes_pods = false,
         }
     }
 
+    fn pod(&mut self, key: Key, candidate: DeletionCandidate) {
+        match self.pods.entry(key) {
+            Entry::Occupied(mut tracked) => tracked.get_mut().apply(candidate),
+            Entry::Vacant(place) => drop(place.insert(Tracked::new(candidate))),
+        }
+    }
+
     pub fn ended(&mut self, deletion: &Deletion, outcome: Outcome, now: Instant) {
-        self.in_flight = self.in_flight.saturating_sub(1);
-        if let Some(state) = self.namespaces.get_mut(&deletion.pod.namespace) {
-            state.ended(deletion, outcome, now);
+        self.in_flight.remove(&deletion.uid);
+        let windows = self.windows.get_mut(&deletion.pod.namespace).into_iter().flat_map(BTreeMap::values_mut);
+        windows.for_each(|window| window.ended(deletion, outcome));
+        if let Some(tracked) = self.pods.get_mut(&deletion.pod).filter(|tracked| tracked.candidate.uid == deletion.uid) {
+            tracked.ended(deletion, outcome, now);
         }
     }
 
     /// The deletions to send now; each must be followed by [`Namespaces::ended`].
     pub fn due(&mut self, now: Instant) -> Vec<Deletion> {
-        self.reports.extend(self.namespaces.values_mut().flat_map(|state| state.advance(now)));
-        self.namespaces.retain(|_, state| !state.is_empty());
+        self.advance(now);
         let mut deletions = Vec::new();
         // When there is not room for all: first windows are no emergency, recoveries are. While something is not seen, nothing is due.
         let causes: &[Cause] = if self.observes() { &[Cause::Recovery, Cause::Start] } else { &[] };
         for &cause in causes {
-            for state in self.namespaces.values_mut() {
-                let room = MAX_IN_FLIGHT.saturating_sub(self.in_flight);
-                let due = state.due(cause, self.config.max_deletions_per_owner, room, now);
-                self.in_flight += due.len();
-                deletions.extend(due);
+            for (pod, tracked) in &mut self.pods {
+                if self.in_flight.len() == MAX_IN_FLIGHT {
+                    return deletions;
+                }
+                let Some(windows) = self.windows.get_mut(&pod.namespace) else { continue };
+                let may_be_sent = tracked.is_due(now) && !self.in_flight.contains(&tracked.candidate.uid);
+                if may_be_sent && charge(windows, &tracked.candidate, cause, self.config.max_deletions_per_owner) {
+                    let DeletionCandidate { uid, resource_version, owner, .. } = tracked.candidate.clone();
+                    self.in_flight.insert(uid.clone());
+                    deletions.push(Deletion { pod: pod.clone(), uid, resource_version, owner });
+                }
             }
         }
         deletions
@@ -155,8 +183,16 @@ impl Namespaces {
 
     /// When to ask again for what is due, if nothing happens before; none: never, or not before a deletion has ended.
     pub fn next(&self) -> Option<Instant> {
-        let next = if self.observes() { Namespace::next } else { Namespace::next_phase };
-        (self.in_flight < MAX_IN_FLIGHT).then(|| self.namespaces.values().filter_map(next).min()).flatten()
+        if self.in_flight.len() == MAX_IN_FLIGHT {
+            return None;
+        }
+        let waits = |(pod, tracked): &(&Key, &Tracked)| {
+            let windows = self.windows.get(&pod.namespace);
+            windows.is_some_and(|windows| tracked.candidate.services.iter().any(|service| windows.contains_key(service)))
+        };
+        let retries = self.pods.iter().filter(waits).filter_map(|(_, tracked)| tracked.retry());
+        let phases = self.windows().map(Window::next);
+        if self.observes() { retries.chain(phases).min() } else { phases.min() }
     }
 
     /// What happened to windows since it was last asked.
@@ -170,52 +206,97 @@ impl Namespaces {
     }
 
     pub fn open_windows(&self) -> usize {
-        self.namespaces.values().map(Namespace::open_windows).sum()
+        self.windows().filter(|window| window.is_open()).count()
     }
 
-    /// In how many namespaces something is remembered.
-    pub fn len(&self) -> usize {
-        self.namespaces.len()
+    /// In how many namespaces a Service or a pod is known.
+    pub fn count(&self) -> usize {
+        let namespaces = self.pods.keys().map(|pod| &pod.namespace);
+        let without_services: HashSet<_> = namespaces.filter(|namespace| !self.readiness.contains_key(*namespace)).collect();
+        self.readiness.len() + without_services.len()
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.namespaces.is_empty()
+    fn windows(&self) -> impl Iterator<Item = &Window> {
+        self.windows.values().flat_map(BTreeMap::values)
     }
 
     /// Lets a namespace's readiness change, and its windows with it.
-    fn turn(&mut self, namespace: String, now: Instant, change: impl FnOnce(&mut Namespace) -> (Vec<Turn>, Cause)) {
-        let state = entry(&mut self.namespaces, namespace);
-        let (turns, cause) = change(state);
+    fn turn(&mut self, namespace: String, cause: Cause, now: Instant, change: impl FnOnce(&mut Readiness) -> Vec<Turn>) {
+        let readiness = self.readiness.entry(namespace.clone()).or_default();
+        let turns = change(readiness);
+        if readiness.is_empty() {
+            self.readiness.remove(&namespace);
+        }
         if self.leads {
-            let opening = Opening { cause, now, duration: self.config.watch_duration };
-            self.reports.extend(state.follow(turns, opening, &mut self.serial));
+            self.follow(&namespace, turns, cause, now);
         }
     }
 
-    /// The objects of each namespace, and the names of those that could not be read; also of namespaces that had some before and
-    /// have none now.
-    fn by_namespace<V>(
+    /// Opens and closes windows as the Services of a namespace turned.
+    fn follow(&mut self, namespace: &str, turns: Vec<Turn>, cause: Cause, now: Instant) {
+        for turn in turns {
+            match turn {
+                Turn::Ready(service) => {
+                    self.close(namespace, service, End::Renewed);
+                    self.open(namespace, service, cause, now);
+                }
+                Turn::NotReady(service) => self.close(namespace, service, End::NotReady),
+            }
+        }
+    }
+
+    fn close(&mut self, namespace: &str, service: usize, end: End) {
+        let closed = self.windows.get_mut(namespace).and_then(|windows| windows.remove(&service));
+        if closed.is_some_and(|window| window.is_open()) {
+            self.reports.push(Report { namespace: namespace.to_owned(), service, event: Event::Closed(end) });
+        }
+    }
+
+    fn open(&mut self, namespace: &str, service: usize, cause: Cause, now: Instant) {
+        let duration = self.config.watch_duration;
+        let delay = match cause {
+            Cause::Start => spread(namespace, service, duration),
+            Cause::Recovery => Duration::ZERO,
+        };
+        let window = Window::new(cause, now + delay, duration);
+        self.windows.entry(namespace.to_owned()).or_default().insert(service, window);
+        let first = Key { namespace: namespace.to_owned(), name: String::new() };
+        for (_, tracked) in self.pods.range_mut(first..).take_while(|(pod, _)| pod.namespace == namespace) {
+            if tracked.candidate.services.contains(&service) {
+                tracked.start_over();
+            }
+        }
+    }
+
+    /// Lets time go on for the windows.
+    fn advance(&mut self, now: Instant) {
+        for (namespace, windows) in &mut self.windows {
+            windows.retain(|&service, window| {
+                let event = window.advance(now);
+                self.reports.extend(event.map(|event| Report { namespace: namespace.clone(), service, event }));
+                !window.is_over(now)
+            });
+        }
+        self.windows.retain(|_, windows| !windows.is_empty());
+    }
+
+    /// The slices of each namespace, and the names of those that could not be read; also of namespaces that had some before and have
+    /// none now.
+    fn by_namespace(
         &self,
-        objects: HashMap<Key, V>,
+        slices: HashMap<Key, Slice>,
         unreadable: HashSet<Key>,
-    ) -> HashMap<String, (HashMap<String, V>, HashSet<String>)> {
-        let known = self.namespaces.keys().map(|namespace| (namespace.clone(), Default::default()));
-        let mut namespaces: HashMap<String, (HashMap<String, V>, HashSet<String>)> = known.collect();
-        for (key, object) in objects {
-            namespaces.entry(key.namespace).or_default().0.insert(key.name, object);
+    ) -> BTreeMap<String, (HashMap<String, Slice>, HashSet<String>)> {
+        let known = self.readiness.keys().map(|namespace| (namespace.clone(), Default::default()));
+        let mut namespaces: BTreeMap<String, (HashMap<_, _>, HashSet<_>)> = known.collect();
+        for (key, slice) in slices {
+            namespaces.entry(key.namespace).or_default().0.insert(key.name, slice);
         }
         for key in unreadable {
-            // What was not known before need not be kept.
-            if let Some((_, unreadable)) = namespaces.get_mut(&key.namespace) {
-                unreadable.insert(key.name);
-            }
+            namespaces.entry(key.namespace).or_default().1.insert(key.name);
         }
         namespaces
     }
-}
-
-fn entry(namespaces: &mut BTreeMap<String, Namespace>, name: String) -> &mut Namespace {
-    namespaces.entry(name).or_insert_with_key(|name| Namespace::new(name.clone()))
 }
 
 #[cfg(test)]

@@ -1,6 +1,9 @@
 //! What happens to windows and is reported: that one opened, for what cause; that one closed, and what ended it.
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+use strum::{IntoStaticStr, VariantNames};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Cause {
     /// The Service was ready when this process began to work.
     Start,
@@ -8,7 +11,8 @@ pub enum Cause {
     Recovery,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum End {
     Over,
     NotReady,
@@ -30,26 +34,4 @@ pub struct Report {
 pub enum Event {
     Opened(Cause),
     Closed(End),
-}
-
-impl Cause {
-    /// The cause in one word, for logs and metrics.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Start => "start",
-            Self::Recovery => "recovery",
-        }
-    }
-}
-
-impl End {
-    /// The reason in one word, for logs and metrics.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Over => "over",
-            Self::NotReady => "not_ready",
-            Self::Renewed => "renewed",
-            Self::Dropped => "dropped",
-        }
-    }
 }

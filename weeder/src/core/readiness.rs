@@ -25,21 +25,20 @@ pub enum Turn {
 
 impl Readiness {
     pub fn apply(&mut self, name: String, slice: Slice) -> Vec<Turn> {
-        self.change(|slices| drop(slices.insert(name, slice)), |_, _| false)
+        self.change(false, |slices| drop(slices.insert(name, slice)))
     }
 
     pub fn remove(&mut self, name: &str) -> Vec<Turn> {
-        self.change(|slices| drop(slices.remove(name)), |_, _| false)
+        self.change(false, |slices| drop(slices.remove(name)))
     }
 
     /// All slices are these; what happened since the last change was not seen. A Service that was ready and is ready may
     /// not have been meanwhile: it has recovered if other endpoints are ready now. Slices that cannot be read stay as they were.
     pub fn replace(&mut self, slices: HashMap<String, Slice>, unreadable: &HashSet<String>) -> Vec<Turn> {
-        let list = |known: &mut HashMap<String, Slice>| {
+        self.change(true, |known| {
             known.retain(|name, _| unreadable.contains(name));
             known.extend(slices);
-        };
-        self.change(list, |before, after| before != after)
+        })
     }
 
     /// Services have other places in the config now, or none any more.
@@ -64,18 +63,13 @@ impl Readiness {
         self.0.is_empty()
     }
 
-    fn change(
-        &mut self,
-        change: impl FnOnce(&mut HashMap<String, Slice>),
-        has_recovered: impl Fn(&BTreeSet<String>, &BTreeSet<String>) -> bool,
-    ) -> Vec<Turn> {
+    fn change(&mut self, relisted: bool, change: impl FnOnce(&mut HashMap<String, Slice>)) -> Vec<Turn> {
         let before = self.ready();
         change(&mut self.0);
         let after = self.ready();
         let ended = before.keys().filter(|service| !after.contains_key(service)).map(|&service| Turn::NotReady(service));
-        let is_new = |(service, now): &(&usize, &BTreeSet<String>)| match before.get(service) {
-            None => true,
-            Some(earlier) => has_recovered(earlier, now),
+        let is_new = |(service, endpoints): &(&usize, &BTreeSet<String>)| {
+            before.get(service).is_none_or(|earlier| relisted && earlier != *endpoints)
         };
         let begun = after.iter().filter(is_new).map(|(&service, _)| Turn::Ready(service));
         ended.chain(begun).collect()

@@ -6,8 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use kube::core::{Expression, SelectorExt};
-use serde::Deserialize;
-use serde::de::value::{self, StrDeserializer};
 
 pub type Labels = BTreeMap<String, String>;
 
@@ -18,70 +16,10 @@ const UNMENTIONED: &str = "?";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selector(Option<kube::core::Selector>);
 
-/// One requirement under the rules of the API server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Requirement(Expression);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-pub enum Operator {
-    /// The label has one of the values.
-    In,
-    /// The label has none of the values, or is absent.
-    NotIn,
-    Exists,
-    DoesNotExist,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RequirementError {
-    #[error("a label key, as app or example.org/app")]
-    Key,
-    /// In and NotIn compare with values.
-    #[error("at least one value with the operators In and NotIn")]
-    NoValues,
-    /// Exists and DoesNotExist do not.
-    #[error("no values with the operators Exists and DoesNotExist")]
-    Values,
-    #[error("a label value: at most 63 letters, digits, '-', '_' and '.', the first and last a letter or digit")]
-    Value(usize),
-}
-
-impl Operator {
-    /// The operator of this name; Kubernetes minds the case.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::deserialize(StrDeserializer::<value::Error>::new(name)).ok()
-    }
-}
-
-impl Requirement {
-    /// # Errors
-    /// When it breaks one of the API server's rules (rule 26).
-    pub fn try_new(key: &str, operator: Operator, values: Vec<String>) -> Result<Self, RequirementError> {
-        if !is_label_key(key) {
-            return Err(RequirementError::Key);
-        }
-        match operator {
-            Operator::In | Operator::NotIn if values.is_empty() => return Err(RequirementError::NoValues),
-            Operator::Exists | Operator::DoesNotExist if !values.is_empty() => return Err(RequirementError::Values),
-            _ => {}
-        }
-        if let Some(index) = values.iter().position(|value| !is_label_value(value)) {
-            return Err(RequirementError::Value(index));
-        }
-        let (key, values) = (key.to_owned(), values.into_iter().collect());
-        Ok(Self(match operator {
-            Operator::In => Expression::In(key, values),
-            Operator::NotIn => Expression::NotIn(key, values),
-            Operator::Exists => Expression::Exists(key),
-            Operator::DoesNotExist => Expression::DoesNotExist(key),
-        }))
-    }
-}
-
 impl Selector {
-    /// Selects what fulfils all requirements; with none of them, everything.
-    pub fn all_of(requirements: impl IntoIterator<Item = Requirement>) -> Self {
-        Self(either(&[requirements.into_iter().map(|Requirement(expression)| expression).collect()]))
+    /// Selects what fulfils all expressions; with none of them, everything.
+    pub fn all_of(expressions: impl IntoIterator<Item = Expression>) -> Self {
+        Self(either(&[expressions.into_iter().collect()]))
     }
 
     pub const fn nothing() -> Self {
@@ -143,7 +81,7 @@ fn either_on(key: &str, alternatives: &[Vec<Expression>]) -> Option<Vec<Expressi
     }
 }
 
-/// The key and, of the two operators of ours that have any, the values.
+/// The key and, of the two operators in use that have any, the values.
 fn parts(expression: &Expression) -> (&str, Option<&BTreeSet<String>>) {
     match expression {
         Expression::In(key, values) | Expression::NotIn(key, values) => (key, Some(values)),
@@ -154,7 +92,7 @@ fn parts(expression: &Expression) -> (&str, Option<&BTreeSet<String>>) {
 }
 
 /// Whether the API server takes `text` as a label's key: a name, with a DNS subdomain and a slash before it if need be.
-fn is_label_key(text: &str) -> bool {
+pub fn is_label_key(text: &str) -> bool {
     let (prefix, name) = text.split_once('/').map_or((None, text), |(prefix, name)| (Some(prefix), name));
     prefix.is_none_or(is_subdomain) && !name.is_empty() && is_label_value(name)
 }

@@ -21,7 +21,7 @@ async fn seed() -> (Seed, Deletion) {
     let stored = seed.server.store().get("pods", "a", "p").unwrap();
     let [uid, resource_version] = ["uid", "resourceVersion"].map(|field| stored["metadata"][field].as_str().unwrap().to_owned());
     let pod = Key { namespace: "a".to_owned(), name: "p".to_owned() };
-    (seed, Deletion { pod, uid, resource_version, owner: "owner".to_owned(), charged: Vec::new() })
+    (seed, Deletion { pod, uid, resource_version, owner: "owner".to_owned() })
 }
 
 #[tokio::test]
@@ -48,7 +48,7 @@ async fn a_pod_is_deleted_only_as_it_was_when_it_was_judged() {
     let (seed, deletion) = seed().await;
     seed.apply(healthy("a", "p", "apiserver"));
     let answer = delete(seed.client().await, &Fence::always_open(), &deletion).await;
-    assert_eq!((answer, answer.as_str(), answer.outcome()), (Answer::Changed, "changed", Outcome::Changed));
+    assert_eq!((answer, answer.into_str(), answer.outcome()), (Answer::Changed, "changed", Outcome::Changed));
     assert!(seed.has("a", "p"));
     // The same in the words of the layer above the storage.
     let message = "Precondition failed: the ResourceVersion in the precondition (7) does not match the ResourceVersion in record (8). \
@@ -66,17 +66,17 @@ async fn each_answer_has_its_word() {
     let cases = [
         (Fault::throttle(7), Answer::Throttled(Some(Duration::from_secs(7))), "throttled"),
         (Fault::status(429), Answer::Throttled(None), "throttled"),
-        (Fault::status(409), Answer::Failed(409), "conflict"),
-        (Fault::status(500), Answer::Failed(500), "server"),
-        (Fault::status(503), Answer::Failed(503), "server"),
-        (Fault::status(401), Answer::Failed(401), "unauthorized"),
-        (Fault::status(403), Answer::Refused(403), "forbidden"),
+        (Fault::status(409), Answer::Conflict, "conflict"),
+        (Fault::status(500), Answer::Server, "server"),
+        (Fault::status(503), Answer::Server, "server"),
+        (Fault::status(401), Answer::Unauthorized, "unauthorized"),
+        (Fault::status(403), Answer::Forbidden, "forbidden"),
         (Fault::CloseBefore, Answer::NoAnswer, "no_answer"),
     ];
     for (fault, answer, word) in cases {
         seed.server.faults().add(When::verb("delete", "pods").once(), fault);
         let given = delete(seed.client().await, &Fence::always_open(), &deletion).await;
-        assert_eq!((given, given.as_str()), (answer, word));
+        assert_eq!((given, given.into_str()), (answer, word));
     }
     assert!(seed.has("a", "p"));
 }
@@ -91,7 +91,7 @@ async fn the_log_says_why_a_delete_was_refused() {
     seed.server.faults().add(When::verb("delete", "pods").once(), refusal);
     let client = seed.client().await;
     let (answer, lines) = hear(delete(client, &Fence::always_open(), &deletion)).await;
-    assert_eq!(answer, Answer::Refused(403));
+    assert_eq!(answer, Answer::Forbidden);
     let logged: Vec<_> = lines.iter().filter(|line| line["msg"] == "pod could not be deleted").collect();
     let said = "admission webhook \"freeze.example.org\" denied the request: no deletion during the freeze";
     assert_eq!((logged.len(), &logged[0]["error"]), (1, &json!(said)), "{lines:?}");

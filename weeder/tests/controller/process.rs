@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::net::TcpListener;
 use std::time::Duration;
 
 use common::flags::{Command, parse};
 use tempfile::TempDir;
 use testbed::api::{Fault, When};
+use testbed::control_plane::hold_port;
+use tokio::net::TcpSocket;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -18,13 +19,9 @@ struct Process {
     task: JoinHandle<anyhow::Result<()>>,
     stop: CancellationToken,
     files: TempDir,
+    _ports: [TcpSocket; 2],
     metrics: String,
     health: String,
-}
-
-/// A port that was free a moment ago.
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 impl Process {
@@ -37,7 +34,8 @@ impl Process {
         let path = |name: &str| files.path().join(name);
         std::fs::write(path("config.yaml"), gardeners("")).unwrap();
         std::fs::write(path("kubeconfig"), seed.server.kubeconfig(TOKEN)).unwrap();
-        let [metrics, health] = [free_port(), free_port()].map(|port| format!("127.0.0.1:{port}"));
+        let ports = [0, 0].map(|any| hold_port(any).unwrap());
+        let [metrics, health] = [&ports[0], &ports[1]].map(|port| port.local_addr().unwrap());
         let words = [
             "weeder".to_owned(),
             format!("--config-file={}", path("config.yaml").display()),
@@ -51,7 +49,14 @@ impl Process {
         let Ok(Command::Run(_, args)) = parse(words.map(OsString::from)) else { panic!("these flags exist") };
         let stop = CancellationToken::new();
         let task = tokio::spawn(weeder::run(args, stop.clone()));
-        Self { task, stop, files, metrics: format!("http://{metrics}/metrics"), health: format!("http://{health}") }
+        Self {
+            task,
+            stop,
+            files,
+            _ports: ports,
+            metrics: format!("http://{metrics}/metrics"),
+            health: format!("http://{health}"),
+        }
     }
 
     async fn get(&self, url: &str) -> (u16, String) {

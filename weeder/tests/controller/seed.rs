@@ -8,6 +8,7 @@ use common::metrics::Registry;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::{Value, json};
+use testbed::PATIENCE;
 use testbed::api::{MemoryApi, Options, Record};
 use testbed::authority::Authority;
 use testbed::gardener;
@@ -19,8 +20,6 @@ use weeder::controller::{self, Instruments};
 use crate::log::{self, TOKEN};
 
 pub const SLICES: &str = "endpointslices.discovery.k8s.io";
-/// What is awaited comes within milliseconds; so much later it never will.
-pub const DEADLINE: Duration = Duration::from_secs(20);
 pub const ETCD: &str = "etcd-main-client";
 pub const API: &str = "kube-apiserver";
 
@@ -89,7 +88,7 @@ fn config(text: &str) -> Arc<weeder::config::Config> {
 }
 
 pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(DEADLINE, future).await.unwrap_or_else(|_| panic!("awaited in vain: {what}"))
+    tokio::time::timeout(PATIENCE, future).await.unwrap_or_else(|_| panic!("awaited in vain: {what}"))
 }
 
 impl Seed {

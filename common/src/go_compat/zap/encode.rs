@@ -1,8 +1,7 @@
 //! One line, as zap's JSON and console encoders write it.
 
-use std::io::Write as _;
-
 use chrono::{DateTime, SecondsFormat, Utc};
+use serde::Serializer as _;
 use serde_json::Value;
 use tracing::Level;
 
@@ -58,12 +57,8 @@ impl Line<'_> {
 /// Writes the pairs in their order; serde_json's own map would sort them.
 fn write_object<'a>(pairs: impl Iterator<Item = (&'a str, &'a Value)>) -> Vec<u8> {
     let mut object = Vec::with_capacity(256);
-    for (index, (key, value)) in pairs.enumerate() {
-        object.push(if index == 0 { b'{' } else { b',' });
-        // Writing into memory cannot fail.
-        let _ = write!(object, "{}:{value}", Value::from(key));
-    }
-    object.push(b'}');
+    // Writing into memory cannot fail.
+    let _ = serde_json::Serializer::new(&mut object).collect_map(pairs);
     object
 }
 

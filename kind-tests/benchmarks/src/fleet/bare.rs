@@ -13,7 +13,6 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client as HyperClient;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use rustls::client::Resumption;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
@@ -75,12 +74,8 @@ pub async fn run(order: Order) -> Result<()> {
 
 /// The client of a probe.
 fn client(authority: &RootCertStore) -> Client {
-    let mut tls = ClientConfig::builder().with_root_certificates(authority.clone()).with_no_client_auth();
-    tls.resumption = Resumption::disabled();
-    let mut tcp = HttpConnector::new();
-    tcp.enforce_http(false);
-    tcp.set_nodelay(true);
-    let https = HttpsConnectorBuilder::new().with_tls_config(tls).https_only().enable_http1().wrap_connector(tcp);
+    let tls = ClientConfig::builder().with_root_certificates(authority.clone()).with_no_client_auth();
+    let https = HttpsConnectorBuilder::new().with_tls_config(tls).https_only().enable_http1().build();
     let mut builder = HyperClient::builder(TokioExecutor::new());
     builder.pool_max_idle_per_host(1).pool_idle_timeout(None).http1_max_buf_size(READ_AT_ONCE).build(https)
 }

@@ -8,8 +8,9 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 use testbed::KubeApi;
 use testbed::api::full_size::node_name;
-use testbed::gardener::{self, CLUSTERS, MACHINES, Manifest};
-use testbed::seed::{READY_AFTER, apply};
+use testbed::gardener;
+use testbed::objects::collection;
+use testbed::seed::READY_AFTER;
 use testbed::shoot::{CA, KCM, MCM};
 use tokio::time::Instant;
 
@@ -43,20 +44,18 @@ pub const DEPENDENTS: [&str; 3] = [KCM, MCM, CA];
 
 /// Everything of one shoot, in the order in which it is to be created: its namespace, what is in that, and the Cluster, which lets the
 /// prober begin. `pods_take`: milliseconds after which pods follow the replicas of their Deployment; none: the test bed's usual.
-pub fn shoot(shoots: &LightShoots, number: usize, pods_take: Option<u32>) -> Vec<Manifest> {
+pub fn shoot(shoots: &LightShoots, number: usize, pods_take: Option<u32>) -> Vec<Value> {
     let name = namespace(number);
-    let within = |api: &str, plural: &str| format!("{api}/namespaces/{name}/{plural}");
     let mut namespace = gardener::namespace(&name);
     namespace["metadata"]["labels"] = json!({"gardener.cloud/role": "shoot"});
-    let secret = gardener::probe_secret(&name, &shoots.kubeconfig(number));
-    let mut objects = vec![("/api/v1/namespaces".to_owned(), namespace), (within("/api/v1", "secrets"), secret)];
+    let mut objects = vec![namespace, gardener::probe_secret(&name, &shoots.kubeconfig(number))];
     objects.extend(DEPENDENTS.map(|dependent| {
         let mut deployment = gardener::deployment(&name, dependent, replicas(number, dependent));
         deployment["metadata"]["annotations"] = json!(pods_take.map(|millis| json!({READY_AFTER: millis.to_string()})));
-        (within("/apis/apps/v1", "deployments"), deployment)
+        deployment
     }));
-    objects.extend((0..shoots.plan.nodes).map(|node| (within(MACHINES, "machines"), machine(&name, &node_name(node)))));
-    objects.push((CLUSTERS.to_owned(), cluster(&name, shoots.plan.grace)));
+    objects.extend((0..shoots.plan.nodes).map(|node| machine(&name, &node_name(node))));
+    objects.push(cluster(&name, shoots.plan.grace));
     objects
 }
 
@@ -73,8 +72,14 @@ pub async fn filled(api: &KubeApi, plan: Plan, foreign_secrets: usize, pods_take
 }
 
 /// Creates objects: those of a group one after the other, of many groups at a time.
-pub async fn create(api: &KubeApi, groups: impl Iterator<Item = Vec<Manifest>>) -> Result<()> {
-    stream::iter(groups).map(|group| apply(api, group)).buffer_unordered(IN_FLIGHT).try_collect().await
+pub async fn create(api: &KubeApi, groups: impl Iterator<Item = Vec<Value>>) -> Result<()> {
+    let create = |group: Vec<Value>| async move {
+        for object in group {
+            api.create(&collection(&object)?, &object).await?;
+        }
+        anyhow::Ok(())
+    };
+    stream::iter(groups).map(create).buffer_unordered(IN_FLIGHT).try_collect().await
 }
 
 /// As large as Gardener's.
@@ -104,8 +109,8 @@ fn cluster(name: &str, grace: u32) -> Value {
     cluster
 }
 
-fn foreign_secret(namespace: &str, number: usize) -> Manifest {
+fn foreign_secret(namespace: &str, number: usize) -> Value {
+    let metadata = json!({"name": format!("foreign-{number:05}"), "namespace": namespace});
     let value = STANDARD.encode(vec![b'x'; FOREIGN]);
-    let object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": format!("foreign-{number:05}")}, "data": {"value": value}});
-    (format!("/api/v1/namespaces/{namespace}/secrets"), object)
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"value": value}})
 }

@@ -43,19 +43,20 @@ pub async fn run(options: Options) -> Result<()> {
     let mut costs = Vec::new();
     for shoots in sizes {
         let seconds = if shoots < largest / 4 { seconds * 2 } else { seconds };
-        let Measured { counts, late, cpu, usage } = size(&mut light, shoots, seconds).await?;
+        let Measured { counts, late, usage } = size(&mut light, shoots, seconds).await?;
         let per_second = |amount: f64| amount / seconds as f64;
-        let cpu = per_second(cpu.as_secs_f64());
-        for (key, value) in [
-            ("probes", per_second(counts.probes as f64)),
-            ("cpu", cpu * 100.0),
-            ("resident", usage.resident),
-            ("most", usage.most),
-            ("traffic", per_second(counts.bytes as f64) / 1e6),
-        ] {
-            report.note(&format!("{key}_{shoots}"), value);
-        }
-        late.ends().into_iter().for_each(|(end, value)| report.note(&format!("late_{end}_{shoots}"), value));
+        let cpu = per_second(usage.cpu.as_secs_f64());
+        let cells = [
+            ("probes", "probes per second", per_second(counts.probes as f64)),
+            ("cpu", "CPU, % of a core", cpu * 100.0),
+            ("resident", "resident memory, MiB", usage.resident),
+            ("most", "at most, MiB", usage.most),
+            ("traffic", "answers, MB/s", per_second(counts.bytes as f64) / 1e6),
+            ("late_p50", "probe later than its schedule: median, s", late.at(0.5)),
+            ("late_p99", "99th percentile, s", late.at(0.99)),
+            ("late_max", "worst, s", late.at(1.0)),
+        ];
+        report.matrix_row(&format!("{shoots} shoots"), &format!("*_{shoots}"), &cells);
         costs.push((shoots, [cpu * 60_000.0, usage.resident * 1024.0]));
     }
     for (which, key, what, unit) in
@@ -74,14 +75,13 @@ pub async fn run(options: Options) -> Result<()> {
         let off = (high - low) / (high + low) * 100.0;
         report.rows([(&format!("{key}_flat"), &format!("{what}: how far off its mean"), off, "%", Some(Goal::AtMost(FLAT)))]);
     }
-    report.print();
-    Ok(())
+    report.print()
 }
 
 async fn size(light: &mut LightShoots, shoots: usize, seconds: u64) -> Result<Measured> {
     progress(format!("{shoots} shoots: filling a seed in memory"));
     let api = MemoryApi::start(&Authority::new()?, Api::default()).await?;
-    for (_, object) in (0..shoots).flat_map(|number| fill::shoot(light, number, None)) {
+    for object in (0..shoots).flat_map(|number| fill::shoot(light, number, None)) {
         api.store().apply(object).map_err(|error| anyhow!("{error:?}"))?;
     }
     let prober = super::prober(&api.kubeconfig(&Api::default().admin_token), &light.plan)?;

@@ -54,9 +54,9 @@ pub async fn run(bed: &'static Bed, options: Options) -> Result<()> {
     // A watch ends by itself after 225 s and begins again, however many shoots there are.
     let watches = asked.iter().filter(|asked| asked.verb == "watch").count();
     let seed_requests = (asked.len() - election - watches) as f64;
-    let per_1000 = |of: &Measured| of.cpu.as_secs_f64() / of.counts.probes as f64 * 1000.0;
+    let per_1000 = |of: &Measured| of.usage.cpu.as_secs_f64() / of.counts.probes as f64 * 1000.0;
     let (cpu, bare_cpu) = (per_1000(&ours), per_1000(&bare));
-    let Measured { counts, usage, late, .. } = ours;
+    let Measured { counts, usage, late } = ours;
     let probes = counts.probes as f64;
     let per_probe = |count: u64| count as f64 / probes;
 
@@ -82,6 +82,5 @@ pub async fn run(bed: &'static Bed, options: Options) -> Result<()> {
         ("memory_reference", "the Go original's resident memory by ours", ORIGINAL_MEMORY / usage.resident, "", None),
     ]);
     report.spread("late", "a probe later than its schedule", &late, None);
-    report.print();
-    Ok(())
+    report.print()
 }

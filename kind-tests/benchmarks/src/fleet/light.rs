@@ -36,8 +36,6 @@ pub use server::serve;
 pub const USUAL_GRACE: u32 = 40;
 /// The token of the probe.
 pub const TOKEN: &str = "light";
-/// The longest that it takes until all shoots have been probed some times.
-const PROBING: Duration = Duration::from_secs(180);
 
 /// How many light shoots there are, and what they are like.
 #[derive(Args, Clone, Debug)]
@@ -92,11 +90,10 @@ pub struct Seen {
     late: Vec<f64>,
 }
 
-/// What was seen of the probes in some seconds, and what whoever probes used.
+/// What was seen of the probes in some seconds, and what whoever probes used, of CPU in that time.
 pub struct Measured {
     pub counts: Counts,
     pub late: Spread,
-    pub cpu: Duration,
     pub usage: Usage,
 }
 
@@ -169,7 +166,7 @@ impl LightShoots {
     pub async fn probed(&mut self, times: u64, shoots: usize) -> Result<()> {
         progress(format!("waiting until each of {shoots} shoots has been probed {times} times"));
         let begin = self.look().await?.probes;
-        eventually("each shoot has been probed", PROBING, async || {
+        eventually("each shoot has been probed", async || {
             let now = self.look().await?.probes;
             let few = now.iter().zip(&begin).take(shoots).filter(|&(now, begin)| *now < begin + times).count();
             ensure!(few == 0, "{few} have not");
@@ -191,6 +188,7 @@ impl LightShoots {
             bytes: after.bytes - before.bytes,
         };
         ensure!(counts.probes >= shoots as u64, "{} probes are too few", counts.probes);
-        Ok(Measured { counts, late: late.into_iter().collect(), cpu: usage.cpu - used.cpu, usage })
+        let usage = Usage { cpu: usage.cpu - used.cpu, ..usage };
+        Ok(Measured { counts, late: late.into_iter().collect(), usage })
     }
 }

@@ -1,10 +1,9 @@
 //! All shoots of a seed lose their nodes within a second: how fast the protective writes are, and whether everything comes back.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use chrono::{DateTime, Utc};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::json;
 use testbed::audit::Mark;
@@ -25,8 +24,6 @@ use crate::writes::{Write, writes};
 const PODS_TAKE: u32 = 1000;
 /// Writes that the bare client has in flight, as many as the prober allows itself when it protects (32).
 const IN_FLIGHT: usize = 32;
-/// All is restored about 70 s after 300 shoots were cut off; a busy machine takes longer.
-const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Runs it.
 pub async fn run(bed: &'static Bed, plan: Plan) -> Result<()> {
@@ -58,10 +55,7 @@ pub async fn run(bed: &'static Bed, plan: Plan) -> Result<()> {
     let mut report = Report::new("meltdown", what);
     let begin = courses.iter().map(|course| course.verdict).min().context("no shoots")?;
     let verdicts: Spread = courses.iter().map(|course| seconds(begin, course.verdict)).collect();
-    // The last that is collected for a Deployment is its first write.
-    let first: HashMap<(&str, &str), DateTime<Utc>> =
-        down.iter().rev().map(|write| ((&*write.namespace, &*write.name), write.answered)).collect();
-    let after: Spread = first.values().map(|&at| seconds(begin, at)).collect();
+    let after: Spread = down.iter().map(|write| seconds(begin, write.answered)).collect();
     report.rows([
         ("verdicts_within", "from the first verdict that can fall to the last", verdicts.at(1.0), "s", None),
         ("first_write", "first write after the first verdict", after.at(0.0), "s", None),
@@ -71,11 +65,11 @@ pub async fn run(bed: &'static Bed, plan: Plan) -> Result<()> {
         ("kcm", "at 0 after its shoot's verdict, kube-controller-manager", true, 8.0),
     ] {
         let of_level = dependents(shoots).filter(|(_, name)| (*name == KCM) == is_last_level);
-        let late = of_level.map(|(shoot, name)| {
-            let at = first.get(&(&*namespace(shoot), name)).copied().context("a write to a foreign namespace")?;
-            anyhow::Ok(seconds(courses[shoot].verdict, at))
+        let late = of_level.filter_map(|(shoot, name)| {
+            let first = down.iter().find(|write| write.namespace == namespace(shoot) && write.name == name)?;
+            Some(seconds(courses[shoot].verdict, first.answered))
         });
-        let late: Spread = late.collect::<Result<_>>()?;
+        let late: Spread = late.collect();
         report.rows([
             (&format!("{key}_min"), &format!("{what}, first of {}", late.values().len()), late.at(0.0), "s", None),
             (&format!("{key}_p50"), &format!("{what}, median"), late.at(0.5), "s", None),
@@ -83,8 +77,7 @@ pub async fn run(bed: &'static Bed, plan: Plan) -> Result<()> {
         ]);
     }
     let restored = up.last().map_or(f64::NAN, |write| seconds(healed, write.answered));
-    let stale =
-        seed.journal().states().borrow().values().filter(|state| state.memory.is_some() || state.marker.is_some()).count();
+    let stale = others(&seed, shoots, |state, _| state.memory.is_none() && state.marker.is_none()).len();
     let lost = others(&seed, shoots, |state, usual| state.replicas == usual).len();
     report.rows([
         ("down_within", "from the first verdict to the last write", after.at(1.0), "s", None),
@@ -97,8 +90,7 @@ pub async fn run(bed: &'static Bed, plan: Plan) -> Result<()> {
         ("most", "high-water mark of memory", molten.most, "MiB", None),
     ]);
     compare(&seed, shoots, &mut report).await?;
-    report.print();
-    Ok(())
+    report.print()
 }
 
 /// The same writes by a client that has nothing to wait for.
@@ -127,7 +119,7 @@ async fn compare(seed: &Seed, shoots: usize, report: &mut Report) -> Result<()> 
 /// The prober's writes since then that the API server took, in order, of which each Deployment has one, and how many it refused for a
 /// conflict. The audit log may tell of the last a little later than a watch.
 async fn written(seed: &Seed, mark: &Mark, shoots: usize) -> Result<(Vec<Write>, usize)> {
-    eventually("each Deployment was written to", PATIENCE, async || {
+    eventually("each Deployment was written to", async || {
         let log = seed.asked_since(mark);
         let tried = log.iter().filter(|asked| asked.verb == "patch" && asked.resource == "deployments");
         let (conflicts, others): (Vec<_>, Vec<_>) = tried.partition(|asked| asked.code == 409);
@@ -142,7 +134,7 @@ async fn written(seed: &Seed, mark: &Mark, shoots: usize) -> Result<(Vec<Write>,
 
 /// Waits until all Deployments are so; the condition also gets the usual replicas.
 async fn until(seed: &Seed, shoots: usize, what: &str, condition: impl Fn(&Dependent, i64) -> bool) -> Result<()> {
-    eventually(what, PATIENCE, async || {
+    eventually(what, async || {
         let others = others(seed, shoots, &condition);
         ensure!(others.is_empty(), "{} are not, such as {:?}", others.len(), others[0]);
         Ok(())

@@ -52,8 +52,7 @@ pub async fn run(bed: &'static Bed, options: Options) -> Result<()> {
         ("ready_full", &format!("{with}, median"), full.at(0.5), "s", None),
         ("ready_full_max", &format!("{with}, worst"), full.at(1.0), "s", None),
     ]);
-    report.print();
-    Ok(())
+    report.print()
 }
 
 /// Seconds from exec until `/readyz` answers 200, one start after the other; each gives its Lease up when it ends.

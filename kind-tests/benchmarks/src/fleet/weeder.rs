@@ -4,15 +4,14 @@ use std::ops::Range;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use clap::Args;
 use futures::future::try_join_all;
 use serde_json::{Value, json};
 use testbed::agent::{Agent, Kind};
 use testbed::audit::{Asked, Mark};
-use testbed::gardener::{self, GARDEN, Manifest, WEEDER, weeder_access};
+use testbed::gardener::{self, GARDEN, WEEDER, weeder_access};
 use testbed::page::page;
-use testbed::seed::apply;
 use testbed::usage::Usage;
 use testbed::{Bed, Seed, eventually};
 use tokio::time::{Instant, interval, sleep_until};
@@ -20,34 +19,20 @@ use tokio::time::{Instant, interval, sleep_until};
 use super::fill::create;
 use crate::course::seconds;
 use crate::report::Goal::{AtMost, Exactly};
-use crate::report::{Report, progress};
+use crate::report::{Report, Spread, progress};
 
-/// The Service that comes back, and the pod that waits for it, with its role.
+/// The Service that comes back.
 const SERVICE: &str = "kube-apiserver";
-const DEPENDANT: (&str, &str) = ("kube-controller-manager", "controller-manager");
-/// The pods of a control plane: the one that waits, what the Services stand for, and what else there is.
-const PODS: [(&str, &str); 12] = [
-    DEPENDANT,
-    ("etcd-main-0", "main"),
-    ("kube-apiserver-a", "apiserver"),
-    ("kube-apiserver-b", "apiserver"),
-    ("kube-scheduler", "scheduler"),
-    ("machine-controller-manager", "machine-controller-manager"),
-    ("cluster-autoscaler", "cluster-autoscaler"),
-    ("cloud-controller-manager", "cloud-controller-manager"),
-    ("csi-driver-controller", "csi-driver-controller"),
-    ("gardener-resource-manager", "gardener-resource-manager"),
-    ("vpn-seed-server", "vpn"),
-    ("prometheus-shoot-0", "monitoring"),
-];
 const SLICES: [&str; 2] = ["etcd-main-client", SERVICE];
+/// Pods of a control plane by their names, which are their roles too: the one that waits, what the Services stand for, and what else
+/// there is.
+const WAITING: &str = "controller-manager";
+const OF_SERVICES: [&str; 2] = ["main", "apiserver"];
+const OTHERS: usize = 9;
 /// Objects per page of a list, the size that kubectl and the weeder use.
 const PAGE: usize = 500;
 /// Between two bursts of recoveries in the first seconds after a start.
 const BETWEEN: Duration = Duration::from_millis(500);
-const PATIENCE: Duration = Duration::from_secs(30);
-/// By then all windows that a start opens are open.
-const WINDOWS: Duration = Duration::from_secs(60);
 
 /// How the seed is.
 #[derive(Args, Clone, Debug)]
@@ -72,167 +57,153 @@ pub struct Options {
 /// Runs it.
 pub async fn run(bed: &'static Bed, options: Options) -> Result<()> {
     let Options { shoots, at_once, rounds, rounds_per_start, seconds: counted } = options;
-    ensure!(shoots >= at_once * rounds_per_start && rounds_per_start > 0, "too few shoots for so many recoveries");
+    ensure!(shoots >= at_once * rounds && rounds_per_start > 0, "too few shoots for so many recoveries");
     let seed = bed.own_seed().await?;
     seed.apply(weeder_access()).await?;
     progress(format!("filling a seed with the Services and pods of {shoots} shoots"));
     create(seed.api(), (0..shoots).map(objects)).await?;
-    let token = seed.api().token(GARDEN, WEEDER).await?;
-    let ground = Ground { kubeconfig: seed.plane().kubeconfig(&seed.plane().url(), &token), seed: &seed };
 
     progress(format!("a start, its first {counted} s"));
     let mark = seed.plane().mark();
     let begin = Instant::now();
-    let weeder = ground.start().await?;
+    let weeder = start(&seed).await?;
     sleep_until(begin + Duration::from_secs(counted)).await;
-    let asked = ground.asked(&mark);
+    let asked = asked_since(&seed, &mark);
     let usage = Usage::of(weeder.id())?;
 
-    // The windows that a start opens are spread over half a minute; what follows needs them open, so that it is seen when they
-    // close.
-    eventually("all first windows are open", WINDOWS, async || {
-        let open = weeder.log("\"cause\"").len();
-        ensure!(open >= shoots * SLICES.len(), "{open}");
-        Ok(())
-    })
-    .await?;
+    // What follows needs all windows that a start opens, so that it is seen when they close.
+    logged(&weeder, "cause", shoots * SLICES.len(), |_| true).await?;
     progress(format!("{rounds} times {at_once} recoveries at once"));
+    let bursts = move |count: usize| (0..count).map(move |burst| burst * at_once..(burst + 1) * at_once);
     let mut quiet = Vec::new();
-    for round in 0..rounds {
-        let first = round * at_once % (shoots - at_once + 1);
-        let places = first..first + at_once;
-        ground.break_down(Some(&weeder), places.clone()).await?;
-        quiet.extend(ground.recover(places).await?);
+    for places in bursts(rounds) {
+        turn(&seed, places.clone(), false).await?;
+        // It must know of this before pods crash.
+        let is_closed = |line: &Value| line["end"] == "not_ready" && line["service"] == SERVICE;
+        logged(&weeder, "not_ready", places.end, is_closed).await?;
+        crash(&seed, places.clone()).await?;
+        quiet.extend(recover(&seed, places).await?);
     }
     super::end(weeder).await?;
 
     progress(format!("{rounds} times {at_once} recoveries at once, in the first seconds after a start"));
     let mut early = Vec::new();
     for done in (0..rounds).step_by(rounds_per_start) {
-        early.extend(ground.recover_early(rounds_per_start.min(rounds - done), at_once).await?);
+        let bursts = bursts(rounds_per_start.min(rounds - done));
+        for places in bursts.clone() {
+            turn(&seed, places.clone(), false).await?;
+            crash(&seed, places).await?;
+        }
+        let (weeder, mut ticks) = (start(&seed).await?, interval(BETWEEN));
+        for places in bursts {
+            ticks.tick().await;
+            early.extend(recover(&seed, places).await?);
+        }
+        super::end(weeder).await?;
     }
+    report(&options, &asked, usage, [quiet, early]).print()
+}
 
-    let pods = shoots * PODS.iter().filter(|(_, role)| *role != "main").count();
-    let pages = (pods.div_ceil(PAGE) + (shoots * SLICES.len()).div_ceil(PAGE)) as f64;
+fn report(options: &Options, asked: &[Asked], usage: Usage, late: [Vec<f64>; 2]) -> Report {
+    let Options { shoots, seconds, .. } = options;
+    let (pods, slices) = (shoots * (1 + OF_SERVICES.len() + OTHERS), shoots * SLICES.len());
+    // The weeder has no use for etcd's.
+    let pages = ((pods - shoots).div_ceil(PAGE) + slices.div_ceil(PAGE)) as f64;
     // A watch is answered when it begins; any other request when it is complete.
     let counts = |asked: &&Asked| asked.stage == if asked.verb == "watch" { "ResponseStarted" } else { "ResponseComplete" };
     let asked: Vec<&Asked> = asked.iter().filter(counts).collect();
     let election = asked.iter().filter(|asked| asked.resource == "leases").count();
     let refused = asked.iter().filter(|asked| asked.code >= 400 && asked.code != 404).count();
     let requests = (asked.len() - election) as f64;
-    let start = format!("requests in the first {counted} s, without the election's");
-    let what = format!("{shoots} shoots: {} pods, {} EndpointSlices on a real seed", shoots * PODS.len(), shoots * SLICES.len());
-    let mut report = Report::new("weeder", what);
+    let start = format!("requests in the first {seconds} s, without the election's");
+    let mut report = Report::new("weeder", format!("{shoots} shoots: {pods} pods, {slices} EndpointSlices on a real seed"));
     report.rows([
         ("start", &start, requests, "", Some(AtMost(10.0 + pages))),
         ("election", "requests of the election in that time", election as f64, "", None),
         ("refused", "requests refused in that time", refused as f64, "", Some(Exactly(0.0))),
         ("resident", "resident memory", usage.resident, "MiB", None),
         ("most", "high-water mark of memory", usage.most, "MiB", None),
-        ("cpu", &format!("CPU in the first {counted} s"), usage.cpu.as_secs_f64(), "s", None),
+        ("cpu", &format!("CPU in the first {seconds} s"), usage.cpu.as_secs_f64(), "s", None),
     ]);
     let goal = Some(AtMost(0.1));
-    report.spread("quiet", "from endpoint ready to DELETE", &quiet.into_iter().collect(), goal);
-    report.spread("early", "the same in the first seconds after a start", &early.into_iter().collect(), goal);
-    report.print();
-    Ok(())
+    let [quiet, early]: [Spread; 2] = late.map(|late| late.into_iter().collect());
+    report.spread("quiet", "from endpoint ready to DELETE", &quiet, goal);
+    report.spread("early", "the same in the first seconds after a start", &early, goal);
+    report
 }
 
-/// A seed, and how a weeder reaches it.
-struct Ground<'a> {
-    seed: &'a Seed,
-    kubeconfig: String,
+/// Starts a weeder and waits until it is ready, which it is when it knows the seed's Services and pods, and leads.
+async fn start(seed: &Seed) -> Result<Agent> {
+    let token = seed.api().token(GARDEN, WEEDER).await?;
+    let weeder = Agent::alone(Kind::Weeder, &seed.plane().kubeconfig(&seed.plane().url(), &token), None, &[])?;
+    eventually("the weeder is ready", async || {
+        let (status, body) = page(weeder.log_file(), "/readyz").await?;
+        ensure!(status == 200, "{body}");
+        Ok(())
+    })
+    .await?;
+    logged(&weeder, "leading", 1, |line| line["msg"] == "leading").await?;
+    Ok(weeder)
 }
 
-impl Ground<'_> {
-    /// Starts a weeder and waits until it is ready, which it is when it knows the seed's Services and pods, and leads.
-    async fn start(&self) -> Result<Agent> {
-        let weeder = Agent::alone(Kind::Weeder, &self.kubeconfig, None, &[])?;
-        eventually("the weeder is ready and leads", PATIENCE, async || {
-            let (status, body) = page(weeder.log_file(), "/readyz").await?;
-            ensure!(status == 200, "{body}");
-            ensure!(weeder.log("\"leading\"").iter().any(|line| line["msg"] == "leading"), "it does not lead");
-            Ok(())
-        })
-        .await?;
-        Ok(weeder)
-    }
+/// Waits until a weeder has logged so many lines like that, which have this word in quotes.
+async fn logged(weeder: &Agent, word: &str, count: usize, is_it: impl Fn(&Value) -> bool) -> Result<()> {
+    eventually(&format!("the weeder logs of {word}"), async || {
+        let logged = weeder.log(&format!("{word:?}")).iter().filter(|line| is_it(line)).count();
+        ensure!(logged >= count, "{logged} of {count}");
+        Ok(())
+    })
+    .await
+}
 
-    fn asked(&self, mark: &Mark) -> Vec<Asked> {
-        let user = format!("system:serviceaccount:{GARDEN}:{WEEDER}");
-        self.seed.plane().asked(mark).into_iter().filter(|asked| asked.user == user).collect()
-    }
+fn asked_since(seed: &Seed, mark: &Mark) -> Vec<Asked> {
+    let user = format!("system:serviceaccount:{GARDEN}:{WEEDER}");
+    seed.plane().asked(mark).into_iter().filter(|asked| asked.user == user).collect()
+}
 
-    /// Takes the Service away in these shoots, then lets the pods that need it crash; a weeder that runs must know of the former
-    /// before the latter.
-    async fn break_down(&self, weeder: Option<&Agent>, shoots: Range<usize>) -> Result<()> {
-        let closed = || {
-            let logged = weeder.map(|weeder| weeder.log("\"not_ready\"")).unwrap_or_default();
-            logged.iter().filter(|line| line["end"] == "not_ready" && line["service"] == SERVICE).count()
-        };
-        let before = closed();
-        try_join_all(shoots.clone().map(|shoot| self.ready(shoot, false))).await?;
-        eventually("the weeder knows that the Services are away", PATIENCE, async || {
-            let known = closed() - before;
-            ensure!(weeder.is_none() || known >= shoots.len(), "{known} of {}", shoots.len());
-            Ok(())
-        })
-        .await?;
-        let crash = async |shoot: usize| {
-            let path = format!("/api/v1/namespaces/{}/pods/{}/status", namespace(shoot), DEPENDANT.0);
-            let state =
-                json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 5m0s restarting failed container"}});
-            let container =
-                json!({"name": "c", "image": "example.org/c", "imageID": "", "restartCount": 9, "ready": false, "state": state});
-            let status = json!({"status": {"phase": "Running", "containerStatuses": [container]}});
-            self.seed.api().merge(&path, &status).await.map(drop)
-        };
-        try_join_all(shoots.map(crash)).await.map(drop)
-    }
+/// Brings the Service back in these shoots, or takes it away, in all at once. Returns each one's namespace and when that was sent.
+async fn turn(seed: &Seed, shoots: Range<usize>, ready: bool) -> Result<Vec<(String, DateTime<Utc>)>> {
+    let sent = shoots.map(async |shoot| {
+        let (namespace, sent) = (namespace(shoot), Utc::now());
+        let path = format!("/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices/{SERVICE}");
+        seed.api().merge(&path, &json!({"endpoints": [endpoint(ready)]})).await?;
+        anyhow::Ok((namespace, sent))
+    });
+    try_join_all(sent).await
+}
 
-    /// Brings the Service back in these shoots, all at once. Returns for each after how many seconds the pod's DELETE came, and
-    /// makes a new pod.
-    async fn recover(&self, shoots: Range<usize>) -> Result<Vec<f64>> {
-        let mark = self.seed.plane().mark();
-        let sent = shoots.clone().map(async |shoot| {
-            let sent = Utc::now();
-            self.ready(shoot, true).await.map(|()| (namespace(shoot), sent))
+/// Lets the pods that need the Service crash.
+async fn crash(seed: &Seed, shoots: Range<usize>) -> Result<()> {
+    let state = json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 5m0s restarting failed container"}});
+    let container =
+        json!({"name": "c", "image": "example.org/c", "imageID": "", "restartCount": 9, "ready": false, "state": state});
+    let status = json!({"status": {"phase": "Running", "containerStatuses": [container]}});
+    let crash = async |shoot| {
+        let path = format!("/api/v1/namespaces/{}/pods/{WAITING}/status", namespace(shoot));
+        seed.api().merge(&path, &status).await
+    };
+    try_join_all(shoots.map(crash)).await.map(drop)
+}
+
+/// Brings the Service back in these shoots, all at once. Returns for each after how many seconds the pod's DELETE came, and makes a
+/// new pod.
+async fn recover(seed: &Seed, shoots: Range<usize>) -> Result<Vec<f64>> {
+    let mark = seed.plane().mark();
+    let sent = turn(seed, shoots.clone(), true).await?;
+    let late = eventually("all pods that waited are deleted", async || {
+        let mut deletes = asked_since(seed, &mark);
+        deletes.retain(|asked| asked.verb == "delete" && asked.stage == "ResponseComplete");
+        ensure!(deletes.len() == sent.len(), "{} of {}", deletes.len(), sent.len());
+        let late = sent.iter().map(|(namespace, sent)| {
+            let delete = deletes.iter().find(|asked| asked.namespace == *namespace);
+            let delete = delete.with_context(|| format!("nothing was deleted in {namespace}"))?;
+            Ok(seconds(*sent, delete.at.parse()?))
         });
-        let sent = try_join_all(sent).await?;
-        let late = eventually("all pods that waited are deleted", PATIENCE, async || {
-            let log = self.asked(&mark);
-            let deletes: Vec<_> =
-                log.iter().filter(|asked| asked.verb == "delete" && asked.stage == "ResponseComplete").collect();
-            ensure!(deletes.len() == sent.len(), "{} of {}", deletes.len(), sent.len());
-            let late = sent.iter().map(|(namespace, sent)| {
-                let delete = deletes.iter().find(|asked| asked.namespace == *namespace);
-                let delete = delete.with_context(|| format!("nothing was deleted in {namespace}"))?;
-                Ok(seconds(*sent, delete.at.parse()?))
-            });
-            late.collect::<Result<Vec<f64>>>()
-        })
-        .await?;
-        try_join_all(shoots.map(|shoot| apply(self.seed.api(), vec![pod(shoot, DEPENDANT)]))).await?;
-        Ok(late)
-    }
-
-    /// Starts a weeder and brings the Service back in so many shoots at once, burst after burst.
-    async fn recover_early(&self, bursts: usize, at_once: usize) -> Result<Vec<f64>> {
-        self.break_down(None, 0..bursts * at_once).await?;
-        let weeder = self.start().await?;
-        let (mut ticks, mut late) = (interval(BETWEEN), Vec::new());
-        for burst in 0..bursts {
-            ticks.tick().await;
-            late.extend(self.recover(burst * at_once..(burst + 1) * at_once).await?);
-        }
-        super::end(weeder).await?;
-        Ok(late)
-    }
-
-    async fn ready(&self, shoot: usize, ready: bool) -> Result<()> {
-        let path = format!("/apis/discovery.k8s.io/v1/namespaces/{}/endpointslices/{SERVICE}", namespace(shoot));
-        self.seed.api().merge(&path, &json!({"endpoints": [endpoint(ready)]})).await.map(drop)
-    }
+        late.collect::<Result<Vec<f64>>>()
+    })
+    .await?;
+    create(seed.api(), shoots.map(|shoot| vec![pod(shoot, WAITING)])).await?;
+    Ok(late)
 }
 
 fn namespace(shoot: usize) -> String {
@@ -243,28 +214,29 @@ fn endpoint(ready: bool) -> Value {
     json!({"addresses": ["10.1.2.3"], "conditions": {"ready": ready}})
 }
 
-fn pod(shoot: usize, (name, role): (&str, &str)) -> Manifest {
+fn pod(shoot: usize, name: &str) -> Value {
     let owner = json!({
         "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": "5a3d0f4e-0000-4000-8000-000000000001", "controller": true,
     });
-    let pod = json!({
+    let labels = json!({"gardener.cloud/role": "controlplane", "role": name});
+    json!({
         "apiVersion": "v1", "kind": "Pod",
-        "metadata": {"name": name, "labels": {"gardener.cloud/role": "controlplane", "role": role}, "ownerReferences": [owner]},
+        "metadata": {"name": name, "namespace": namespace(shoot), "labels": labels, "ownerReferences": [owner]},
         "spec": {"containers": [{"name": "c", "image": "example.org/c", "args": ["--leader-elect=true"], "resources": {"requests": {"cpu": "100m"}}}]},
-    });
-    (format!("/api/v1/namespaces/{}/pods", namespace(shoot)), pod)
+    })
 }
 
 /// Everything of one shoot, in the order in which it is to be created.
-fn objects(shoot: usize) -> Vec<Manifest> {
-    let mut objects = vec![("/api/v1/namespaces".to_owned(), gardener::namespace(&namespace(shoot)))];
+fn objects(shoot: usize) -> Vec<Value> {
+    let namespace = namespace(shoot);
+    let mut objects = vec![gardener::namespace(&namespace)];
     objects.extend(SLICES.map(|service| {
-        let slice = json!({
-            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
-            "metadata": {"name": service, "labels": {"kubernetes.io/service-name": service}}, "endpoints": [endpoint(true)],
-        });
-        (format!("/apis/discovery.k8s.io/v1/namespaces/{}/endpointslices", namespace(shoot)), slice)
+        json!({
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4", "endpoints": [endpoint(true)],
+            "metadata": {"name": service, "namespace": namespace, "labels": {"kubernetes.io/service-name": service}},
+        })
     }));
-    objects.extend(PODS.map(|name_and_role| pod(shoot, name_and_role)));
+    objects.extend([WAITING].into_iter().chain(OF_SERVICES).map(|name| pod(shoot, name)));
+    objects.extend((0..OTHERS).map(|number| pod(shoot, &format!("other-{number}"))));
     objects
 }

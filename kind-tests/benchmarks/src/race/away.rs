@@ -99,7 +99,6 @@ pub fn run(options: Options) -> Result<()> {
             ("writes", "writes to these shoots", f64::from(wrong), "", Some(Goal::Exactly(0.0))),
         ]);
         report.spread("away", "how long etcd was away", &durations.into_iter().collect(), None);
-        report.print();
-        Ok(())
+        report.print()
     })
 }

@@ -28,11 +28,6 @@ impl Change {
     pub const FAULTS: [Self; 6] =
         [Self::Killed, Self::Terminated, Self::Stopped, Self::ShootsCut, Self::SeedCut, Self::Restarted];
 
-    /// How many replicas there are when it happens.
-    pub fn replicas(self) -> usize {
-        if self == Self::Restarted { 1 } else { 2 }
-    }
-
     /// Its name in the JSON line.
     pub fn key(self) -> String {
         self.to_possible_value().map(|value| value.get_name().replace('-', "_")).unwrap_or_default()

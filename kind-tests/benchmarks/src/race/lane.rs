@@ -11,27 +11,23 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use testbed::audit::Mark;
 use testbed::seed::READY_AFTER;
-use testbed::shoot::{CA, KCM, MCM};
+use testbed::shoot::{CA, KCM};
 use testbed::{Shoot, ShootPlan, eventually};
 use tokio::time::sleep;
 
 use super::referee::Referee;
 use super::trial::{Outage, Trial};
 use crate::course::{Course, seconds, turns_up};
+use crate::fleet::fill::DEPENDENTS;
 use crate::writes::{Write, writes};
 
 /// How often kube-controller-manager looks at the nodes (its --node-monitor-period). It sees a renewal up to so much later, and
 /// gives a node up so much later again.
 const MONITOR_PERIOD: TimeDelta = TimeDelta::seconds(5);
-/// Gardener's three Deployments.
-const DEPLOYMENTS: [&str; 3] = [KCM, MCM, CA];
 /// How long a pod takes to go, and to come, in milliseconds.
 const POD_TAKES_MS: std::ops::RangeInclusive<u64> = 1000..=2000;
 /// By how much a renewal may come late on a busy machine.
 const LATE: Duration = Duration::from_secs(1);
-/// All is restored about 60 s after an outage: up to 19 s until the prober looks, 30 s for machine-controller-manager, pods. And 60 s
-/// more where a replica restores that does not lead.
-const RESTORING: Duration = Duration::from_secs(150);
 
 /// The beginning of the lanes' names, and of their namespaces on the seed.
 pub const NAME: &str = "lane-";
@@ -45,7 +41,7 @@ pub struct Lane {
     number: u32,
     pub shoot: Shoot,
     referee: Referee,
-    grace: Duration,
+    pub grace: Duration,
     pub random: StdRng,
 }
 
@@ -67,7 +63,7 @@ impl Lane {
         let nodes = (3.0 * (100.0_f64 / 3.0).powf(self.random.random())).round() as usize;
         let beat = self.shoot.nodes.beat();
         self.shoot.set_nodes(nodes, || beat.mul_f64(self.random.random())).await?;
-        for name in DEPLOYMENTS {
+        for name in DEPENDENTS {
             let takes = self.random.random_range(POD_TAKES_MS).to_string();
             self.shoot.annotate(name, READY_AFTER, Some(&takes)).await?;
         }
@@ -78,18 +74,13 @@ impl Lane {
 
     /// Waits until every Deployment is as it was before anything happened.
     async fn as_before(&self) -> Result<()> {
-        eventually("all as before", RESTORING, async || {
+        eventually("all as before", async || {
             let states = self.shoot.states();
             let is_as_before = |name: &str| states.get(name).is_some_and(|state| state.is_free_at(1) && state.ready == 1);
-            ensure!(DEPLOYMENTS.into_iter().all(is_as_before), "{states:?}");
+            ensure!(DEPENDENTS.into_iter().all(is_as_before), "{states:?}");
             Ok(())
         })
         .await
-    }
-
-    /// A place in the seed's audit log; see [`Lane::writes_since`].
-    pub fn mark(&self) -> Mark {
-        self.shoot.seed.plane().mark()
     }
 
     /// The successful writes of probers to this shoot's Deployments since then, in order.
@@ -110,7 +101,7 @@ impl Lane {
     /// all is restored, or should be. Before it ends somebody brings cluster-autoscaler up, if that is wanted.
     pub async fn outage(&mut self, number: usize, delay: Duration, raise: bool) -> Result<Outage> {
         sleep(delay).await;
-        let mark = self.mark();
+        let mark = self.shoot.seed.plane().mark();
         self.referee.begin();
         self.shoot.nodes.cut_all();
         // No renewal lands after this.
@@ -131,7 +122,7 @@ impl Lane {
         let in_outage: Vec<Write> = writes.iter().filter(protecting).cloned().collect();
         let next_after = |moment: DateTime<Utc>| writes.iter().map(|write| write.answered).find(|&answered| answered > moment);
         let after_verdict = |write: &Write| seconds(course.verdict, write.answered);
-        let seen = self.referee.seen();
+        let seen = self.referee.seen.borrow().clone();
         let trial = Trial {
             number,
             lane: self.number as usize,
@@ -148,7 +139,7 @@ impl Lane {
             lowered: raised.and_then(|raised| Some(seconds(raised, next_after(raised)?))),
             recovered: next_after(healed).map(|answered| seconds(turns, answered)),
             restored: restored.ok(),
-            superfluous: writes.len().saturating_sub(2 * DEPLOYMENTS.len() + usize::from(raised.is_some())),
+            superfluous: writes.len().saturating_sub(2 * DEPENDENTS.len() + usize::from(raised.is_some())),
             without_lead: writes.iter().filter(|write| !write.by.leads).count(),
             fault: None,
         };
@@ -180,7 +171,7 @@ impl Lane {
 
 /// A shoot without nodes yet, to which each replica has a way of its own.
 pub fn plan(grace: Duration) -> ShootPlan {
-    ShootPlan { nodes: 0, grace, deployments: DEPLOYMENTS.map(|name| (name, 1)).into(), secret: false, ..ShootPlan::default() }
+    ShootPlan { nodes: 0, grace, deployments: DEPENDENTS.map(|name| (name, 1)).into(), secret: false, ..ShootPlan::default() }
 }
 
 /// Waits until every node has renewed within a beat.

@@ -10,6 +10,7 @@ use anyhow::{Context, Result, ensure};
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use testbed::control_plane::ControllerManager;
+use testbed::gardener::node;
 use testbed::kube_api::Change;
 use testbed::shoot::KCM;
 use testbed::{KubeApi, Seed, Shoot, eventually};
@@ -23,8 +24,6 @@ const NODES: &str = "/api/v1/nodes";
 const SENTINEL: &str = "sentinel";
 /// How long a watch that broke waits before it begins again.
 const PAUSE: Duration = Duration::from_millis(200);
-/// kube-controller-manager starts within some seconds and looks at the nodes every 5 s; a busy machine takes longer.
-const AT_WORK: Duration = Duration::from_secs(60);
 
 /// What is seen of one shoot since the beginning of the last outage.
 #[derive(Clone, Default)]
@@ -40,7 +39,7 @@ pub struct Seen {
 
 /// Watches one shoot and keeps its kube-controller-manager.
 pub struct Referee {
-    seen: watch::Sender<Seen>,
+    pub seen: watch::Sender<Seen>,
     _tasks: JoinSet<()>,
 }
 
@@ -60,14 +59,9 @@ impl Referee {
         self.seen.send_modify(|seen| (seen.unknown, seen.end) = Default::default());
     }
 
-    /// What was seen since then.
-    pub fn seen(&self) -> Seen {
-        self.seen.borrow().clone()
-    }
-
     /// Waits until kube-controller-manager is seen at work.
     pub async fn at_work(&self) -> Result<()> {
-        eventually("kube-controller-manager watches the nodes", AT_WORK, async || {
+        eventually("kube-controller-manager watches the nodes", async || {
             let seen = self.seen.borrow();
             ensure!(seen.at_work, "the node that is not ready has no taint; {}", seen.trouble);
             Ok(())
@@ -121,13 +115,9 @@ async fn keep(mut manager: ControllerManager, api: KubeApi, seed: Arc<Seed>, nam
 async fn start(manager: &mut ControllerManager, api: &KubeApi, seen: &watch::Sender<Seen>) -> Result<()> {
     api.delete(&format!("{NODES}/{SENTINEL}")).await?;
     seen.send_modify(|seen| seen.at_work = false);
-    api.create(NODES, &json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": SENTINEL}})).await?;
-    let now = Utc::now().to_rfc3339();
-    let ready = json!({
-        "type": "Ready", "status": "False", "reason": "KubeletNotReady",
-        "lastHeartbeatTime": now, "lastTransitionTime": now,
-    });
-    api.merge(&format!("{NODES}/{SENTINEL}/status"), &json!({"status": {"conditions": [ready]}})).await?;
+    let mut sentinel = node(SENTINEL, "pool");
+    sentinel["status"]["conditions"] = json!([{"type": "Ready", "status": "False", "lastHeartbeatTime": Utc::now()}]);
+    api.create(NODES, &sentinel).await?;
     manager.set_running(true)
 }
 

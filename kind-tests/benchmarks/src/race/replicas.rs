@@ -18,8 +18,6 @@ use tokio::time::sleep;
 use super::change::Change;
 use crate::writes::elections;
 
-/// The longest that it takes to have a leader: the Lease lasts 15 s, and who waits tries every 2 s.
-const ELECTION: Duration = Duration::from_secs(60);
 /// A kubelet starts a container that has ended for the first time about so much later.
 const KUBELET: Duration = Duration::from_secs(1);
 /// The replicas' names.
@@ -37,6 +35,7 @@ struct Replica {
     name: &'static str,
     seed: Relay,
     shoots: Vec<Relay>,
+    /// What is dropped is killed.
     process: Option<Agent>,
 }
 
@@ -60,7 +59,7 @@ impl Replicas {
         for at in 0..count {
             if self.all[at].process.is_none() {
                 self.all[at].start(&self.seed, &self.config).await?;
-                eventually("a prober leads", ELECTION, async || self.leader()).await?;
+                eventually("a prober leads", async || self.leader()).await?;
             }
         }
         Ok(())
@@ -81,13 +80,13 @@ impl Replicas {
         let leader = self.all.iter_mut().find(|replica| replica.name == name).context("a stranger leads")?;
         let at = Utc::now();
         match change {
-            Change::Killed => leader.kill().await?,
+            Change::Killed => leader.process = None,
             Change::Terminated => drop(leader.process.take().context("it does not run")?.terminate().await?),
             Change::Stopped => leader.process.as_ref().context("it does not run")?.signal(Signal::SIGSTOP)?,
             Change::ShootsCut => leader.shoots.iter().for_each(|way| way.set(Path::Stalled)),
             Change::SeedCut => leader.seed.set(Path::Stalled),
             Change::Restarted => {
-                leader.kill().await?;
+                leader.process = None;
                 sleep(KUBELET).await;
                 leader.start(&self.seed, &self.config).await?;
             }
@@ -108,7 +107,7 @@ impl Replicas {
         for replica in &mut self.all {
             replica.shoots.iter().chain([&replica.seed]).for_each(|way| way.set(Path::Open));
             if replica.name == hit.replica && matches!(hit.change, Change::Stopped | Change::SeedCut) {
-                replica.kill().await?;
+                replica.process = None;
             }
         }
         self.start(self.all.len()).await
@@ -137,10 +136,6 @@ impl Replica {
         seed.set_log(process.log_file().to_owned());
         self.process = Some(process);
         Ok(())
-    }
-
-    async fn kill(&mut self) -> Result<()> {
-        self.process.take().context("it does not run")?.kill().await
     }
 }
 

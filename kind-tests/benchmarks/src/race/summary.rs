@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde_json::json;
 
 use super::change::Change;
-use super::trial::{Ending, Trial};
+use super::trial::{Ending, TimeOf, Trial};
 use crate::report::Goal::{AtLeast, AtMost, Exactly};
 use crate::report::{Goal, Report, Spread};
 
@@ -17,9 +17,6 @@ const RECOVERED: Goal = AtMost(5.5);
 
 /// The name of a race without a prober.
 pub const CONTROL: &str = "race-control";
-
-/// A time that a trial may have.
-type TimeOf = fn(&Trial) -> Option<f64>;
 
 /// All trials of a run, and how often a shoot without an outage was wrongly touched.
 #[derive(Clone, Debug, Default)]
@@ -94,14 +91,11 @@ impl Findings {
         for (key, what, of, goal) in spreads {
             report.spread(key, what, &values(&all, of), goal);
         }
-        for (key, what, values) in [
-            ("available_min", "verdict to first node's end, least", values(&all, |trial| Some(trial.available))),
-            ("left_min", "left over when the process had ended, least", values(&all, |trial| trial.left)),
-        ] {
-            if !values.values().is_empty() {
-                report.rows([(key, what, values.at(0.0), "s", None)]);
-            }
-        }
+        let least = |of: TimeOf| values(&all, of).at(0.0);
+        report.rows([
+            ("available_min", "verdict to first node's end, least", least(|trial| Some(trial.available)), "s", None),
+            ("left_min", "left over when the process had ended, least", least(|trial| trial.left), "s", None),
+        ]);
         Change::FAULTS.into_iter().for_each(|change| self.note_change(&mut report, change));
         let not_won = all.iter().filter(|trial| should_win && !is_won(trial));
         report.detail("not_won", not_won.map(|trial| trial.account()).collect());
@@ -112,25 +106,26 @@ impl Findings {
 
     /// What came of one kind of change in mid-outage.
     fn note_change(&self, report: &mut Report, change: Change) {
-        let hit: Vec<&Trial> = self.trials.iter().filter(|trial| trial.fault_by(change).is_some()).collect();
+        let is_hit = |trial: &&Trial| trial.fault.as_ref().is_some_and(|fault| fault.change == change);
+        let hit: Vec<&Trial> = self.trials.iter().filter(is_hit).collect();
         if hit.is_empty() {
             return;
         }
-        let mut note = |figure: &str, value: f64| report.note(&format!("{}_{figure}", change.key()), value);
-        note("trials", hit.len() as f64);
-        note("won", count(&hit, is_won));
-        note("early", count(&hit, |trial| trial.early_fault().is_some()));
-        note("early_won", count(&hit, |trial| trial.early_fault().is_some() && is_won(trial)));
-        note("unknown", sum(&hit, |trial| trial.unknown));
-        note("without_lead", sum(&hit, |trial| trial.without_lead));
-        for (figure, values) in [
-            ("next_write", values(&hit, |trial| trial.fault.as_ref()?.next_write)),
-            ("reaction", values(&hit, Trial::reaction)),
-            ("election", values(&hit, |trial| trial.fault.as_ref()?.election)),
-        ] {
-            let ends = values.ends().into_iter().filter(|(_, value)| !value.is_nan());
-            ends.for_each(|(end, value)| note(&format!("{figure}_{end}"), value));
-        }
+        let early: Vec<&Trial> = hit.iter().copied().filter(|trial| trial.early_fault().is_some()).collect();
+        let reaction = values(&hit, Trial::reaction);
+        let election = values(&hit, |trial| trial.fault.as_ref()?.election);
+        let cells = [
+            ("trials", "outages", hit.len() as f64),
+            ("won", "won", count(&hit, is_won)),
+            ("early", "not all written yet", early.len() as f64),
+            ("early_won", "of these won", count(&early, is_won)),
+            ("unknown", "nodes ever Unknown", sum(&hit, |trial| trial.unknown)),
+            ("reaction_p50", "next write after that or the verdict, whichever was later: median, s", reaction.at(0.5)),
+            ("reaction_max", "worst, s", reaction.at(1.0)),
+            ("election_p50", "somebody else led after: median, s", election.at(0.5)),
+            ("without_lead", "writes without the lead", sum(&hit, |trial| trial.without_lead)),
+        ];
+        report.matrix_row(change.words(), &format!("{}_*", change.key()), &cells);
     }
 }
 
@@ -180,6 +175,7 @@ mod tests {
             for (key, figure) in &kept.figures {
                 assert_eq!(said.figures.get(key), Some(figure), "{name}: {key}");
             }
+            assert_eq!(said.matrix, kept.matrix, "{name}");
             assert!(said.missed().is_empty(), "{name}: {:?}", said.missed());
         }
     }

@@ -119,6 +119,9 @@ pub struct Trial {
     pub fault: Option<Fault>,
 }
 
+/// A time that a trial may have.
+pub type TimeOf = fn(&Trial) -> Option<f64>;
+
 impl Trial {
     /// The outages of a race.
     pub fn all_of(race: &Report) -> Result<Vec<Self>> {
@@ -140,11 +143,6 @@ impl Trial {
     pub fn reaction(&self) -> Option<f64> {
         let fault = self.fault.as_ref()?;
         Some(fault.next_write? - (self.verdict - fault.after_outage).max(0.0))
-    }
-
-    /// What happened to the leader, if it was this.
-    pub fn fault_by(&self, change: Change) -> Option<&Fault> {
-        self.fault.as_ref().filter(|fault| fault.change == change)
     }
 
     /// What happened to the leader before all was written.

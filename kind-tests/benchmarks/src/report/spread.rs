@@ -19,11 +19,6 @@ impl Spread {
         self.0.get(place.saturating_sub(1)).copied().unwrap_or(f64::NAN)
     }
 
-    /// What is reported of times: median, 99th percentile and worst, by the ends of their keys.
-    pub fn ends(&self) -> [(&'static str, f64); 3] {
-        [("p50", 0.5), ("p99", 0.99), ("max", 1.0)].map(|(end, share)| (end, self.at(share)))
-    }
-
     /// All, the smallest first.
     pub fn values(&self) -> &[f64] {
         &self.0

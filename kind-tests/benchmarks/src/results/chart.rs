@@ -6,7 +6,7 @@ use anyhow::Result;
 use plotters::backend::SVGBackend;
 use plotters::chart::ChartBuilder;
 use plotters::drawing::IntoDrawingArea;
-use plotters::element::{Circle, DynElement, IntoDynElement, PathElement, Rectangle, Text};
+use plotters::element::{Circle, DynElement, IntoDynElement, PathElement, Rectangle};
 use plotters::style::{Color, IntoFont, RGBColor, ShapeStyle, TRANSPARENT, TextStyle};
 
 /// A colour, and what takes its place for readers who prefer dark pages.
@@ -48,10 +48,12 @@ pub enum Mark {
     Band,
 }
 
-/// Points that are drawn alike, or a text at one.
-pub enum Layer {
-    Marks(Mark, Shade, Vec<(f64, f64)>),
-    Text(String, (f64, f64)),
+/// Points that are drawn alike, and what the legend says of them, if anything.
+pub struct Layer {
+    pub mark: Mark,
+    pub color: Shade,
+    pub points: Vec<(f64, f64)>,
+    pub legend: Option<String>,
 }
 
 /// One of the charts of a picture, which stand side by side. Layers are drawn in order.
@@ -71,7 +73,9 @@ pub struct Axis<'a> {
 }
 
 /// A picture with a title and a legend, and the panels below them.
-pub fn draw(title: &str, legend: &[(Mark, Shade, String)], panels: &[Panel]) -> Result<Picture> {
+pub fn draw(title: &str, panels: &[Panel]) -> Result<Picture> {
+    let layers = panels.iter().flat_map(|panel| &panel.layers);
+    let legend: Vec<_> = layers.filter_map(|layer| Some((layer.mark, layer.color, layer.legend.as_ref()?))).collect();
     let mut svg = String::new();
     let head = TITLE + LEGEND * i32::try_from(legend.len())?;
     {
@@ -85,7 +89,7 @@ pub fn draw(title: &str, legend: &[(Mark, Shade, String)], panels: &[Panel]) -> 
                 Mark::Dot | Mark::Ring => vec![(32, middle)],
                 Mark::Band => vec![(20, middle - 7), (44, middle + 7)],
             };
-            elements(*mark, *color, 3, &points).iter().try_for_each(|element| card.draw(element))?;
+            elements(mark, color, 3, &points).iter().try_for_each(|element| card.draw(element))?;
             card.draw_text(what, &text(16.0), (54, middle - 6))?;
         }
         for (area, Panel { x, y, layers }) in card.split_vertically(head).1.split_evenly((1, panels.len())).iter().zip(panels) {
@@ -100,12 +104,9 @@ pub fn draw(title: &str, legend: &[(Mark, Shade, String)], panels: &[Panel]) -> 
             mesh.x_desc(x.what).x_labels(x.labels).x_label_formatter(&x.format);
             mesh.y_desc(y.what).y_labels(y.labels).y_label_formatter(&y.format);
             mesh.draw()?;
-            for layer in layers {
-                match layer {
-                    // Wide enough to be seen beside a band.
-                    Layer::Marks(mark, color, points) => chart.draw_series(elements(*mark, *color, 2, points))?,
-                    Layer::Text(what, at) => chart.draw_series([Text::new(what.clone(), *at, text(16.0))])?,
-                };
+            for Layer { mark, color, points, .. } in layers {
+                // Wide enough to be seen beside a band.
+                chart.draw_series(elements(*mark, *color, 2, points))?;
             }
         }
         card.present()?;
@@ -129,38 +130,12 @@ fn elements<'a, C: Clone + 'static>(mark: Mark, Shade(color, _): Shade, width: u
     }
 }
 
-/// A logarithmic axis of times, from a power of ten, this exponent's, to 100 s, beyond all that is drawn.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Times(f64);
-
-impl Times {
-    /// The axis that shows the shortest that is above 0.
-    pub fn of(seconds: impl IntoIterator<Item = f64>) -> Self {
-        let least = seconds.into_iter().filter(|value| *value > 0.0).fold(1.0, f64::min);
-        Self(least.log10().floor())
-    }
-
-    /// Where a time is on the axis; those that are too short for it, or negative, are at its beginning.
-    pub fn at(self, seconds: f64) -> f64 {
-        seconds.max(10.0_f64.powf(self.0)).log10()
-    }
-
-    pub fn axis(self, what: &str) -> Axis<'_> {
-        // A label for each power of ten.
-        Axis { what, span: self.0..2.0, labels: (3.0 - self.0) as usize, format: |place| in_seconds(&10.0_f64.powf(*place)) }
-    }
-}
-
 pub fn plain(value: &f64) -> String {
     format!("{}", (value * 1e4).round() / 1e4)
 }
 
 pub fn in_seconds(value: &f64) -> String {
     format!("{} s", plain(value))
-}
-
-pub fn percent(value: &f64) -> String {
-    format!("{} %", plain(value))
 }
 
 /// The same with rules for those who prefer dark pages.
@@ -179,20 +154,15 @@ mod tests {
 
     #[test]
     fn every_colour_of_a_picture_has_one_for_dark_pages() {
-        let legend = [(Mark::Line, BLUE, "line".to_owned()), (Mark::Band, OCHRE, "a < b".to_owned())];
-        let svg = draw("title", &legend, &[]).expect("a picture").svg;
+        let axis = || Axis { what: "", span: 0.0..1.0, labels: 2, format: plain };
+        let layer = |mark, color| Layer { mark, color, points: vec![(0.0, 0.0), (1.0, 1.0)], legend: Some("a < b".to_owned()) };
+        let layers = vec![layer(Mark::Line, BLUE), layer(Mark::Band, OCHRE)];
+        let svg = draw("title", &[Panel { x: axis(), y: axis(), layers }]).expect("a picture").svg;
         assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"), "{svg}");
         assert!(svg.contains("[fill=\"#FFFFFF\"]{fill:#0D1117}") && svg.contains("a &lt; b"), "{svg}");
         let body = svg.split_once("</style>").expect("a style").1;
         for used in body.split("=\"#").skip(1).map(|rest| &rest[..6]) {
             assert!(svg.contains(&format!("[fill=\"#{used}\"]")), "{used}");
         }
-    }
-
-    #[test]
-    fn an_axis_of_times_begins_at_a_power_of_ten_and_labels_each() {
-        let times = Times::of([0.013, 5.0, -1.0]);
-        assert_eq!([times.at(1.0), times.at(0.01), times.at(-1.0)], [0.0, -2.0, -2.0]);
-        assert_eq!((times.axis("").labels, Times::of([-1.0])), (5, Times(0.0)));
     }
 }

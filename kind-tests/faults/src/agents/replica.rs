@@ -1,18 +1,17 @@
 //! One replica: a process that is started again whenever it ends, as a Deployment does.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
-use faults::lock;
+use anyhow::{Result, ensure};
 use nix::sys::signal::Signal;
+use parking_lot::Mutex;
 use testbed::agent::{Agent, Kind, Start};
 use testbed::log::tail;
-use testbed::{eventually, page};
-use tokio::time::{Instant, sleep, timeout};
+use testbed::{eventually_within, page};
+use tokio::time::{Instant, sleep};
 
-use crate::oracle::disturbances::Disturbances;
 use crate::oracle::ledger::Kind as Found;
 use crate::pace::ELECTION;
 use crate::world::World;
@@ -33,55 +32,35 @@ const LINES: usize = 30;
 
 /// A replica.
 pub struct Replica {
-    pub name: String,
+    pub name: &'static str,
     pub start: Start,
-    world: Arc<World>,
-    state: Mutex<State>,
+    pub(super) world: Arc<World>,
+    pub(super) state: Mutex<State>,
 }
 
-struct State {
+/// What its process is like; none has run yet by default.
+#[derive(Default)]
+pub(super) struct State {
     process: Option<Agent>,
+    /// How many processes there have been.
     serial: usize,
     /// What we have sent that ends it.
     sent: Option<Signal>,
     /// When something last happened that may make a leader step down.
-    disturbed: Instant,
+    disturbed: Option<Instant>,
     /// Where the process serves its metrics, once it is known.
     address: Option<String>,
-    /// Whether a process that ends is to be followed by another.
-    wanted: bool,
 }
 
 impl Replica {
-    /// A replica that does not run yet.
-    pub fn new(world: Arc<World>, name: &str, start: Start) -> Self {
-        let [duration, deadline, retry] = ELECTION.map(|time| time.as_secs());
-        let start = start.with([
-            format!("--leader-elect-lease-duration={duration}s"),
-            format!("--leader-elect-renew-deadline={deadline}s"),
-            format!("--leader-elect-retry-period={retry}s"),
-            "--zap-log-level=INFO".to_owned(),
-        ]);
-        let state = State { process: None, serial: 0, sent: None, disturbed: Instant::now(), address: None, wanted: true };
-        Self { name: name.to_owned(), start, world, state: Mutex::new(state) }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
-    }
-
-    fn disturbances(&self) -> MutexGuard<'_, Disturbances> {
-        lock(&self.world.oracle.disturbances)
-    }
-
     /// It is at work from now on, or is not.
     fn at_work(&self, at_work: bool) {
-        self.disturbances().at_work.insert(self.name.clone(), at_work.then(Instant::now));
+        self.world.oracle.disturbances.lock().at_work.insert(self.name, at_work.then(Instant::now));
     }
 
-    /// How many processes there have been.
+    /// Which of its processes runs now, or ran last.
     pub fn serial(&self) -> usize {
-        self.state().serial
+        self.state.lock().serial
     }
 
     fn log_of(&self, serial: usize) -> PathBuf {
@@ -95,68 +74,57 @@ impl Replica {
 
     /// The id of the process.
     pub fn id(&self) -> Option<i32> {
-        self.state().process.as_ref().map(|agent| agent.id())
+        self.state.lock().process.as_ref().map(|agent| agent.id())
     }
 
     /// Starts the process.
     pub fn start(&self) -> Result<()> {
-        let mut state = self.state();
-        state.serial += 1;
-        (state.sent, state.disturbed, state.address) = (None, Instant::now(), None);
-        let log = self.log_of(state.serial);
-        state.process = Some(Start { log, ..self.start.clone() }.run()?);
-        drop(state);
+        let serial = self.serial() + 1;
+        let process = Some(Start { log: self.log_of(serial), ..self.start.clone() }.run()?);
+        *self.state.lock() = State { process, serial, disturbed: Some(Instant::now()), ..State::default() };
         self.at_work(true);
         if self.start.kind == Kind::Weeder {
-            self.disturbances().weeder_started = Instant::now();
+            self.world.oracle.disturbances.lock().weeder_started = Instant::now();
         }
         Ok(())
     }
 
     /// Something happens to the seed or to this process after which a leader may step down.
     pub fn disturb(&self) {
-        self.state().disturbed = Instant::now();
+        self.state.lock().disturbed = Some(Instant::now());
     }
 
     /// Starts the process again whenever it ends, and judges its end.
     pub async fn keep(&self) -> Result<()> {
         loop {
             sleep(LOOK).await;
-            let ended = self.state().process.as_mut().map(|agent| agent.ended()).transpose()?.flatten();
+            let ended = self.state.lock().process.as_mut().map(|agent| agent.ended()).transpose()?.flatten();
             let Some(status) = ended else { continue };
             self.at_work(false);
             // If all of this machine stood still, that is known by then.
             sleep(RESTART).await;
             self.judge_end(status.code());
-            self.state().process = None;
+            self.state.lock().process = None;
             sleep(RESTART).await;
             // The sender is a field of the world.
             self.world.configs_good.subscribe().wait_for(|good| *good).await.ok();
-            let wanted = self.state().wanted;
-            if wanted {
-                self.start()?;
-            }
+            self.start()?;
         }
     }
 
     fn judge_end(&self, code: Option<i32>) {
-        let (sent, disturbed) = {
-            let state = self.state();
-            (state.sent, state.disturbed)
-        };
-        let ledger = &self.world.oracle.ledger;
-        let excused = disturbed.elapsed() < EXCUSE || self.world.oracle.reading(Instant::now()).lag > ELECTION[2];
+        let State { sent, disturbed, .. } = *self.state.lock();
+        let disturbed = disturbed.is_some_and(|at| at.elapsed() < EXCUSE);
+        let excused = disturbed || self.world.oracle.reading(Instant::now()).lag > ELECTION[2];
         match (sent, code) {
             (Some(Signal::SIGKILL), None) | (Some(Signal::SIGTERM), Some(0)) => {}
             // Asked to end at the moment at which it lost the lead.
             (Some(Signal::SIGTERM), Some(1)) if excused => {}
             (None, Some(1)) if excused && !tail(&self.log(), 1, "leadership lost").is_empty() => {
-                ledger.count("leaders that stepped down");
-                let why = tail(&self.log(), 3, "ease");
-                println!("{:6.0} s  {} steps down:\n{why}", ledger.start.elapsed().as_secs_f64(), self.name);
+                self.world.oracle.ledger.count("leaders that stepped down");
             }
             // It was started at the moment at which its config was made unreadable, and rightly refuses to begin.
-            (None, Some(1)) if !*self.world.configs_good.borrow() && self.metrics_address().is_none() => {}
+            (None, Some(1)) if !*self.world.configs_good.borrow() && self.metrics_address().is_err() => {}
             (sent, code) => self.failed(&format!("ended with {code:?} after {sent:?}")),
         }
         self.inspect();
@@ -165,7 +133,7 @@ impl Replica {
     /// The process did what none may do; the last lines of its log are the evidence.
     fn failed(&self, why: &str) {
         let story: Vec<String> = tail(&self.log(), LINES, "").lines().map(str::to_owned).collect();
-        self.world.oracle.ledger.found(Found::ProcessFailures, &self.name, why, &story);
+        self.world.oracle.ledger.found(Found::ProcessFailures, self.name, why, &story);
     }
 
     /// Looks through the log of the process for what must never stand there.
@@ -178,7 +146,7 @@ impl Replica {
                 self.failed(&format!("{word} in its log: {line}"));
             }
         }
-        if std::fs::metadata(&log).is_ok_and(|log| log.len() > MAX_LOG) && self.metrics_address().is_some() {
+        if std::fs::metadata(&log).is_ok_and(|log| log.len() > MAX_LOG) && self.metrics_address().is_ok() {
             // It is written to at its end, wherever that is.
             let emptied = std::fs::File::options().write(true).open(&log).and_then(|file| file.set_len(0));
             emptied.unwrap_or_else(|error| eprintln!("{}: {error}", log.display()));
@@ -196,60 +164,53 @@ impl Replica {
         logs.join("\n").trim().to_owned()
     }
 
-    /// Asks it to end, as a kubelet does; it starts again.
-    pub async fn terminate(&self) -> Result<()> {
-        self.signal(Signal::SIGTERM)?;
+    /// Asks it to end, as a kubelet does, and waits for that; it starts again.
+    pub async fn terminate(&self) {
+        self.signal(Signal::SIGTERM);
         let serial = self.serial();
-        let ended = eventually("it has ended", END, async || {
-            let state = self.state();
+        let ended = eventually_within("it has ended", END, async || {
+            let state = self.state.lock();
             ensure!(state.serial != serial || state.process.is_none(), "it runs");
             Ok(())
         });
         if ended.await.is_err() {
             self.failed(&format!("has not ended {END:?} after SIGTERM"));
-            self.signal(Signal::SIGKILL)?;
+            self.signal(Signal::SIGKILL);
         }
-        Ok(())
     }
 
     /// Suspends it for a while.
-    pub async fn suspend(&self, time: Duration) -> Result<()> {
+    pub async fn suspend(&self, time: Duration) {
         self.at_work(false);
-        self.disturbances().suspended = Some(Instant::now());
-        self.signal(Signal::SIGSTOP)?;
+        self.world.oracle.disturbances.lock().suspended = Some(Instant::now());
+        self.signal(Signal::SIGSTOP);
         sleep(time).await;
-        self.signal(Signal::SIGCONT)?;
+        self.signal(Signal::SIGCONT);
         self.at_work(true);
-        self.disturbances().suspended = Some(Instant::now());
-        Ok(())
+        self.world.oracle.disturbances.lock().suspended = Some(Instant::now());
     }
 
     /// Sends a signal, of which the oracle knows only if it ends the process.
-    pub fn signal(&self, signal: Signal) -> Result<()> {
+    pub fn signal(&self, signal: Signal) {
         let ends = matches!(signal, Signal::SIGKILL | Signal::SIGTERM);
         if ends {
             self.at_work(false);
         }
-        let mut state = self.state();
-        state.disturbed = Instant::now();
+        let mut state = self.state.lock();
+        state.disturbed = Some(Instant::now());
         state.sent = Some(signal).filter(|_| ends).or(state.sent);
-        // One that is about to be started again cannot be disturbed.
-        state.process.as_ref().map_or(Ok(()), |process| process.signal(signal).or(Ok(())))
+        // One that has just ended, or is about to be started again, cannot be disturbed.
+        state.process.as_ref().and_then(|process| process.signal(signal).ok());
     }
 
-    /// Ends it for good.
-    pub async fn end(&self) -> Result<()> {
-        self.state().wanted = false;
-        timeout(2 * END, self.terminate()).await.context("it does not end")?
-    }
-
-    /// Where it serves its metrics, as it told in its log.
-    pub fn metrics_address(&self) -> Option<String> {
-        let log = self.log();
-        let mut state = self.state();
-        if state.address.is_none() {
-            state.address = page::address(&log, "/metrics").ok();
-        }
-        state.address.clone()
+    /// Where it serves its metrics, as its log says.
+    ///
+    /// # Errors
+    /// When it has not (yet).
+    pub fn metrics_address(&self) -> Result<String> {
+        let state = &mut *self.state.lock();
+        let known = state.address.clone();
+        let address = known.map_or_else(|| page::address(&self.log_of(state.serial), "/metrics"), Ok)?;
+        Ok(state.address.insert(address).clone())
     }
 }

@@ -7,7 +7,7 @@ use testbed::page::{Metrics, get};
 use testbed::usage::status;
 
 use super::replica::Replica;
-use crate::oracle::growth::Used;
+use crate::oracle::growth::{Process, Used};
 
 /// The pages are made from memory, at once.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -15,9 +15,7 @@ const ANSWER: Duration = Duration::from_secs(10);
 /// A process at one moment.
 #[derive(Clone, Debug)]
 pub struct Vitals {
-    /// Which of the replica's processes.
-    pub serial: usize,
-    pub leads: bool,
+    pub process: Process,
     /// Tasks of shoots that have panicked.
     pub panics: u64,
     pub used: Used,
@@ -30,8 +28,7 @@ impl Vitals {
     /// When the process does not run or does not answer.
     pub async fn read(replica: &Replica) -> Result<Self> {
         let id = replica.id().context("it does not run")?;
-        let address = replica.metrics_address().context("it does not say where it serves metrics")?;
-        let (code, text) = get(&address, "/metrics", ANSWER).await?;
+        let (code, text) = get(&replica.metrics_address()?, "/metrics", ANSWER).await?;
         ensure!(code == 200, "/metrics: {code}");
         let values = Metrics::read(&text)?.values;
         let value = |series: &str| values.get(series).map_or(0, |value| *value as u64);
@@ -45,11 +42,8 @@ impl Vitals {
             ("threads", status(id, "Threads")?),
             ("resident_kib", status(id, "VmRSS")?),
         ];
-        Ok(Self {
-            serial: replica.serial(),
-            leads: values.iter().any(|(series, value)| series.starts_with("leader_election_master_status") && *value == 1.0),
-            panics: value("dwd_panics_total"),
-            used: used.into(),
-        })
+        let leads = values.iter().any(|(series, value)| series.starts_with("leader_election_master_status") && *value == 1.0);
+        let process = (replica.name, replica.serial(), leads);
+        Ok(Self { process, panics: value("dwd_panics_total"), used: used.into() })
     }
 }

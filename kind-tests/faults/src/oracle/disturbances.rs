@@ -42,7 +42,7 @@ impl Disturbance {
 pub struct Disturbances {
     pub seed: Disturbance,
     /// Since when each replica has been at work; none while it does not run, or is suspended.
-    pub at_work: BTreeMap<String, Option<Instant>>,
+    pub at_work: BTreeMap<&'static str, Option<Instant>>,
     /// When a weeder last started or applied another config: it opens a window for each ready Service then.
     pub weeder_started: Instant,
     /// When a prober was last suspended or went on.
@@ -150,8 +150,7 @@ mod tests {
         let mut disturbances = Disturbances::new(now);
         // Whether it is guarded, and whether somebody leads, at these seconds.
         let mut read = |since: [Option<u64>; 2], seed_ill: bool, seconds: &[u64]| -> Vec<(bool, bool)> {
-            let names = ["prober-a".to_owned(), "prober-b".to_owned()];
-            disturbances.at_work = names.into_iter().zip(since.map(|since| since.map(at))).collect();
+            disturbances.at_work = ["prober-a", "prober-b"].into_iter().zip(since.map(|since| since.map(at))).collect();
             disturbances.seed.on = seed_ill.into();
             let readings = seconds.iter().map(|second| disturbances.read(at(*second)));
             readings.map(|reading| (reading.guarded_since.is_some(), reading.clear_since.is_some())).collect()

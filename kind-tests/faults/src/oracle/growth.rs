@@ -18,7 +18,7 @@ const MEMORY_KIB: u64 = 3 * 1024;
 const MEMORY_SHARE: u64 = 10;
 
 /// A replica's name, which of its processes it was, and whether that led.
-pub type Process = (String, usize, bool);
+pub type Process = (&'static str, usize, bool);
 
 /// What the processes used after each round, as far as they lived.
 #[derive(Debug, Default)]
@@ -35,13 +35,8 @@ impl Growths {
         self.0.iter().filter(|(_, times)| times.len() > 1)
     }
 
-    /// Whether some process that led was measured more than once, so that growth can be told.
-    pub fn are_told(&self) -> bool {
-        self.comparable().any(|((.., leads), _)| *leads)
-    }
-
     /// What has grown: a replica's name, and what of it.
-    pub fn grown(&self) -> Vec<(&str, String)> {
+    pub fn grown(&self) -> Vec<(&'static str, String)> {
         let mut grown = Vec::new();
         for ((name, ..), times) in self.comparable() {
             let (Some(first), Some(last)) = (times.first(), times.last()) else { continue };
@@ -49,7 +44,7 @@ impl Growths {
                 let allowed = ALLOWED.iter().find(|(name, _)| name == what).map(|(_, allowed)| *allowed);
                 let limit = was + allowed.unwrap_or(was / MEMORY_SHARE + MEMORY_KIB);
                 if let Some(is) = last.get(what).filter(|is| **is > limit) {
-                    grown.push((name.as_str(), format!("{what}: {was} at first, {is} at last")));
+                    grown.push((*name, format!("{what}: {was} at first, {is} at last")));
                 }
             }
         }
@@ -67,10 +62,10 @@ mod tests {
 
     fn after(last: &[(&'static str, u64)]) -> Vec<String> {
         let mut growths = Growths::default();
-        growths.measured(("prober-a".into(), 3, true), sound());
+        growths.measured(("prober-a", 3, true), sound());
         let mut used = sound();
         used.extend(last.iter().copied());
-        growths.measured(("prober-a".into(), 3, true), used);
+        growths.measured(("prober-a", 3, true), used);
         growths.grown().into_iter().map(|(_, text)| text).collect()
     }
 
@@ -96,10 +91,10 @@ mod tests {
         for (name, serial, leads, tasks) in
             [("prober-a", 3, true, 146), ("prober-a", 4, true, 500), ("prober-b", 3, true, 500), ("prober-a", 3, false, 500)]
         {
-            growths.measured((name.into(), serial, leads), [("tasks", tasks)].into());
+            growths.measured((name, serial, leads), [("tasks", tasks)].into());
         }
-        assert!(!growths.are_told() && growths.grown().is_empty());
-        growths.measured(("prober-a".into(), 3, true), sound());
-        assert!(growths.are_told());
+        assert_eq!(growths.comparable().count(), 0);
+        growths.measured(("prober-a", 3, true), sound());
+        assert_eq!(growths.comparable().map(|(process, _)| *process).collect::<Vec<_>>(), [("prober-a", 3, true)]);
     }
 }

@@ -1,10 +1,9 @@
 //! What was found and counted.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard};
 
 use clap::ValueEnum;
-use faults::lock;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// What the oracle can find. clap knows all of them, by the names that the summary has.
@@ -45,7 +44,7 @@ pub enum Kind {
 #[derive(Debug)]
 pub struct Ledger {
     pub start: Instant,
-    pages: Mutex<Pages>,
+    pub pages: Mutex<Pages>,
 }
 
 #[derive(Debug, Default)]
@@ -58,33 +57,22 @@ pub struct Pages {
     pub latencies: Vec<u64>,
 }
 
-/// Things found of which the evidence is kept, and how many lines of what happened before.
+/// Things found of which the evidence is kept.
 const SHOWN: u64 = 20;
-const LINES: usize = 70;
 
 impl Ledger {
-    /// Nothing yet.
-    pub fn new(start: Instant) -> Self {
-        Self { start, pages: Mutex::default() }
-    }
-
-    pub fn pages(&self) -> MutexGuard<'_, Pages> {
-        lock(&self.pages)
-    }
-
     /// Counts one more.
     pub fn count(&self, what: &'static str) {
-        *self.pages().counts.entry(what).or_default() += 1;
+        *self.pages.lock().counts.entry(what).or_default() += 1;
     }
 
     /// Something was found.
     pub fn found(&self, kind: Kind, place: &str, text: &str, story: &[String]) {
         let at = self.start.elapsed().as_secs_f64();
-        let mut pages = self.pages();
+        let mut pages = self.pages.lock();
         *pages.found.entry(kind).or_default() += 1;
         if pages.all() <= SHOWN {
-            let story = story[story.len().saturating_sub(LINES)..].join("\n    ");
-            let evidence = format!("{at:.1} s, {place}: {kind:?}: {text}; what happened:\n    {story}");
+            let evidence = format!("{at:.1} s, {place}: {kind:?}: {text}; what happened:\n    {}", story.join("\n    "));
             pages.evidence.push((place.to_owned(), evidence));
         }
     }
@@ -99,11 +87,6 @@ impl Pages {
     /// How much was found of all kinds.
     pub fn all(&self) -> u64 {
         self.found.values().sum()
-    }
-
-    /// How many there were.
-    pub fn counted(&self, what: &str) -> u64 {
-        self.counts.get(what).copied().unwrap_or_default()
     }
 
     /// The median, the 99th percentile and the longest of the answers, in milliseconds.

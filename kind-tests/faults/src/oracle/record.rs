@@ -22,7 +22,7 @@ use crate::pace::{BEAT, FINDING_AGE, GRACE, WELL};
 /// How much of the past is kept: more than any finding's age, and than a replica that does not lead waits before it restores, at ten
 /// samples a second and one more for each write.
 const SAMPLES: usize = 1000;
-const EVENTS: usize = 150;
+const EVENTS: usize = 70;
 
 /// What a node does, and what counts of it.
 #[derive(Clone, Debug)]

@@ -2,29 +2,23 @@
 //! Deployment has replicas and gives nodes up.
 
 use std::collections::BTreeSet;
-use std::sync::Mutex;
 
 use anyhow::Result;
-use faults::lock;
-use serde_json::{Value, json};
+use parking_lot::Mutex;
+use serde_json::json;
 use testbed::Bed;
 use testbed::control_plane::ControllerManager;
-use testbed::gardener::{PROBE, shoot_access};
+use testbed::gardener::shoot_access;
 use testbed::relay::Relay;
 use testbed::seed::{ControlPlane, apply};
-use testbed::shoot;
 
-use super::{Api, LEASES, Shoot};
+use super::{Api, Shoot};
 use crate::oracle::ledger::Ledger;
 use crate::pace::GRACE;
 
-fn collection(resource: &str) -> &'static str {
-    if resource == LEASES { shoot::LEASES } else { "/api/v1/nodes" }
-}
-
 /// A real control plane.
 pub struct Real {
-    plane: ControlPlane,
+    pub plane: ControlPlane,
     pub relay: Relay,
     manager: Mutex<ControllerManager>,
 }
@@ -39,40 +33,10 @@ impl Real {
         Ok(Self { plane, relay, manager: Mutex::new(manager) })
     }
 
-    /// A kubeconfig that leads through the relay.
-    pub fn kubeconfig(&self, token: &str) -> String {
-        self.plane.kubeconfig(&format!("https://{}", self.relay.address()), token)
-    }
-
-    pub async fn token(&self) -> Result<String> {
-        self.plane.api().token("kube-system", PROBE).await
-    }
-
-    pub async fn revoke(&self) -> Result<()> {
-        self.plane.api().delete(&format!("/api/v1/namespaces/kube-system/serviceaccounts/{PROBE}")).await?;
-        apply(self.plane.api(), shoot_access()).await
-    }
-
-    pub async fn create(&self, resource: &str, object: &Value) -> Result<()> {
-        self.plane.api().create(collection(resource), object).await?;
-        // The status of a new object does not count.
-        let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        if object["status"].is_null() { Ok(()) } else { self.patch(resource, name, &json!({"status": object["status"]})).await }
-    }
-
-    pub async fn patch(&self, resource: &str, name: &str, patch: &Value) -> Result<()> {
-        let subresource = if patch["status"].is_null() { "" } else { "/status" };
-        self.plane.api().merge(&format!("{}/{name}{subresource}", collection(resource)), patch).await.map(drop)
-    }
-
-    pub async fn delete(&self, resource: &str, name: &str) -> Result<()> {
-        self.plane.api().delete(&format!("{}/{name}", collection(resource))).await
-    }
-
     /// The nodes that kube-controller-manager has given up and whose kubelets have not said otherwise.
     async fn given_up(&self) -> Result<Vec<String>> {
         let nodes = self.plane.api().get("/api/v1/nodes").await?;
-        let unknown = |node: &&Value| {
+        let unknown = |node: &&serde_json::Value| {
             let conditions = node["status"]["conditions"].as_array();
             conditions.is_some_and(|all| all.iter().any(|one| one["type"] == "Ready" && one["status"] == "Unknown"))
         };
@@ -85,7 +49,7 @@ impl Shoot {
     /// Runs its kube-controller-manager, or ends it, if it has a real one.
     pub fn manage(&self, running: bool) {
         if let Api::Real(real) = &*self.api
-            && let Err(error) = lock(&real.manager).set_running(running)
+            && let Err(error) = real.manager.lock().set_running(running)
         {
             self.note(format!("kube-controller-manager: {error:#}"));
         }
@@ -102,7 +66,7 @@ impl Shoot {
             }
             let cut = self.record().nodes.get(&name).is_none_or(|node| node.cut);
             let ready = json!({"status": {"conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]}});
-            if !cut && real.patch("nodes", &name, &ready).await.is_ok() {
+            if !cut && self.api.patch("nodes", &name, &ready).await.is_ok() {
                 lost.remove(&name);
             }
         }

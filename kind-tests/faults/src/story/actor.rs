@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use rand::rngs::StdRng;
+use rand::seq::IteratorRandom;
 use rand::{RngExt, SeedableRng};
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -42,14 +43,8 @@ impl Actor {
     }
 
     /// One of them.
-    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.rng.random_range(0..from.len())]
-    }
-
-    /// One of them, for those who need it whole.
-    pub fn take<T>(&mut self, mut from: Vec<T>) -> T {
-        let at = self.rng.random_range(0..from.len());
-        from.swap_remove(at)
+    pub fn pick<T>(&mut self, from: impl IntoIterator<Item = T>) -> T {
+        from.into_iter().choose(&mut self.rng).expect("there is a choice")
     }
 
     /// Waits, but no longer than until the round is over.

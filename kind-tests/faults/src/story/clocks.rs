@@ -11,7 +11,7 @@ use crate::shoot::{MACHINES, Shoot};
 
 /// Clocks are off, step, or drift, for a while.
 pub(super) async fn clocks(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
-    let share = actor.pick(&[1.0, 0.7, 0.3]);
+    let share = actor.pick([1.0, 0.7, 0.3]);
     let nodes = some_nodes(shoot, actor, share);
     for _ in 0..actor.rng.random_range(1..=3) {
         let skew = TimeDelta::milliseconds(actor.rng.random_range(-90_000..=90_000));
@@ -44,7 +44,7 @@ pub(super) async fn uncounted(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
         (MACHINES, phase("Failed"), phase("Running")),
         (MACHINES, phase("Terminating"), phase("Running")),
     ];
-    let (resource, bad, good) = actor.take(states.into());
+    let (resource, bad, good) = actor.pick(states);
     shoot.note(format!("{resource} do not count: {}: {bad}", nodes.join(", ")));
     set_counting(shoot, &nodes, resource, &bad, false).await?;
     actor.wait(2.0..=12.0).await;

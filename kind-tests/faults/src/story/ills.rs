@@ -1,6 +1,6 @@
 //! What an API server in memory may do to those who ask it.
 
-use testbed::api::{Fault, FaultId, MemoryApi, Network, When};
+use testbed::api::{Fault, MemoryApi, Network, When};
 
 /// One way of being ill.
 pub enum Ill {
@@ -15,24 +15,23 @@ pub enum Ill {
 }
 
 impl Ill {
-    /// It begins; the fault that is to be taken back at the end, if it is one.
-    pub fn begin(self, api: &MemoryApi) -> Option<FaultId> {
-        match self {
-            Self::Answers(when, fault) => return Some(api.faults().add(when, fault)),
+    /// It lasts for as long as this takes, if it is not over at once.
+    pub async fn during(self, api: &MemoryApi, time: impl Future<Output = ()>) {
+        let fault = match self {
+            Self::Answers(when, fault) => Some(api.faults().add(when, fault)),
             Self::Lists(fault) => {
                 let lists = When::matches(|request| request.verb == "list" || request.verb == "watch");
                 let id = api.faults().add(lists, fault);
                 api.store().break_watches();
-                return Some(id);
+                Some(id)
             }
-            Self::Network(network) => api.set_network(network),
-            Self::Moment(strike) => strike(api),
-        }
-        None
-    }
-
-    /// It ends.
-    pub fn end(api: &MemoryApi, fault: Option<FaultId>) {
+            Self::Network(network) => {
+                api.set_network(network);
+                None
+            }
+            Self::Moment(strike) => return strike(api),
+        };
+        time.await;
         match fault {
             Some(id) => api.faults().remove(id),
             None => api.set_network(Network::Up),

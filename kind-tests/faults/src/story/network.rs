@@ -66,7 +66,7 @@ pub(super) async fn api_fault(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
     let consequences = match &*shoot.api {
         Api::Memory(api) => {
             let seconds = actor.rng.random_range(1..=3);
-            let (name, ill) = actor.take(ills(seconds).into());
+            let (name, ill) = actor.pick(ills(seconds));
             if let Ill::Moment(strike) = ill {
                 shoot.note(name);
                 strike(api);
@@ -74,13 +74,11 @@ pub(super) async fn api_fault(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
             }
             let throttles = matches!(ill, Ill::Answers(_, Fault::Status { retry_after: Some(_), .. }));
             begin(shoot, name);
-            let fault = ill.begin(api);
-            actor.pause(time).await;
-            Ill::end(api, fault);
+            ill.during(api, actor.pause(time)).await;
             if throttles { Duration::from_secs(seconds.into()) } else { Duration::ZERO }
         }
         Api::Real(real) => {
-            let path = actor.pick(&[Path::Stalled, Path::Refused, Path::Reset, Path::HalfOpen]);
+            let path = actor.pick([Path::Stalled, Path::Refused, Path::Reset, Path::HalfOpen]);
             begin(shoot, format!("the way to the API server is {path:?}"));
             real.relay.set(path);
             actor.pause(time).await;
@@ -97,7 +95,7 @@ pub(super) async fn api_away(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
     let Api::Memory(api) = &*shoot.api else { return api_fault(shoot, actor).await };
     // It answers and says that it cannot serve, or nobody listens.
     let ways = [("503", Ill::Answers(When::any(), Fault::status(503))), ("refused", Ill::Network(Network::Refused))];
-    let (name, ill) = actor.take(ways.into());
+    let (name, ill) = actor.pick(ways);
     // 25 to 60 s with a grace of 40 s.
     let time = actor.seconds(5.0..=12.0);
     begin(shoot, format!("the API server is about to be away: {name}"));
@@ -138,7 +136,7 @@ pub(super) async fn rotation(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
 pub(super) async fn bad_secret(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
     let good = shoot.kubeconfig();
     let exec = "    exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/false}\n    x:";
-    let what = actor.pick(&["gone", "empty", "nonsense", "an exec plugin", "another server", "no key"]);
+    let what = actor.pick(["gone", "empty", "nonsense", "an exec plugin", "another server", "no key"]);
     begin(shoot, format!("the Secret is bad: {what}"));
     let written = match what {
         "gone" => shoot.seed.delete("secrets", &shoot.namespace, PROBE_SECRET).map(drop).map_err(Into::into),

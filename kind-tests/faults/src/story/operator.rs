@@ -13,7 +13,7 @@ const MEMORIES: [&str; 9] = ["foo", "0", "-1", "", "1.5", "+2", "3", "2147483648
 
 /// Somebody edits a dependent by hand.
 pub(super) async fn operator(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
-    let name = actor.pick(&[KCM, MCM, CA]);
+    let name = actor.pick([KCM, MCM, CA]);
     // A dependent that is gone stays so.
     let patch = |patch: Value| drop(shoot.seed.patch(DEPLOYMENTS, &shoot.namespace, name, &patch));
     let scaled = |replicas: i64| json!({"spec": {"replicas": replicas}});
@@ -37,7 +37,7 @@ pub(super) async fn operator(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
             patch(annotated(IGNORE, None));
         }
         2 => {
-            let memory = actor.pick(&MEMORIES);
+            let memory = actor.pick(MEMORIES);
             shoot.note(format!("somebody garbles the memory of {name}"));
             shoot.change_deployment(name, |object| {
                 if !object["metadata"]["annotations"][REPLICAS].is_null() {
@@ -54,7 +54,7 @@ pub(super) async fn operator(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
             shoot.seed.create(gardener::deployment(&shoot.namespace, name, shoot.wanted(name)))?;
         }
         _ => {
-            let (what, change) = actor.take(vec![
+            let (what, change) = actor.pick([
                 ("scales it to 0", scaled(0)),
                 ("takes its memory", annotated(REPLICAS, None)),
                 ("takes its marker", annotated(PROTECTED, None)),

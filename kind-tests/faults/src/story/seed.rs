@@ -4,9 +4,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use anyhow::Result;
-use faults::lock;
 use nix::sys::signal::Signal;
-use rand::RngExt;
 use testbed::agent::Kind;
 use testbed::api::{Fault, MemoryApi, Network, Record as Request, When};
 use tokio::time::Instant;
@@ -77,42 +75,40 @@ impl SeedFaults<'_> {
     pub async fn seed(mut self, long: bool) {
         let Oracle { ledger, disturbances, .. } = &*self.world.oracle;
         while self.another(12.0..=30.0).await {
-            let (name, most, ill) = self.actor.take(ills(long).into());
+            let (name, most, ill) = self.actor.pick(ills(long));
             let lasts = !matches!(ill, Ill::Moment(_));
             let time = self.actor.seconds(if long { 0.5..=11.0 } else { 0.2..=most.max(0.2) });
             ledger.count("seed faults");
             self.note_all(&format!("SEED: {name}"));
-            lock(disturbances).seed.begin();
-            let fault = ill.begin(&self.world.seed);
-            if lasts {
+            disturbances.lock().seed.begin();
+            let lasting = async {
                 self.agents.0.iter().for_each(|replica| replica.disturb());
                 self.actor.pause(time).await;
                 self.agents.0.iter().for_each(|replica| replica.disturb());
-                self.note_all("SEED: well again");
-            }
-            Ill::end(&self.world.seed, fault);
+            };
+            ill.during(&self.world.seed, lasting).await;
+            self.note_all("SEED: well again");
             let recovery = if long && lasts { HAND_OVER } else { RECOVERY };
-            lock(disturbances).seed.end(Instant::now() + recovery);
+            disturbances.lock().seed.end(Instant::now() + recovery);
         }
     }
 
     /// Agents are killed, asked to end, suspended.
-    pub async fn processes(mut self) -> Result<()> {
+    pub async fn processes(mut self) {
         while self.another(10.0..=24.0).await {
-            let replica = &self.agents.0[self.actor.rng.random_range(0..self.agents.0.len())];
+            let replica = self.actor.pick(&self.agents.0);
             self.world.oracle.ledger.count("process faults");
             let (term, kill, stop) = (Signal::SIGTERM, Signal::SIGKILL, Signal::SIGSTOP);
-            let (signal, from, to) = self.actor.pick(&[(term, 0.0, 0.0), (kill, 0.0, 0.0), (stop, 0.2, 3.0), (stop, 3.0, 12.0)]);
+            let (signal, from, to) = self.actor.pick([(term, 0.0, 0.0), (kill, 0.0, 0.0), (stop, 0.2, 3.0), (stop, 3.0, 12.0)]);
             let time = self.actor.seconds(from..=to);
             self.note_all(&format!("AGENT {}: {signal} for {time:.1?}", replica.name));
             match signal {
-                Signal::SIGTERM => replica.terminate().await?,
-                Signal::SIGKILL => replica.signal(signal)?,
-                _ => replica.suspend(time).await?,
+                Signal::SIGTERM => replica.terminate().await,
+                Signal::SIGKILL => replica.signal(signal),
+                _ => replica.suspend(time).await,
             }
             self.note_all(&format!("AGENT {}: done", replica.name));
         }
-        Ok(())
     }
 
     /// Configs change, some of them into something that must be refused.
@@ -125,19 +121,19 @@ impl SeedFaults<'_> {
                 ("watchDuration", true, Kind::Weeder, weeder_config(WINDOW - Duration::from_secs(1))),
                 ("the weeder's is bad", false, Kind::Weeder, "watchDuration: -1s".to_owned()),
             ];
-            let (what, good, kind, text) = self.actor.take(changes.into());
+            let (what, good, kind, text) = self.actor.pick(changes);
             ledger.count("config changes");
             self.note_all(&format!("CONFIG: {what}"));
             self.world.configs_good.send_replace(good);
             self.agents.configure(kind, &text)?;
             if good && kind == Kind::Weeder {
-                lock(disturbances).weeder_started = Instant::now();
+                disturbances.lock().weeder_started = Instant::now();
             }
             self.actor.wait(3.0..=10.0).await;
             self.note_all("CONFIG: as before");
             self.agents.configure_as_usual()?;
             self.world.configs_good.send_replace(true);
-            lock(disturbances).weeder_started = Instant::now();
+            disturbances.lock().weeder_started = Instant::now();
         }
         Ok(())
     }

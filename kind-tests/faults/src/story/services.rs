@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use rand::RngExt;
-
 use super::Story;
 use crate::oracle::record::plane::SERVICES;
 use crate::pace::WINDOW;
@@ -17,7 +15,7 @@ impl Story {
             if actor.is_over() {
                 return;
             }
-            let service = actor.rng.random_range(0..SERVICES.len());
+            let service = actor.pick(0..SERVICES.len());
             if actor.chance(0.2) {
                 // A pod that crashes for a reason of its own, long after a recovery, and gets over it.
                 actor.pause(WINDOW + Duration::from_secs(6)).await;

@@ -16,10 +16,8 @@ const EVENTS: u64 = 2;
 const MANY: u64 = 12;
 
 /// Runs that go on at once, each with a process and two servers: they wait most of the time.
-static TURNS: LazyLock<Semaphore> = LazyLock::new(|| {
-    let given = std::env::var("KILLS_AT_ONCE").ok().and_then(|count| count.parse().ok());
-    Semaphore::new(given.unwrap_or_else(|| 8 * std::thread::available_parallelism().map_or(1, usize::from)))
-});
+static TURNS: LazyLock<Semaphore> =
+    LazyLock::new(|| Semaphore::new(8 * std::thread::available_parallelism().map_or(1, usize::from)));
 
 /// One write of a story.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +55,7 @@ impl Point {
     }
 }
 
-/// The writes of a story that has been told without a kill; `ended` is how many requests there were when its end began.
+/// The writes of a story that has run without a kill; `ended` is how many requests there were when its end began.
 pub fn points(seed: &MemoryApi, ended: u64) -> Vec<Point> {
     let mut points = Vec::new();
     for record in seed.requests().all().iter().filter(|record| record.is_write()) {

@@ -2,45 +2,55 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use faults::lock;
+use faults::fences::Fences;
 use faults::writes::{Dependent, Way, way, way_in_two};
-use testbed::api::{Seen, Store};
+use parking_lot::Mutex;
+use testbed::api::{Record, Seen, Store};
 use tokio::time::Instant;
 
 use crate::world::Kind;
 
+/// The replicas' renewDeadline.
+const RENEW_DEADLINE: Duration = Duration::from_secs(5);
+
 /// What became of the dependents, and which rule was broken.
 #[derive(Default)]
 pub struct Ledger {
+    kinds: &'static [Kind],
     /// Name of the dependent to the changes that the prober made.
     changes: BTreeMap<&'static str, usize>,
-    /// When a dependent was last changed on its way down.
-    pub lowered: Option<Instant>,
+    fences: Fences,
     /// All changes so far.
     pub story: String,
     broken: Vec<String>,
+    /// What was done by a replica that did not lead, and had to.
+    leaderless: Vec<String>,
 }
 
 impl Ledger {
     /// Keeps the books of a store in which nobody but the prober scales these dependents.
     pub fn open(store: &Store, kinds: &'static [Kind]) -> Arc<Mutex<Self>> {
-        let ledger = Arc::<Mutex<Self>>::default();
+        let ledger = Arc::new(Mutex::new(Self { kinds, ..Self::default() }));
         let written = ledger.clone();
         store.observe(move |seen| {
             let kind = kinds.iter().find(|kind| seen.after["metadata"]["name"] == kind.name);
-            if let Some(kind) = kind.filter(|_| seen.request.is_some() && seen.resource.plural != "leases") {
-                lock(&written).enter(kind, seen);
+            let Some(request) = seen.request else { return };
+            if seen.resource.plural == "leases" {
+                written.lock().fences.lease(seen.after, request, Instant::now());
+            } else if let Some(kind) = kind {
+                written.lock().enter(kind, seen, request);
             }
         });
         ledger
     }
 
-    fn enter(&mut self, kind: &Kind, seen: &Seen<'_>) {
+    fn enter(&mut self, kind: &Kind, seen: &Seen<'_>, request: &Record) {
         *self.changes.entry(kind.name).or_default() += 1;
-        let judge = if kind.takes_two_requests() { way_in_two } else { way };
+        let judge = if kind.changes == 4 { way_in_two } else { way };
         let way = match seen.before {
             Some(before) if !seen.deleted => judge(before, seen.after),
             _ => Err("it is created or deleted".to_owned()),
@@ -50,18 +60,28 @@ impl Ledger {
         // Writing to a String cannot fail.
         let _ = writeln!(self.story, "  {change}");
         match way {
-            Ok(Way::Down | Way::Marked) => self.lowered = Some(Instant::now()),
-            Ok(Way::Up | Way::HandsOff) => {}
+            // Whoever does not lead may protect, and restores nothing within the minute that a story takes (D-50).
+            Ok(Way::Down | Way::HandsOff) => {}
+            Ok(Way::Up | Way::Marked) => {
+                let leaderless = self.fences.leaderless(&request.user, RENEW_DEADLINE, request.at.unwrap_or_else(Instant::now));
+                self.leaderless.extend(leaderless.map(|why| format!("{why}: {change}")));
+            }
             Err(why) => self.broken.push(format!("{why}: {change}")),
         }
     }
 
+    /// What the lead is needed for was sent by whoever led, no later than renewDeadline after its last renewal.
+    pub fn fenced(&self) -> Result<()> {
+        ensure!(self.leaderless.is_empty(), "without the lead: {:#?}\n{}", self.leaderless, self.story);
+        Ok(())
+    }
+
     /// No rule was broken, and each dependent was changed exactly as often as was intended.
-    pub fn balance(&self, intended: &[(&str, usize)]) -> Result<()> {
+    pub fn balance(&self, intended: impl Fn(&Kind) -> usize) -> Result<()> {
         ensure!(self.broken.is_empty(), "broken: {:#?}\n{}", self.broken, self.story);
-        for (name, count) in intended {
-            let made = self.changes.get(name).copied().unwrap_or_default();
-            ensure!(made == *count, "{name}: {made} changes instead of {count}\n{}", self.story);
+        for kind in self.kinds {
+            let (made, count) = (self.changes.get(kind.name).copied().unwrap_or_default(), intended(kind));
+            ensure!(made == count, "{}: {made} changes instead of {count}\n{}", kind.name, self.story);
         }
         Ok(())
     }

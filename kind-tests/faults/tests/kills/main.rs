@@ -7,7 +7,7 @@
 //!        '--> ledger: judges every single change at the moment it is made
 //! ```
 //!
-//! Runs go side by side, as many as KILLS_AT_ONCE says: they mostly wait.
+//! Eight runs for each processor go side by side: they mostly wait.
 
 mod clocks;
 mod explorer;

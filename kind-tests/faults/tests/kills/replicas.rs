@@ -1,12 +1,11 @@
 //! The replicas of one story, as a Deployment keeps them: started again whenever they end. One is hit at its fatal write.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use faults::lock;
 use nix::sys::signal::Signal;
+use testbed::PATIENCE;
 use testbed::agent::{Agent, Start};
 use testbed::api::{Fault, FaultId, MemoryApi, Record, When};
 use tokio::sync::{Mutex, watch};
@@ -14,40 +13,23 @@ use tokio::time::{interval, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::explorer::{Kill, Point, Told, points};
-use crate::world::{PATIENCE, requests};
+use crate::world::requests;
 
 pub const LEASES: &str = "leases.coordination.k8s.io";
 /// Gardener grants the whole end 5 s (rule 85); a machine that does much at once may take longer to say so.
 const END: Duration = Duration::from_secs(15);
 
-/// A replica.
-pub struct Replica {
-    start: Start,
-    pub agent: Agent,
+/// Waits until a replica has ended by itself, which it must do with this exit code.
+async fn ends_with(code: i32, replica: &mut Agent) -> Result<()> {
+    let ended = replica.end(END).await?.code().context("it was killed")?;
+    ensure!(ended == code, "exit code {ended}\n{}", replica.tail(25));
+    Ok(())
 }
 
-impl Replica {
-    pub fn start(start: Start) -> Result<Self> {
-        Ok(Self { agent: start.run()?, start })
-    }
-
-    /// Waits until it has ended by itself; its exit code.
-    pub async fn end(&mut self) -> Result<i32> {
-        self.agent.end(END).await?.code().context("it was killed")
-    }
-
-    /// Waits until it has ended, which it must do well.
-    async fn end_well(&mut self) -> Result<()> {
-        let code = self.end().await?;
-        ensure!(code == 0, "exit code {code}\n{}", self.agent.tail(25));
-        Ok(())
-    }
-
-    /// Asks it to end, which it must do well.
-    pub async fn terminate(&mut self) -> Result<()> {
-        self.agent.signal(Signal::SIGTERM)?;
-        self.end_well().await
-    }
+/// Asks a replica to end, which it must do well.
+pub async fn terminate(mut replica: Agent) -> Result<()> {
+    replica.signal(Signal::SIGTERM)?;
+    ends_with(0, &mut replica).await
 }
 
 /// The replicas, and whether one was hit as planned.
@@ -55,35 +37,35 @@ pub struct Replicas<'a> {
     seed: &'a MemoryApi,
     kill: Option<Kill>,
     /// Where a process is awaited to be killed; and whose request was the last of the sort: when it has sprung, the fatal one.
-    trap: Option<(FaultId, Arc<std::sync::Mutex<String>>)>,
+    trap: Option<(FaultId, Arc<parking_lot::Mutex<String>>)>,
     /// One that is not killed is suspended until all is over; a write that has not been applied is, late, when this is cancelled.
     late: CancellationToken,
     suspends: bool,
-    all: Mutex<Vec<(&'static str, Replica)>>,
-    suspended: Mutex<Option<(&'static str, Replica)>>,
+    all: Mutex<Vec<(&'static str, Agent)>>,
+    suspended: Mutex<Option<(&'static str, Agent)>>,
     hit: watch::Sender<bool>,
-    /// Set as soon as the story comes to its orderly end.
-    ending: Arc<AtomicBool>,
+    /// Cancelled as soon as the story comes to its orderly end.
+    ending: CancellationToken,
 }
 
 impl<'a> Replicas<'a> {
     /// Sets the trap, and starts the first one.
     pub fn start(seed: &'a MemoryApi, kill: Option<Kill>, suspends: bool, user: &'static str, start: Start) -> Result<Self> {
-        let (ending, late) = (Arc::new(AtomicBool::new(false)), CancellationToken::new());
+        let (ending, late) = (CancellationToken::new(), CancellationToken::new());
         let trap = kill.as_ref().map(|Kill { point, applied }| {
-            let sender = Arc::new(std::sync::Mutex::new(String::new()));
+            let sender = Arc::<parking_lot::Mutex<String>>::default();
             let (wanted, ended, last) = (Point { before: 0, ..point.clone() }, ending.clone(), sender.clone());
             let is_it = move |record: &Record| {
-                let it = record.is_write() && Point::of(record, ended.load(Ordering::Relaxed)).0 == wanted;
+                let it = record.is_write() && Point::of(record, ended.is_cancelled()).0 == wanted;
                 if it {
-                    lock(&last).clone_from(&record.user);
+                    last.lock().clone_from(&record.user);
                 }
                 it
             };
             let fault = if *applied { Fault::StallAfter } else { Fault::Hold(late.clone()) };
             (seed.faults().add(When::matches(is_it).after(point.before).once(), fault), sender)
         });
-        let all = Mutex::new(vec![(user, Replica::start(start)?)]);
+        let all = Mutex::new(vec![(user, start.run()?)]);
         Ok(Self { seed, kill, trap, late, suspends, all, suspended: Mutex::default(), hit: watch::Sender::new(false), ending })
     }
 
@@ -92,7 +74,7 @@ impl<'a> Replicas<'a> {
         // Who kills waits until there is a second one.
         let mut all = self.all.lock().await;
         requests(self.seed, 1, "the Lease is asked for", |record| record.resource == LEASES).await?;
-        all.push((user, Replica::start(start)?));
+        all.push((user, start.run()?));
         Ok(())
     }
 
@@ -111,7 +93,7 @@ impl<'a> Replicas<'a> {
             Ok(ended) => Ok(Told { points: points(self.seed, ended), killed: *self.hit.borrow() }),
             Err(error) => {
                 let all = self.all.lock().await;
-                let logs = all.iter().map(|(user, replica)| format!("the log of {user}:\n{}", replica.agent.tail(25)));
+                let logs = all.iter().map(|(user, replica)| format!("the log of {user}:\n{}", replica.tail(25)));
                 Err(error.context(logs.collect::<Vec<_>>().join("\n")))
             }
         }
@@ -122,18 +104,18 @@ impl<'a> Replicas<'a> {
         let Some((trap, sender)) = &self.trap else { return Ok(()) };
         self.seed.faults().met(*trap, 1).await;
         let mut all = self.all.lock().await;
-        let at = all.iter().position(|(user, _)| *user == *lock(sender)).context("nobody sent it")?;
+        let at = all.iter().position(|(user, _)| *user == *sender.lock()).context("nobody sent it")?;
+        let (user, mut replica) = all.remove(at);
         if self.suspends {
-            let (user, replica) = all.remove(at);
-            replica.agent.signal(Signal::SIGSTOP)?;
+            replica.pause(true)?;
             *self.suspended.lock().await = Some((user, replica));
         } else {
-            let (user, mut killed) = all.remove(at);
-            killed.agent.signal(Signal::SIGKILL)?;
-            killed.agent.end(END).await?;
+            replica.signal(Signal::SIGKILL)?;
+            replica.end(END).await?;
             // Another process takes the place of one that was alone; otherwise the other one goes on.
             if all.is_empty() {
-                all.push((user, Replica::start(killed.start)?));
+                *replica = replica.again()?;
+                all.push((user, replica));
             }
         }
         self.hit.send_replace(true);
@@ -147,9 +129,9 @@ impl<'a> Replicas<'a> {
         loop {
             looks.tick().await;
             let mut all = self.all.lock().await;
-            for (_, replica) in all.iter_mut().filter(|_| !self.ending.load(Ordering::Relaxed)) {
-                if replica.agent.ended()?.is_some() {
-                    replica.agent = replica.start.run()?;
+            for (_, replica) in all.iter_mut().filter(|_| !self.ending.is_cancelled()) {
+                if replica.ended()?.is_some() {
+                    **replica = replica.again()?;
                 }
             }
         }
@@ -158,7 +140,7 @@ impl<'a> Replicas<'a> {
     /// Asks all to end, and waits until they have, well; how many requests there were before.
     async fn end(&self, succeeds: impl AsyncFn() -> Result<()>) -> Result<u64> {
         let before = self.seed.requests().total();
-        self.ending.store(true, Ordering::Relaxed);
+        self.ending.cancel();
         self.terminate().await?;
         if self.kill.as_ref().is_some_and(|kill| kill.point.at_the_end) {
             let _ = timeout(PATIENCE, self.hit.subscribe().wait_for(|hit| *hit)).await?;
@@ -166,13 +148,13 @@ impl<'a> Replicas<'a> {
             self.terminate().await?;
         }
         for (user, replica) in self.all.lock().await.iter_mut() {
-            replica.end_well().await.context(*user)?;
+            ends_with(0, replica).await.context(*user)?;
         }
         Ok(before)
     }
 
     async fn terminate(&self) -> Result<()> {
-        self.all.lock().await.iter().try_for_each(|(_, replica)| replica.agent.signal(Signal::SIGTERM))
+        self.all.lock().await.iter().try_for_each(|(_, replica)| replica.signal(Signal::SIGTERM))
     }
 
     /// Lets the suspended one go on after its late write has arrived: it has nothing left to say.
@@ -187,16 +169,17 @@ impl<'a> Replicas<'a> {
             let refused = |record: &Record| record.number == on_its_way && record.status == Some(409);
             requests(self.seed, 1, "the late write is refused", refused).await?;
         }
-        replica.agent.signal(Signal::SIGCONT)?;
+        replica.pause(false)?;
         if !log.all().iter().any(|record| record.user == user && takes_lead(record)) {
             // Whoever protected without the lead has none to lose, and goes on.
             self.all.lock().await.push((user, replica));
             return Ok(());
         }
-        let code = replica.end().await?;
-        ensure!(code == 1, "{user}: exit code {code}\n{}", replica.agent.tail(25));
+        ends_with(1, &mut replica).await.context(user)?;
         // What it had handed to a connection when it was suspended may leave late; it names a version that is gone.
-        let harm: Vec<_> = log.all().into_iter().filter(|r| r.number >= last && r.user == user && took_effect(r)).collect();
+        let harms =
+            |record: &Record| record.number >= last && record.user == user && scales(record) && record.status != Some(409);
+        let harm: Vec<_> = log.all().into_iter().filter(harms).collect();
         ensure!(harm.is_empty(), "{user} went on writing: {harm:?}");
         Ok(())
     }
@@ -205,11 +188,6 @@ impl<'a> Replicas<'a> {
 /// Whether a request is a write to a dependent.
 pub fn scales(record: &Record) -> bool {
     record.verb == "patch" && record.resource != "events"
-}
-
-/// Whether it is one that was not refused for naming a version that is gone.
-pub fn took_effect(record: &Record) -> bool {
-    scales(record) && record.status != Some(409)
 }
 
 /// Whether it is one with which a replica takes or keeps the lead.

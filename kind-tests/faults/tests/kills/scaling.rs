@@ -1,21 +1,14 @@
 //! The prober: an outage and its end, with a kill at every write.
 
-use std::time::Duration;
-
-use anyhow::{Context, Result, ensure};
-use testbed::api::Record;
-use tokio::time::Instant;
+use anyhow::{Result, ensure};
 
 use crate::explorer::{Kill, Point, Told, explore};
-use crate::replicas::{LEASES, Replicas, takes_lead, took_effect};
+use crate::replicas::{LEASES, Replicas, takes_lead};
 use crate::world::{DEPLOYMENTS, KINDS, Kind, ONE, USERS, World, requests};
 
 const LEASE: &str = "dwd-prober-leader-election";
-const RENEW_DEADLINE: Duration = Duration::from_secs(5);
-/// Between the moment a request is sent and the moment it is counted as arrived, on a machine that does much at once.
-const ON_ITS_WAY: Duration = Duration::from_millis(500);
 
-/// How a story is told.
+/// How a story runs.
 #[derive(Clone, Copy)]
 struct Plan {
     kinds: &'static [Kind],
@@ -35,31 +28,9 @@ pub fn holder(world: &World) -> String {
 }
 
 /// Waits until a replica that runs leads: one that was killed or is suspended renews no Lease.
-async fn led(world: &World) -> Result<()> {
+pub async fn led(world: &World) -> Result<()> {
     let before = world.seed.requests().total();
     requests(&world.seed, 1, "somebody leads", |record| record.number >= before && takes_lead(record)).await
-}
-
-/// No write that restored was sent later than renewDeadline after its sender's last renewal. Whoever doesn't lead may protect, which is
-/// over when the last dependent was lowered, and restores nothing within the minute that a story takes (D-50).
-pub fn fenced(world: &World) -> Result<()> {
-    let lowered = world.ledger().lowered.context("nothing was ever held down")?;
-    let all = world.seed.requests().all();
-    let renewed = |write: &Record| -> Option<Instant> {
-        let renewals = all.iter().filter(|record| record.number < write.number && record.user == write.user);
-        renewals.filter(|record| takes_lead(record)).filter_map(|record| record.at).next_back()
-    };
-    for write in all.iter().filter(|record| took_effect(record)) {
-        let at = write.at.context("no time")?;
-        if at <= lowered + ON_ITS_WAY {
-            continue;
-        }
-        let story = || world.ledger().story.clone();
-        let renewed = renewed(write).with_context(|| format!("{write:?} was sent by one that never led\n{}", story()))?;
-        let since = at - renewed;
-        ensure!(since <= RENEW_DEADLINE + ON_ITS_WAY, "{write:?} was sent {since:?} after the last renewal\n{}", story());
-    }
-    Ok(())
 }
 
 async fn tell(plan: Plan, kill: Option<Kill>) -> Result<Told> {
@@ -86,9 +57,9 @@ async fn tell(plan: Plan, kill: Option<Kill>) -> Result<Told> {
     let mut played = replicas.play(tale, async || led(&world).await).await?;
     if plan.election {
         ensure!(holder(&world).is_empty(), "the Lease is still held");
-        fenced(&world)?;
+        world.ledger.lock().fenced()?;
     }
-    world.ledger().balance(&world.intended())?;
+    world.ledger.lock().balance(|kind| kind.changes)?;
     for api in [&world.seed, &world.shoot] {
         ensure!(api.requests().count(|record| matches!(record.status, Some(401 | 403))) == 0, "something was forbidden");
     }

@@ -1,21 +1,20 @@
 //! The weeder: a recovery that frees crash-looping pods, with a kill at every write.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
-use faults::lock;
 use faults::pods::{ROLE, pod, slice};
+use parking_lot::Mutex;
 use serde_json::json;
 use testbed::agent::{Kind as Agent, Start};
 use testbed::api::{Record, User};
 use testbed::gardener::seed_weeder;
-use testbed::leash;
+use testbed::{PATIENCE, leash};
 use tokio::time::timeout;
 
 use crate::explorer::{Kill, Told, explore};
 use crate::replicas::{LEASES, Replicas};
-use crate::world::{ELECTION, NAMESPACE, PATIENCE, UNSERVED, USERS, requests, server};
+use crate::world::{ELECTION, NAMESPACE, UNSERVED, USERS, requests, server};
 
 /// The first windows after a start are spread over a tenth of this.
 const CONFIG: &str = "\
@@ -25,24 +24,22 @@ servicesAndDependantSelectors:
     podSelectors:
     - matchLabels: {gardener.cloud/role: controlplane}
 ";
-/// Pods that crash-loop and have an owner.
+/// Pods that crash-loop and have an owner, by name.
 const WEEDS: [&str; 3] = ["controller", "gatekeeper", "scheduler"];
 /// Pods that must stay: one that is well, one that nobody would recreate.
 const FLOWERS: [&str; 2] = ["well", "ownerless"];
 
 async fn tell(kill: Option<Kill>) -> Result<Told> {
     let seed = server().await?;
-    // Which pods a client has deleted, and how often.
-    let deleted = Arc::<Mutex<BTreeMap<String, usize>>>::default();
+    // Which pods a client has deleted, each as often as it was.
+    let deleted = Arc::<Mutex<Vec<String>>>::default();
     let pages = deleted.clone();
     seed.store().observe(move |seen| {
         if seen.deleted && seen.request.is_some() && seen.resource.plural == "pods" {
-            let name = seen.after["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-            *lock(&pages).entry(name).or_default() += 1;
+            pages.lock().extend(seen.after["metadata"]["name"].as_str().map(str::to_owned));
         }
     });
-    let user = User { name: USERS[0].to_owned(), ..seed_weeder() };
-    seed.access().grant(USERS[0], user);
+    seed.access().grant(USERS[0], User { name: USERS[0].to_owned(), ..seed_weeder() });
     for name in WEEDS.iter().chain(&FLOWERS) {
         let owner = Some(*name).filter(|name| *name != "ownerless");
         seed.store().create(pod(NAMESPACE, name, &json!({ROLE.0: ROLE.1}), owner, *name != "well"))?;
@@ -68,8 +65,9 @@ async fn tell(kill: Option<Kill>) -> Result<Told> {
         answered("update", LEASES, 4).await
     };
     let played = replicas.play(tale, async || watches(2).await).await?;
-    let deleted = lock(&deleted).clone();
-    ensure!(deleted == WEEDS.map(|name| (name.to_owned(), 1)).into(), "deleted: {deleted:?}");
+    let mut deleted = deleted.lock().clone();
+    deleted.sort();
+    ensure!(deleted == WEEDS, "deleted: {deleted:?}");
     for name in FLOWERS {
         ensure!(seed.store().get("pods", NAMESPACE, name).is_some(), "{name} is gone");
     }

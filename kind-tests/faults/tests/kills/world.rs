@@ -1,21 +1,22 @@
 //! A seed and a shoot in memory, nodes that renew, stand-ins for kubelets, and a folder for the processes.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, Once};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use faults::lock;
+use parking_lot::Mutex;
 use testbed::agent::{Kind as Agent, Start};
 use testbed::api::{MemoryApi, Options, Record, Resource, Rule};
 use testbed::authority::Authority;
 pub use testbed::gardener::{CA, KCM, MCM};
 use testbed::gardener::{deployment, seed_prober};
 use testbed::kubelets::Kubelets;
-use testbed::leash;
 use testbed::memory::{Nodes, ShootPlan};
 use testbed::prober::{ProberConfig, dependent};
 use testbed::seed::Dependent;
+use testbed::shoot::LEASES;
+use testbed::{PATIENCE, leash};
 use tokio::time::timeout;
 
 use crate::ledger::Ledger;
@@ -23,8 +24,6 @@ use crate::ledger::Ledger;
 pub const NAMESPACE: &str = "shoot--p--s";
 /// The tokens of two replicas, with the same rights.
 pub const USERS: [&str; 2] = ["first", "second"];
-/// Far more than anything here takes, also on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(150);
 /// It serves nothing: nothing but what it writes is looked at here.
 pub const UNSERVED: [&str; 2] = ["--metrics-bind-addr=0", "--health-bind-addr=0"];
 /// A killed leader's Lease ends soon; there is room between the times for a machine that does much at once.
@@ -34,9 +33,6 @@ pub const ELECTION: [&str; 4] = [
     "--leader-elect-renew-deadline=5s",
     "--leader-elect-retry-period=500ms",
 ];
-/// How often a node renews its lease.
-pub const BEAT: Duration = Duration::from_millis(300);
-const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
 
 /// A kind of dependents: full name, apiVersion, kind, name, replicas, levels up and down.
 #[derive(Clone, Copy)]
@@ -47,15 +43,8 @@ pub struct Kind {
     pub name: &'static str,
     pub replicas: i64,
     levels: (i64, i64),
-    /// Changes of an outage and its end.
+    /// Changes of an outage and its end: 2 where one request does it all, 4 where one is for the annotations and one for the scale.
     pub changes: usize,
-}
-
-impl Kind {
-    /// One for the annotations and one for the scale; otherwise one write does both.
-    pub fn takes_two_requests(&self) -> bool {
-        self.changes == 4
-    }
 }
 
 const fn plain(name: &'static str, replicas: i64, levels: (i64, i64)) -> Kind {
@@ -86,18 +75,18 @@ pub struct World {
     pub nodes: Nodes,
     pub folder: PathBuf,
     pub config: ProberConfig,
-    ledger: Arc<Mutex<Ledger>>,
-    pub kinds: &'static [Kind],
+    /// What became of the dependents so far.
+    pub ledger: Arc<Mutex<Ledger>>,
+    kinds: &'static [Kind],
     _kubelets: Kubelets,
 }
 
 /// A server in memory that knows one more kind, with a scale subresource.
 pub async fn server() -> Result<MemoryApi> {
-    static PROVIDER: Once = Once::new();
     // Another test of this process may have installed it already.
-    PROVIDER.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
+    drop(rustls::crypto::ring::default_provider().install_default());
     let mut store = Resource::custom("example.org/v1", "stores", "Store").with_status();
-    store = store.with_scale(".spec.replicas", ".status.replicas");
+    store = store.with_scale();
     MemoryApi::start(&Authority::new()?, Options { resources: vec![store], ..Options::default() }).await
 }
 
@@ -135,11 +124,6 @@ impl World {
         Ok(Self { seed, shoot, nodes, folder, config, ledger, kinds, _kubelets: kubelets })
     }
 
-    /// What became of the dependents so far.
-    pub fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        lock(&self.ledger)
-    }
-
     /// How a replica of the prober is started.
     pub fn prober(&self, user: &str, election: bool) -> Result<Start> {
         let start = Start::new(Agent::Prober, &self.folder, user, &self.seed.kubeconfig(user), &self.config.text())?;
@@ -155,7 +139,7 @@ impl World {
             };
             self.kinds.iter().all(right).then_some(())
         });
-        timeout(PATIENCE, reached).await.with_context(|| format!("not in time: {what}\n{}", self.ledger().story))
+        timeout(PATIENCE, reached).await.with_context(|| format!("not in time: {what}\n{}", self.ledger.lock().story))
     }
 
     /// Waits until all are held down, each with its memory.
@@ -173,10 +157,5 @@ impl World {
         let answered = |record: &Record| record.path == LEASES && record.status == Some(200);
         let before = self.shoot.requests().count(answered);
         requests(&self.shoot, before + count, "the shoot is probed", answered).await
-    }
-
-    /// The changes of each dependent in an outage and its end.
-    pub fn intended(&self) -> Vec<(&'static str, usize)> {
-        self.kinds.iter().map(|kind| (kind.name, kind.changes)).collect()
     }
 }

@@ -1,17 +1,16 @@
 //! The installation as rendered, at work on a real seed: with its own permissions, configs and commands, scraped by a real
 //! Prometheus with the rendered rules.
 
-use std::time::Duration;
-
 use crate::prometheus::{Prometheus, alerts, rules};
 use crate::tools::{chart, overlay};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
+use testbed::audit::Asked;
 use testbed::gardener::CLUSTERS;
 use testbed::installation::{Agent, install};
 use testbed::objects::get;
-use testbed::page::metrics;
-use testbed::shoot::{CA, KCM, MCM, PATIENCE};
+use testbed::page::{address, metrics};
+use testbed::shoot::{CA, KCM, MCM};
 use testbed::{Seed, Shoot, ShootPlan, eventually, scenario};
 
 /// What an outage leaves of the usual three, at their usual replicas.
@@ -28,15 +27,15 @@ fn quick(config: &str) -> String {
     if config.contains("kubeConfigSecretName") { format!("{config}\ninitialDelay: 2s\nprobeTimeout: 4s\n") } else { config }
 }
 
-/// Nobody was refused anything.
-fn lawful(seed: &Seed, account: &str) -> Result<()> {
+/// What an agent has asked for, none of which was refused.
+fn lawful(seed: &Seed, account: &str) -> Result<Vec<Asked>> {
     let user = format!("system:serviceaccount:garden:{account}");
     let asked = seed.asked_by(&user);
     ensure!(!asked.is_empty(), "{account} has asked for nothing");
-    for asked in asked {
+    for asked in &asked {
         ensure!(!matches!(asked.code, 401 | 403), "{asked:?}");
     }
-    Ok(())
+    Ok(asked)
 }
 
 /// The queries of a dashboard's panels, with their titles.
@@ -93,16 +92,16 @@ fn the_installation_protects_and_every_query_of_alerts_and_dashboard_finds_data(
         shoot.set_machine_phase(&shoot.nodes.names()[2], "Failed").await?;
 
         let jobs = ["dependency-watchdog-prober", "dependency-watchdog-weeder"];
-        let prober = Agent::start(&seed, &objects, jobs[0], quick).await?;
-        let weeder = Agent::start(&seed, &objects, jobs[1], quick).await?;
+        let prober = Agent::installed(&seed, &objects, jobs[0], quick).await?;
+        let weeder = Agent::installed(&seed, &objects, jobs[1], quick).await?;
         let mut targets = Vec::new();
         for (job, agent) in [(jobs[0], &prober), (jobs[1], &weeder)] {
-            let address = eventually("metrics are served", PATIENCE, async || agent.metrics_address()).await?;
+            let address = eventually("metrics are served", async || address(agent.log_file(), "/metrics")).await?;
             targets.push((job, vec![address]));
         }
         let folder = testbed::leash::folder("prometheus")?;
         let prometheus = Prometheus::start(&folder, &targets, rules(&objects)?)?;
-        eventually("both agents are scraped", PATIENCE, async || {
+        eventually("both agents are scraped", async || {
             ensure!(prometheus.query("up == 1").await?.len() == 2);
             Ok(())
         })
@@ -113,7 +112,7 @@ fn the_installation_protects_and_every_query_of_alerts_and_dashboard_finds_data(
         partial.nodes.cut_all();
         shoot.held_down(&DOWN).await?;
         let firing = async |name: &str, fires: bool| {
-            eventually(&format!("{name} fires: {fires}"), PATIENCE, async || {
+            eventually(&format!("{name} fires: {fires}"), async || {
                 let firing = prometheus.firing().await?;
                 ensure!(firing.iter().any(|alert| alert == name) == fires, "{firing:?}");
                 Ok(())
@@ -133,7 +132,7 @@ fn the_installation_protects_and_every_query_of_alerts_and_dashboard_finds_data(
             queries.extend(parts.into_iter().map(|part| (name.to_owned(), part)));
         }
         ensure!(queries.len() > 50, "only {} queries", queries.len());
-        eventually("every query finds data", PATIENCE, async || {
+        eventually("every query finds data", async || {
             let mut missing = Vec::new();
             for (whose, query) in &queries {
                 if prometheus.query(query).await?.is_empty() {
@@ -167,27 +166,25 @@ fn the_trial_reports_an_outage_and_writes_nothing() -> Result<()> {
         let seed = bed.own_seed().await?;
         install(seed.api(), &objects).await?;
         let shoot = Shoot::create(bed, &seed, "trial", ShootPlan::default()).await?;
-        let prober = Agent::start(&seed, &objects, "dependency-watchdog-prober-trial", quick).await?;
-        let weeder = Agent::start(&seed, &objects, "dependency-watchdog-weeder-trial", quick).await?;
+        let prober = Agent::installed(&seed, &objects, "dependency-watchdog-prober-trial", quick).await?;
+        let weeder = Agent::installed(&seed, &objects, "dependency-watchdog-weeder-trial", quick).await?;
         shoot.after_probes(2).await?;
         let from = shoot.history().len();
         shoot.nodes.cut_all();
         for name in [KCM, MCM, CA] {
             let series = format!("dwd_dry_run_writes_total{{direction=\"down\",kind=\"Deployment\",name=\"{name}\"}}");
             shoot
-                .eventually("it counts what it would write", PATIENCE, async || {
-                    let value = metrics(&prober.log).await?.value(&series)?;
+                .eventually("it counts what it would write", async || {
+                    let value = metrics(prober.log_file()).await?.value(&series)?;
                     ensure!(value >= 1.0, "{value}");
                     Ok(())
                 })
                 .await?;
         }
-        eventually("the weeder serves", Duration::from_secs(10), async || weeder.metrics_address()).await?;
+        eventually("the weeder serves", async || address(weeder.log_file(), "/metrics")).await?;
         shoot.untouched_since(from)?;
         for account in ["dependency-watchdog-prober-trial", "dependency-watchdog-weeder-trial"] {
-            lawful(&seed, account)?;
-            let user = format!("system:serviceaccount:garden:{account}");
-            for asked in seed.asked_by(&user) {
+            for asked in lawful(&seed, account)? {
                 ensure!(matches!(asked.verb.as_str(), "get" | "list" | "watch"), "{asked:?}");
             }
         }

@@ -43,7 +43,7 @@ impl Browser {
             flags.into_iter().map(Into::into).chain([format!("--user-data-dir={}", folder.join("profile").display())]).collect();
         let log = folder.join("chromedriver.log");
         let driver = Process::start("chromedriver", &system("chromedriver", "chromium-driver")?, &["--port=0".to_owned()], &log)?;
-        let port = testbed::eventually("chromedriver serves", ANSWER, async || {
+        let port = testbed::eventually("chromedriver serves", async || {
             let text = std::fs::read_to_string(&log)?;
             let (_, rest) = text.split_once("successfully on port ").context("no port yet")?;
             Ok(rest.chars().take_while(char::is_ascii_digit).collect::<String>())

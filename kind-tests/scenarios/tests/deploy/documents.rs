@@ -1,13 +1,13 @@
 //! Pages and workflows say what is so.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::process::Command;
+use std::path::Path;
+use std::process::{Command, Output};
 
 use crate::repository;
-use crate::tools::{good, template};
+use crate::tools::good;
 use anyhow::{Context, Result, ensure};
 use testbed::agent::binary;
-use testbed::installation::container;
 
 /// The page on swapping the image in Gardener.
 const PAGE: &str = "docs/swap-image.md";
@@ -85,19 +85,15 @@ fn known_to_the_chart() -> Result<BTreeSet<String>> {
 }
 
 #[test]
-fn the_page_names_every_key_that_the_chart_knows() -> Result<()> {
+fn the_page_and_the_chart_know_every_key_that_the_agents_read() -> Result<()> {
+    let known = known_to_the_chart()?;
     let named: BTreeSet<String> = table("Config keys")?.into_keys().filter(|key| !key.contains('.')).collect();
-    assert_eq!(named, known_to_the_chart()?);
-    Ok(())
-}
-
-#[test]
-fn the_chart_knows_every_key_that_the_agents_read() -> Result<()> {
+    assert_eq!(named, known);
     let quoted = |text: &str| text.split('"').nth(1).map(ToOwned::to_owned);
     let weeder = repository::text("weeder/src/config/read.rs")?;
     let mut read: BTreeSet<String> = weeder.split("root.field(").skip(1).filter_map(quoted).collect();
     read.extend(prober::config::keys::ROOT.iter().map(|key| key.name.to_owned()));
-    assert_eq!(read, known_to_the_chart()?);
+    assert_eq!(read, known);
     Ok(())
 }
 
@@ -131,18 +127,18 @@ fn workflows_call_recipes_and_scripts_that_exist() -> Result<()> {
     Ok(())
 }
 
+/// What `deploy/release` says of a folder with this repository's files, and of a tag where there is one.
+fn release(root: &Path, what: &str, tag: &str) -> Result<Output> {
+    Ok(Command::new(root.join("deploy/release")).arg(what).env("GITHUB_REF", tag).output()?)
+}
+
 #[test]
 fn every_file_names_the_same_version_and_so_does_the_changelog() -> Result<()> {
-    let release =
-        |what: &str| good(Command::new(repository::path("deploy/release")).arg(what).env_remove("GITHUB_REF").output()?);
-    assert_eq!(release("version")?.trim(), env!("CARGO_PKG_VERSION"));
-    ensure!(release("notes")?.trim().len() > 40, "there are no release notes");
-    let tagged = |tag: &str| {
-        let mut command = Command::new(repository::path("deploy/release"));
-        command.arg("version").env("GITHUB_REF", format!("refs/tags/{tag}")).output()
-    };
-    ensure!(tagged(concat!("v", env!("CARGO_PKG_VERSION")))?.status.success());
-    ensure!(!tagged("v99.0.0")?.status.success(), "a tag of another version is taken");
+    let root = repository::path("");
+    assert_eq!(good(release(&root, "version", "")?)?.trim(), env!("CARGO_PKG_VERSION"));
+    ensure!(good(release(&root, "notes", "")?)?.trim().len() > 40, "there are no release notes");
+    ensure!(release(&root, "version", concat!("refs/tags/v", env!("CARGO_PKG_VERSION")))?.status.success());
+    ensure!(!release(&root, "version", "refs/tags/v99.0.0")?.status.success(), "a tag of another version is taken");
     Ok(())
 }
 
@@ -150,16 +146,14 @@ fn every_file_names_the_same_version_and_so_does_the_changelog() -> Result<()> {
 fn a_file_that_names_another_version_is_named() -> Result<()> {
     let copy = tempfile::tempdir()?;
     let to = |path: &str| copy.path().join(path);
-    std::fs::create_dir(to("fuzz"))?;
-    for file in ["Cargo.toml", "CHANGELOG.md", "fuzz/Cargo.toml"] {
+    for file in ["Cargo.toml", "CHANGELOG.md"] {
         std::fs::copy(repository::path(file), to(file))?;
     }
     good(Command::new("cp").arg("-RL").arg(repository::path("deploy")).arg(copy.path()).output()?)?;
-    let version = || Command::new(to("deploy/release")).arg("version").env_remove("GITHUB_REF").output();
+    let version = || release(copy.path(), "version", "");
     good(version()?)?;
     for file in [
         "CHANGELOG.md",
-        "fuzz/Cargo.toml",
         "deploy/Containerfile",
         "deploy/helm/dependency-watchdog/Chart.yaml",
         "deploy/kustomize/base/prober.yaml",
@@ -175,21 +169,5 @@ fn a_file_that_names_another_version_is_named() -> Result<()> {
         ensure!(!output.status.success() && said.contains(file), "{file}: {}: {said}", output.status);
         std::fs::write(to(file), text)?;
     }
-    Ok(())
-}
-
-#[test]
-fn a_chart_is_packaged_with_its_image() -> Result<()> {
-    let (folder, digest) = (tempfile::tempdir()?, format!("sha256:{}", "0123456789abcdef".repeat(4)));
-    let release = |digest: &str| {
-        let mut command = Command::new(repository::path("deploy/release"));
-        command.arg("chart").arg(folder.path()).args(["example.org/watchdog", digest]).output()
-    };
-    ensure!(!release("latest")?.status.success(), "a digest that is none is taken");
-    good(release(&digest)?)?;
-    let package = folder.path().join(concat!("dependency-watchdog-", env!("CARGO_PKG_VERSION"), ".tgz"));
-    let objects = template(&package, &[])?;
-    let image = &container(&objects, "dependency-watchdog-weeder")?["image"];
-    assert_eq!(image, &format!("example.org/watchdog@{digest}"));
     Ok(())
 }

@@ -15,7 +15,6 @@ use testbed::gardener::PROBE;
 use testbed::installation::{command, config};
 use testbed::page::{SERVED, page};
 use testbed::process::Process;
-use testbed::shoot::PATIENCE;
 use testbed::{Shoot, ShootPlan, agent, eventually, scenario};
 
 /// Where a kubelet puts the credentials of a pod.
@@ -45,20 +44,12 @@ fn authority(kubeconfig: &str) -> Result<String> {
     Ok(String::from_utf8(STANDARD.decode(data.context("no certificate authority")?)?)?)
 }
 
-/// Every file under a folder, as paths from it.
+/// Every file under a folder.
 fn files(folder: &Path) -> Result<Vec<String>> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            let below = files(&path)?.into_iter();
-            found.extend(below.map(|file| format!("{}/{file}", path.file_name().unwrap_or_default().to_string_lossy())));
-        } else {
-            found.push(path.file_name().unwrap_or_default().to_string_lossy().into_owned());
-        }
-    }
-    found.sort();
-    Ok(found)
+    let found = good(Command::new("find").arg(folder).args(["!", "-type", "d"]).output()?)?;
+    let mut files: Vec<String> = found.lines().map(ToOwned::to_owned).collect();
+    files.sort();
+    Ok(files)
 }
 
 #[test]
@@ -117,7 +108,7 @@ fn the_program_needs_nothing_but_itself_and_the_libraries_it_links() -> Result<(
         let log = testbed::leash::folder("image-log")?.join("log");
         seed.set_log(log.clone());
         let mut process = Process::start("image", Path::new("env"), &args, &log)?;
-        eventually("it is ready", PATIENCE, async || {
+        eventually("it is ready", async || {
             let (status, body) = page(&log, "/readyz").await.with_context(|| process.tail(5))?;
             ensure!(status == 200, "{status}: {body}");
             Ok(())

@@ -1,11 +1,11 @@
 //! A real Prometheus on loopback.
 
-use std::fmt::Write;
 use std::net::TcpListener;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use reqwest::Url;
 use serde_json::{Value, json};
 use testbed::objects::{Objects, get};
 use testbed::page;
@@ -66,17 +66,17 @@ impl Prometheus {
         Ok(Self { process, address })
     }
 
-    /// What a query returns now: the series of a vector, or one value.
+    /// What a query returns now: the series of a vector.
     ///
     /// # Errors
     /// When it is wrong, or Prometheus does not answer (yet).
     pub async fn query(&self, query: &str) -> Result<Vec<Value>> {
-        let answer = self.get(&format!("/api/v1/query?query={}", percent_encoded(query))).await?;
+        let url = Url::parse_with_params(&format!("http://{}/api/v1/query", self.address), [("query", query)])?;
+        let asked = format!("{}?{}", url.path(), url.query().unwrap_or_default());
+        let (_, body) = page::get(&self.address, &asked, ANSWER).await.with_context(|| self.process.tail(5))?;
+        let answer: Value = serde_json::from_str(&body)?;
         ensure!(answer["status"] == "success", "{query}: {answer}");
-        match &answer["data"]["result"] {
-            Value::Array(series) => Ok(series.clone()),
-            other => anyhow::bail!("{query}: {other}"),
-        }
+        answer["data"]["result"].as_array().cloned().with_context(|| format!("{query}: {answer}"))
     }
 
     /// The names of the alerts that are firing.
@@ -87,22 +87,4 @@ impl Prometheus {
         let series = self.query("ALERTS{alertstate=\"firing\"}").await?;
         Ok(series.iter().filter_map(|alert| alert["metric"]["alertname"].as_str().map(Into::into)).collect())
     }
-
-    async fn get(&self, path: &str) -> Result<Value> {
-        let (_, body) = page::get(&self.address, path, ANSWER).await.with_context(|| self.process.tail(5))?;
-        Ok(serde_json::from_str(&body)?)
-    }
-}
-
-fn percent_encoded(text: &str) -> String {
-    let mut encoded = String::new();
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() {
-            encoded.push(byte.into());
-        } else {
-            // Writing to a String does not fail.
-            let _ = write!(encoded, "%{byte:02X}");
-        }
-    }
-    encoded
 }

@@ -1,5 +1,7 @@
 //! Chart and overlays render the same objects, and these hold what they should.
 
+use std::process::Command;
+
 use crate::repository;
 use crate::tools::{CHART, EVERYTHING, chart, good, helm, overlay, overlays, template};
 use anyhow::{Context, Result, ensure};
@@ -29,12 +31,18 @@ fn the_chart_renders_what_the_overlays_do() -> Result<()> {
 }
 
 #[test]
-fn a_packaged_chart_renders_what_the_folder_does() -> Result<()> {
-    let folder = tempfile::tempdir()?;
-    let (source, target) = (repository::path(CHART), folder.path().to_string_lossy().into_owned());
-    good(helm(&["package", &source.to_string_lossy(), "--destination", &target])?)?;
-    let package = std::fs::read_dir(folder.path())?.next().context("no package")??.path();
-    same(&template(&package, &EVERYTHING)?, &chart(&EVERYTHING)?)
+fn a_chart_that_is_packaged_with_an_image_renders_what_the_folder_does() -> Result<()> {
+    let (folder, digest) = (tempfile::tempdir()?, format!("sha256:{}", "0123456789abcdef".repeat(4)));
+    let release = |digest: &str| {
+        let mut command = Command::new(repository::path("deploy/release"));
+        command.arg("chart").arg(folder.path()).args(["example.org/watchdog", digest]).output()
+    };
+    ensure!(!release("latest")?.status.success(), "a digest that is none is taken");
+    good(release(&digest)?)?;
+    let package = folder.path().join(concat!("dependency-watchdog-", env!("CARGO_PKG_VERSION"), ".tgz"));
+    let digest = format!("--set=image.digest={digest}");
+    let image = ["--set=image.repository=example.org/watchdog", &digest];
+    same(&template(&package, &EVERYTHING)?, &chart(&[image, EVERYTHING].concat())?)
 }
 
 #[test]
@@ -51,9 +59,9 @@ fn the_chart_passes_helms_linter() -> Result<()> {
 
 #[test]
 fn the_config_maps_hold_the_files_of_the_folder_config() -> Result<()> {
-    for objects in [chart(&[])?, overlay("plain")?, overlay("trial")?] {
+    for (name, suffix) in [("plain", ""), ("trial", "-trial")] {
+        let objects = overlay(name)?;
         for agent in ["prober", "weeder"] {
-            let suffix = if objects.contains_key("Deployment garden/dependency-watchdog-prober-trial") { "-trial" } else { "" };
             let held = config(&objects, &format!("dependency-watchdog-{agent}{suffix}"))?;
             assert_eq!(held.trim_end(), repository::text(&format!("config/{agent}.yaml"))?.trim_end());
         }

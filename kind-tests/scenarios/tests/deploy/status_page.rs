@@ -8,7 +8,7 @@ use crate::repository;
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 use testbed::page::{SERVED, address};
-use testbed::shoot::{CA, KCM, MCM, PATIENCE};
+use testbed::shoot::{CA, KCM, MCM};
 use testbed::{Prober, ProberConfig, Shoot, ShootPlan, eventually, scenario};
 
 /// What is looked at: a name, the window's width, the reader's scheme. GitHub shows a README's pictures about as wide as that one.
@@ -37,7 +37,7 @@ fn the_status_page_is_readable_everywhere_and_shows_an_outage() -> Result<()> {
 
         shoot.nodes.cut_all();
         shoot.held_down(&[(KCM, "2"), (MCM, "1"), (CA, "1")]).await?;
-        eventually("the page shows the outage", PATIENCE, async || {
+        eventually("the page shows the outage", async || {
             browser.open(&url).await?;
             let text = self::text(&browser).await?;
             for expected in

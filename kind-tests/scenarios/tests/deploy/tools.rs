@@ -1,10 +1,10 @@
 //! helm, kustomize, and the programs of Prometheus.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::sync::LazyLock;
+use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
 use tempfile::TempDir;
 use testbed::objects::{self, Objects};
 
@@ -15,19 +15,26 @@ pub const CHART: &str = "deploy/helm/dependency-watchdog";
 /// What switches on all that the chart can render.
 pub const EVERYTHING: [&str; 2] = ["--set=monitoring.enabled=true", "--set=verticalPodAutoscaler.enabled=true"];
 
-/// The folder with helm and kustomize, built first if this user's cache has none.
-static BUILT: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
-    let build = repository::path("kind-tests/deployment-tools/build");
-    let output = Command::new(&build).stderr(std::process::Stdio::inherit()).output();
-    match output {
-        Ok(output) if output.status.success() => Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim())),
-        Ok(output) => Err(format!("{} ended with {}", build.display(), output.status)),
-        Err(error) => Err(format!("cannot run {}: {error}", build.display())),
-    }
-});
+/// The folder with what a script `build` makes, which it does first if this user's cache has none.
+fn built(what: &str) -> Result<PathBuf> {
+    let build = repository::path(&format!("kind-tests/{what}/build"));
+    let output = Command::new(&build).stderr(Stdio::inherit()).output();
+    let folder = good(output.with_context(|| format!("cannot run {}", build.display()))?)?;
+    Ok(PathBuf::from(folder.trim()))
+}
 
-fn built(program: &str) -> Result<PathBuf> {
-    BUILT.as_ref().map(|folder| folder.join(program)).map_err(|error| anyhow::anyhow!(error.clone()))
+/// The resource definitions that Gardener brings.
+///
+/// # Errors
+/// When they cannot be read.
+pub fn definitions() -> Result<Vec<Value>> {
+    let files = std::fs::read_dir(built("gardenlet")?.join("definitions"))?;
+    files.map(|file| Ok(serde_saphyr::from_str(&std::fs::read_to_string(file?.path())?)?)).collect()
+}
+
+/// helm or kustomize.
+fn program(name: &str) -> Result<Command> {
+    Ok(Command::new(built("deployment-tools")?.join(name)))
 }
 
 /// A program of Debian's package `prometheus`.
@@ -54,7 +61,7 @@ pub fn system(program: &str, package: &str) -> Result<PathBuf> {
 /// When it cannot be run. That it failed is in its output.
 pub fn helm(args: &[&str]) -> Result<Output> {
     let home = TempDir::new()?;
-    let mut command = Command::new(built("helm")?);
+    let mut command = program("helm")?;
     for variable in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
         command.env(variable, home.path());
     }
@@ -86,7 +93,7 @@ pub fn template(chart: &Path, args: &[&str]) -> Result<Objects> {
 /// When kustomize refuses.
 pub fn overlay(name: &str) -> Result<Objects> {
     let folder = repository::path("deploy/kustomize/overlays").join(name);
-    objects::read(&good(Command::new(built("kustomize")?).arg("build").arg(folder).output()?)?)
+    objects::read(&good(program("kustomize")?.arg("build").arg(folder).output()?)?)
 }
 
 /// The overlays there are.

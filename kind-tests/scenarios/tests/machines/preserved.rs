@@ -7,7 +7,7 @@ use testbed::own_scenario;
 
 use crate::journal::{FAILED, GONE};
 use crate::story::Story;
-use crate::world::{PATIENCE, World};
+use crate::world::World;
 
 const COUNT: usize = 3;
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(3);
@@ -26,7 +26,7 @@ fn a_failed_machine_that_is_preserved_is_no_candidate() -> Result<()> {
         world.annotate(preserved, PRESERVE, "when-failed").await?;
         world.cloud.break_down(preserved).await;
         story
-            .until("it has failed and is preserved", PATIENCE, async || {
+            .until("it has failed and is preserved", async || {
                 let status = world.machine(preserved).await?["status"]["currentStatus"].take();
                 ensure!(status["phase"] == FAILED && status["preserveExpiryTime"].is_string(), "{status}");
                 Ok(())
@@ -37,7 +37,7 @@ fn a_failed_machine_that_is_preserved_is_no_candidate() -> Result<()> {
         story.tell(&format!("{other} breaks, too."));
         world.cloud.break_down(other).await;
         story
-            .until("the other one is replaced", PATIENCE, async || {
+            .until("the other one is replaced", async || {
                 ensure!(world.machines.ever(0, &[GONE]).contains(other), "{:?}", world.machines.phases());
                 Ok(())
             })

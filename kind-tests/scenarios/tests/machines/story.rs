@@ -1,7 +1,5 @@
 //! A scenario shown while it happens, for a person who watches: `make demo-real`.
 
-use std::time::Duration;
-
 use anyhow::Result;
 use testbed::eventually;
 use tokio::time::Instant;
@@ -40,8 +38,8 @@ impl<'a> Story<'a> {
     }
 
     /// Waits for a condition, and tells meanwhile.
-    pub async fn until(&mut self, what: &str, deadline: Duration, mut look: impl AsyncFnMut() -> Result<()>) -> Result<()> {
-        let waited = eventually(what, deadline, async || {
+    pub async fn until(&mut self, what: &str, mut look: impl AsyncFnMut() -> Result<()>) -> Result<()> {
+        let waited = eventually(what, async || {
             self.catch_up();
             look().await
         });

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::journal::{FAILED, UNKNOWN};
 use crate::story::Story;
-use crate::world::{DOWN, PATIENCE, UP, World};
+use crate::world::{DOWN, UP, World};
 
 const COUNT: usize = 5;
 /// Long enough that machine-controller-manager's first look at its end, a minute after the one at its beginning, comes after the outage
@@ -35,7 +35,7 @@ fn what_was_unknown_before_an_outage_is_given_up_right_after_it_unless_its_node_
             world.machines.since(machine, UNKNOWN).context("never")
         };
         story
-            .until("both are Unknown", PATIENCE, async || {
+            .until("both are Unknown", async || {
                 unknown(returning)?;
                 unknown(broken).map(drop)
             })
@@ -47,7 +47,7 @@ fn what_was_unknown_before_an_outage_is_given_up_right_after_it_unless_its_node_
         world.cloud.cut().await;
         world.shoot.held_down(&DOWN).await?;
         story
-            .until("the health time-out is over for both", PATIENCE, async || {
+            .until("the health time-out is over for both", async || {
                 for machine in [returning, broken] {
                     let age = unknown(machine)?.elapsed();
                     ensure!(age > HEALTH_TIMEOUT, "{machine}: {age:?}");
@@ -60,7 +60,7 @@ fn what_was_unknown_before_an_outage_is_given_up_right_after_it_unless_its_node_
         world.cloud.mend(returning).await;
         world.cloud.heal().await;
         story
-            .until("the one that stays silent is given up", PATIENCE, async || {
+            .until("the one that stays silent is given up", async || {
                 ensure!(world.machines.ever(0, &[FAILED]).contains(broken), "{:?}", world.machines.phases());
                 Ok(())
             })
@@ -71,7 +71,7 @@ fn what_was_unknown_before_an_outage_is_given_up_right_after_it_unless_its_node_
         // Half of it: if the clock had begun again, it would have been all of it.
         ensure!(after < HEALTH_TIMEOUT / 2, "{after:?}\n{}", world.story().await);
         story
-            .until("it is replaced, and all are healthy", PATIENCE, async || {
+            .until("it is replaced, and all are healthy", async || {
                 ensure!(!world.cloud.names()?.contains(broken), "{broken} is still there");
                 world.all_run(COUNT)
             })

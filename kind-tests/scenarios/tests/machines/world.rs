@@ -9,7 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use testbed::cloud::POOL;
-use testbed::control_plane::{ControllerManager, MachineControllerManager, machine_definitions};
+use testbed::control_plane::{ControllerManager, machine_definitions};
 use testbed::gardener::MACHINES;
 use testbed::seed::apply;
 use testbed::shoot::{CA, KCM, MCM};
@@ -20,10 +20,6 @@ use crate::journal::{Journal, RUNNING, Step};
 
 /// Half of the grace in Gardener, where a kubelet renews every 10 s: here every 5 s.
 const GRACE: Duration = Duration::from_secs(20);
-/// The longest that anything takes here is the way back and then the replacement of a machine: 20 s until machine-controller-manager is up,
-/// 25 s until the node is given up, a minute until machine-controller-manager looks again, and 30 s for the steps of a deletion. And as
-/// much again for a machine that does much at once.
-pub const PATIENCE: Duration = Duration::from_secs(270);
 /// The three Deployments when they are held down.
 pub const DOWN: [(&str, &str); 3] = [(KCM, "1"), (MCM, "1"), (CA, "1")];
 /// And at other times.
@@ -50,8 +46,8 @@ pub struct World {
     pub shoot: Shoot,
     pub cloud: Cloud,
     pub machines: Journal,
-    kube_controller_manager: Pod<ControllerManager>,
-    machine_controller_manager: Pod<MachineControllerManager>,
+    kube_controller_manager: Pod,
+    machine_controller_manager: Pod,
 }
 
 impl World {
@@ -63,15 +59,15 @@ impl World {
         order(&shoot, count).await?;
         let (seed, plane) = (shoot.seed.plane().admin_kubeconfig(), shoot.plane.admin_kubeconfig());
         let kcm = ControllerManager::new(&bed.programs().await?, plane, GRACE)?;
-        let mcm = MachineControllerManager::new(seed, plane, &shoot.namespace, cloud.folder(), health_timeout).await?;
+        let mcm = ControllerManager::of_machines(seed, plane, &shoot.namespace, cloud.folder(), health_timeout).await?;
         let world = Self {
             machines: Journal::start(shoot.seed.api().clone(), machines(&shoot.namespace, "machines")),
-            kube_controller_manager: Pod::start(&shoot, KCM, kcm, ControllerManager::set_running),
-            machine_controller_manager: Pod::start(&shoot, MCM, mcm, MachineControllerManager::set_running),
+            kube_controller_manager: Pod::start(&shoot, KCM, kcm),
+            machine_controller_manager: Pod::start(&shoot, MCM, mcm),
             shoot,
             cloud,
         };
-        if let Err(error) = eventually("all machines run", PATIENCE, async || world.all_run(count)).await {
+        if let Err(error) = eventually("all machines run", async || world.all_run(count)).await {
             return Err(error.context(world.story().await));
         }
         world.shoot.after_probes(1).await?;
@@ -152,7 +148,7 @@ async fn order(shoot: &Shoot, count: usize) -> Result<()> {
     });
     // Definitions that have just been created are served a moment later.
     for plural in ["machineclasses", "machinesets", "machinedeployments"] {
-        eventually("machines are served", PATIENCE, async || api.get(&machines(namespace, plural)).await).await?;
+        eventually("machines are served", async || api.get(&machines(namespace, plural)).await).await?;
     }
     api.create(&machines(namespace, "machineclasses"), &class).await?;
     // machine-controller-manager counts the replacements of a MachineDeployment by the label "name".

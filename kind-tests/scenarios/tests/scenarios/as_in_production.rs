@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use testbed::control_plane::ControllerManager;
 use testbed::shoot::{Body, CA, KCM, MCM};
 use testbed::{Bed, Pod, Prober, ProberConfig, Seed, Shoot, ShootPlan, own_scenario};
@@ -13,17 +13,22 @@ use testbed::{Bed, Pod, Prober, ProberConfig, Seed, Shoot, ShootPlan, own_scenar
 use crate::end_alone;
 
 const GRACE: Duration = Duration::from_secs(40);
-/// The longest way of all: initial delay, grace, 30 s for machine-controller-manager.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// kube-controller-manager, which gives nodes up.
-async fn manager(bed: &Bed, shoot: &Shoot) -> Result<Pod<ControllerManager>> {
+async fn manager(bed: &Bed, shoot: &Shoot) -> Result<Pod> {
     let manager = ControllerManager::new(&bed.programs().await?, shoot.plane.admin_kubeconfig(), GRACE)?;
-    Ok(Pod::start(shoot, KCM, manager, ControllerManager::set_running))
+    Ok(Pod::start(shoot, KCM, manager))
 }
 
-async fn is_running(manager: &Pod<ControllerManager>) -> bool {
+async fn is_running(manager: &Pod) -> bool {
     manager.program().await.is_running()
+}
+
+/// What all nodes say of being Ready.
+async fn all_are(shoot: &Shoot, wanted: &str) -> Result<()> {
+    let ready = shoot.nodes.readiness().await?;
+    ensure!(ready.iter().all(|ready| ready == wanted), "{ready:?}\n{}", shoot.story());
+    Ok(())
 }
 
 async fn shoot(bed: &'static Bed, seed: &Arc<Seed>, name: &str, body: Body) -> Result<Shoot> {
@@ -39,47 +44,34 @@ fn with_gardeners_values_no_node_is_given_up_where_without_protection_all_are() 
         // The prober leaves a shoot alone that is being migrated.
         let alone = shoot(bed, &seed, "unprotected", Body::operation("Migrate", "Processing")).await?;
         let (manager, other) = (manager(bed, &protected).await?, manager(bed, &alone).await?);
+        let begin = alone.history().len();
         let prober = Prober::start(&seed, ProberConfig::gardener()).await?;
         // The second look is the first one after the initial delay.
         protected.after_probes(1).await?;
         for shoot in [&protected, &alone] {
-            let ready = shoot.nodes.readiness().await?;
-            ensure!(ready.iter().all(|ready| ready == "True"), "{ready:?}");
+            all_are(shoot, "True").await?;
             shoot.nodes.cut_all();
         }
         ensure!(is_running(&manager).await && is_running(&other).await);
 
         alone
-            .eventually("all nodes are given up", PATIENCE, async || {
-                let given = protected.nodes.readiness().await?;
-                ensure!(given.iter().all(|ready| ready == "True"), "given up in spite of all: {given:?}");
-                let ready = alone.nodes.readiness().await?;
-                ensure!(ready.iter().all(|ready| ready == "Unknown"), "{ready:?}");
-                Ok(())
+            .eventually("all nodes are given up", async || {
+                all_are(&protected, "True").await.context("given up in spite of all")?;
+                all_are(&alone, "Unknown").await
             })
             .await?;
         protected.held_down(&[(KCM, "1"), (MCM, "1"), (CA, "1")]).await?;
         ensure!(!is_running(&manager).await, "{}", protected.story());
         protected.leases_older_than(GRACE + Duration::from_secs(10)).await?;
-        let ready = protected.nodes.readiness().await?;
-        ensure!(ready.iter().all(|ready| ready == "True"), "{ready:?}\n{}", protected.story());
+        all_are(&protected, "True").await?;
 
         protected.nodes.heal_all();
-        protected
-            .eventually("all restored", PATIENCE, async || {
-                let states = protected.dependents().await?;
-                for (name, state) in &states {
-                    ensure!(state.is_free_at(1), "{name}: {state}");
-                }
-                Ok(())
-            })
-            .await?;
+        // The others wait for another 30 s, as they do where Gardener's own objects are at work.
+        protected.free_at(&[(KCM, 1)]).await?;
         ensure!(is_running(&manager).await);
-        let ready = protected.nodes.readiness().await?;
-        ensure!(ready.iter().all(|ready| ready == "True"), "{ready:?}\n{}", protected.story());
-        let written = alone.history().into_iter().filter_map(|entry| entry.state);
-        let written = written.filter(|state| state.memory.is_some() || state.marker.is_some()).count();
-        ensure!(written == 0, "{}", alone.story());
+        protected.after_probes(1).await?;
+        all_are(&protected, "True").await?;
+        alone.untouched_since(begin)?;
         drop((manager, other));
         alone.end().await?;
         end_alone(protected, prober).await

@@ -9,10 +9,9 @@ use serde_json::{Value, json};
 use testbed::authority::Authority;
 use testbed::gardener::PROBE;
 use testbed::log::lines;
-use testbed::shoot::PATIENCE;
 use testbed::{Shoot, ShootPlan, scenario};
 
-use crate::{end_of_outage, goes_down, healthy, shoot, through_an_outage};
+use crate::{end_of_outage, goes_down, shoot};
 
 /// Twice the grace: every lease has been expired for long.
 const LONG: Duration = Duration::from_secs(12);
@@ -47,12 +46,18 @@ async fn unusable(shoot: &Shoot, exec: &str) -> Result<[(Option<Value>, &'static
     ])
 }
 
-/// Waits until the last failure of a probe of this shoot is such a one.
+/// The failures of this shoot's probes that the log has.
+pub fn failures(shoot: &Shoot) -> Vec<Value> {
+    let mut failures = lines(&shoot.seed.log(), "probe not complete");
+    failures.retain(|line| line.to_string().contains(&shoot.namespace));
+    failures
+}
+
+/// Waits until the last one is such a one.
 async fn fails(shoot: &Shoot, category: &str, word: &str) -> Result<()> {
     shoot
-        .eventually(&format!("a failure of the category {category}: {word}"), PATIENCE, async || {
-            let mut failures = lines(&shoot.seed.log(), "probe not complete");
-            failures.retain(|line| line.to_string().contains(&shoot.namespace));
+        .eventually(&format!("a failure of the category {category}: {word}"), async || {
+            let failures = failures(shoot);
             let last = failures.last().context("no failure")?;
             ensure!(last["category"] == category && last["error"].as_str().is_some_and(|error| error.contains(word)), "{last}");
             Ok(())
@@ -93,20 +98,5 @@ fn a_secret_that_is_missing_or_cannot_be_used_changes_nothing_and_a_good_one_is_
         shoot.untouched_since(begin)?;
         shoot.renew_secret().await?;
         end_of_outage(shoot).await
-    })
-}
-
-#[test]
-fn a_renewed_token_is_used_and_the_old_one_forgotten() -> Result<()> {
-    scenario(async |bed| {
-        let shoot = healthy(bed, "rotated", ShootPlan::default()).await?;
-        let begin = shoot.history().len();
-        shoot.revoke_tokens().await?;
-        shoot.renew_secret().await?;
-        // The API server forgets within 10 s what it has accepted; after that only the new token is good.
-        shoot.after_probes(12).await?;
-        shoot.untouched_since(begin)?;
-        through_an_outage(&shoot).await?;
-        shoot.end().await
     })
 }

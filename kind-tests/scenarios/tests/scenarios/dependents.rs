@@ -1,12 +1,12 @@
-//! What is scaled: what operators ignore, what is refused, what others write.
+//! What is scaled: what operators ignore, what others write.
 
 use anyhow::{Result, ensure};
 use serde_json::json;
 use testbed::seed::{IGNORE, MEMORY};
-use testbed::shoot::{CA, KCM, MCM, PATIENCE};
+use testbed::shoot::{CA, KCM, MCM};
 use testbed::{ShootPlan, scenario};
 
-use crate::{DOWN, UP, end_of_outage, healthy};
+use crate::{DOWN, UP, healthy};
 
 #[test]
 fn an_ignored_resource_is_not_scaled_in_either_direction() -> Result<()> {
@@ -28,7 +28,7 @@ fn an_ignored_resource_is_not_scaled_in_either_direction() -> Result<()> {
             ensure!(state.marker.is_none() && state.replicas == 0 && state.memory.as_deref() == Some("2"), "{state}");
             anyhow::Ok(())
         };
-        shoot.eventually("the marker is gone", PATIENCE, stays).await?;
+        shoot.eventually("the marker is gone", stays).await?;
         shoot.nodes.heal_all();
         shoot.free_at(&[(MCM, 1), (CA, 1)]).await?;
         shoot.after_probes(2).await?;
@@ -36,51 +36,6 @@ fn an_ignored_resource_is_not_scaled_in_either_direction() -> Result<()> {
         shoot.annotate(KCM, IGNORE, None).await?;
         shoot.free_at(&UP).await?;
         shoot.end().await
-    })
-}
-
-#[test]
-fn a_resource_whose_writes_are_refused_stops_no_other_on_the_way_down() -> Result<()> {
-    scenario(async |bed| {
-        let shoot = healthy(bed, "refused-write", ShootPlan::default()).await?;
-        // An admission policy, as clusters have them: 422 for this namespace's machine-controller-manager.
-        let admission = "/apis/admissionregistration.k8s.io/v1";
-        let policy = json!({
-            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
-            "metadata": {"name": "bed-hands-off"},
-            "spec": {
-                "failurePolicy": "Fail",
-                "matchConstraints": {"resourceRules": [{
-                    "apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["deployments"],
-                }]},
-                "validations": [{"expression": format!("object.metadata.name != '{MCM}'"), "reason": "Invalid"}],
-            },
-        });
-        let binding = json!({
-            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
-            "metadata": {"name": "bed-hands-off"},
-            "spec": {
-                "policyName": "bed-hands-off", "validationActions": ["Deny"],
-                "matchResources": {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": shoot.namespace}}},
-            },
-        });
-        let api = shoot.seed.api();
-        api.create(&format!("{admission}/validatingadmissionpolicies"), &policy).await?;
-        api.create(&format!("{admission}/validatingadmissionpolicybindings"), &binding).await?;
-        shoot
-            .eventually("the policy is in force", PATIENCE, async || {
-                let refused = shoot.annotate(MCM, "bed.example.org/try", Some("")).await.is_err();
-                ensure!(refused, "not yet");
-                Ok(())
-            })
-            .await?;
-        shoot.nodes.cut_all();
-        shoot.held_down(&[(KCM, "2"), (CA, "1")]).await?;
-        ensure!(shoot.dependent(MCM).await?.replicas == 1, "{}", shoot.story());
-        api.delete(&format!("{admission}/validatingadmissionpolicybindings/bed-hands-off")).await?;
-        api.delete(&format!("{admission}/validatingadmissionpolicies/bed-hands-off")).await?;
-        shoot.held_down(&DOWN).await?;
-        end_of_outage(shoot).await
     })
 }
 

@@ -5,27 +5,31 @@ pub mod register;
 
 use anyhow::{Context, Result, ensure};
 use chrono::{DateTime, TimeDelta, Utc};
-use serde_json::{Value, json};
+use serde_json::Value;
 use testbed::agent::Agent;
 use testbed::api::{Fault, MemoryApi, Options, When};
 use testbed::gardener::GARDEN;
+use testbed::page::metrics;
 use testbed::relay::{Path, Relay};
-use testbed::shoot::PATIENCE;
 use testbed::{Bed, Prober, Seed, Shoot, ShootPlan, eventually, scenario};
 
 use self::go::Go;
 use self::register::Register;
-use crate::{DOWN, LEASES, QUICK, UP, comes_back, end_alone, goes_down, prober_behind, with_args, writes};
+use crate::instruments::served;
+use crate::{DOWN, QUICK, UP, comes_back, end_alone, goes_down, prober_behind, shows, with_args, writes};
 
 const LEASE: &str = "dwd-prober-leader-election";
 /// The times of [`QUICK`].
 const DURATION: TimeDelta = TimeDelta::seconds(6);
 const DEADLINE: TimeDelta = TimeDelta::seconds(4);
 const RETRY: TimeDelta = TimeDelta::seconds(1);
-/// Times that are never waited for: what happens in a few seconds has not waited for any of them.
+/// Longer than anything is waited for here: what happens has not waited for any of them.
 const SLOW: [&str; 3] =
-    ["--leader-elect-lease-duration=60s", "--leader-elect-renew-deadline=50s", "--leader-elect-retry-period=20s"];
-const SLOW_RETRY: TimeDelta = TimeDelta::seconds(20);
+    ["--leader-elect-lease-duration=1200s", "--leader-elect-renew-deadline=900s", "--leader-elect-retry-period=400s"];
+/// The times of [`QUICK`] but for how long a Lease lasts: a busy machine may take some seconds to end a process.
+const TOLERANT: [&str; 3] =
+    ["--leader-elect-lease-duration=10s", "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=1s"];
+const TOLERANT_DURATION: TimeDelta = TimeDelta::seconds(10);
 
 async fn prober(seed: &Seed, args: &[&str]) -> Result<Prober> {
     Prober::start(seed, with_args(args)).await
@@ -33,10 +37,8 @@ async fn prober(seed: &Seed, args: &[&str]) -> Result<Prober> {
 
 /// Waits until an agent says that it leads; its identity.
 pub async fn leading(agent: &Agent) -> Result<String> {
-    eventually("the agent leads", PATIENCE, async || {
-        identity(agent).with_context(|| format!("it does not say so:\n{}", agent.tail(5)))
-    })
-    .await
+    eventually("the agent leads", async || identity(agent).with_context(|| format!("it does not say so:\n{}", agent.tail(5))))
+        .await
 }
 
 /// By which name an agent leads; none while it does not.
@@ -47,7 +49,7 @@ pub fn identity(agent: &Agent) -> Option<String> {
 
 /// Waits until a prober that has lost the lead ends, which it must do with 1.
 pub async fn ends_with_1(prober: &mut Prober) -> Result<()> {
-    let status = eventually("the prober ends", PATIENCE, async || prober.ended()?.context("it runs")).await?;
+    let status = eventually("the prober ends", async || prober.ended()?.context("it runs")).await?;
     ensure!(status.code() == Some(1), "{status}\n{}", prober.tail(5));
     Ok(())
 }
@@ -85,7 +87,7 @@ fn when_the_leader_is_held_up_or_killed_another_replica_leads_in_time_and_acts()
         let shoot = Shoot::create(bed, &seed, "elected", ShootPlan::default()).await?;
         let mut first = prober(&seed, &QUICK).await?;
         let one = leading(&first).await?;
-        let second = prober(&seed, &QUICK).await?;
+        let second = prober(&seed, &[&QUICK[..], &["--metrics-per-shoot"]].concat()).await?;
         shoot.after_probes(2).await?;
         ensure!(identity(&second).is_none(), "both lead");
 
@@ -106,16 +108,20 @@ fn when_the_leader_is_held_up_or_killed_another_replica_leads_in_time_and_acts()
         let third = prober(&seed, &QUICK).await?;
         register.renewals(4).await?;
         ensure!(identity(&third).is_none(), "both lead");
+        served("Prober", second.log_file(), third.log_file()).await?;
+        shows(third.log_file(), "dwd_leases{state=\"candidate\"}", 3.0..=3.0).await?;
+        let names: Vec<_> = metrics(third.log_file()).await?.types.into_keys().collect();
+        ensure!(!names.iter().any(|name| name.starts_with("dwd_shoot_")), "shoots have series of their own unasked: {names:?}");
         second.kill().await?;
         shoot.nodes.heal_all();
         let (entry, before) = register.next(&[&one, &two]).await?;
         let waited = entry.acquired - before.context("nobody before")?.renewed;
-        ensure!(waited >= DURATION && waited < DURATION * 2, "{waited}");
+        ensure!(waited >= DURATION, "{waited}");
         ensure!(leading(&third).await? == entry.holder, "{entry:?}");
         shoot.free_at(&UP).await?;
 
         ensure!(third.terminate().await?.success());
-        eventually("a Lease that nobody holds", PATIENCE, async || {
+        eventually("a Lease that nobody holds", async || {
             ensure!(register.holder().is_empty(), "{} does", register.holder());
             Ok(())
         })
@@ -144,7 +150,6 @@ fn a_leader_that_is_asked_to_end_gives_the_lease_up_after_its_work_and_the_other
         let (entry, released) = register.next(&[&one]).await?;
         let released = released.context("nobody before")?;
         ensure!(released.holder.is_empty(), "not released: {released:?}");
-        ensure!(entry.acquired - released.renewed < SLOW_RETRY / 2, "{}", entry.acquired - released.renewed);
         ensure!(leading(&second).await? == entry.holder, "{entry:?}");
         shoot.held_down(&DOWN).await?;
         for write in written(&seed) {
@@ -175,9 +180,9 @@ fn a_leader_that_cannot_renew_ends_with_1_before_the_other_replica_leads() -> Re
         let mut known: Vec<String> = Vec::new();
         for trial in ["stalled", "half-open", "refused", "500"] {
             let relay = Relay::start(seed.plane().address()).await?;
-            let mut first = prober_behind(&seed, &relay, &QUICK).await?;
+            let mut first = prober_behind(&seed, &relay, &TOLERANT).await?;
             known.push(leading(&first).await?);
-            let second = prober(&seed, &QUICK).await?;
+            let second = prober(&seed, &TOLERANT).await?;
             register.renewals(4).await?;
             match trial {
                 "stalled" => relay.set(Path::Stalled),
@@ -194,46 +199,10 @@ fn a_leader_that_cannot_renew_ends_with_1_before_the_other_replica_leads() -> Re
             // several. It was sent a retry period after the last one known of, or somewhat later on a busy machine.
             let held = ended - before.renewed;
             ensure!(trial == "half-open" || held >= DEADLINE - RETRY * 2, "{trial}: gave up after {held}");
-            ensure!(held < DURATION, "{trial}: led for {held}");
-            ensure!(entry.acquired - before.renewed >= DURATION, "{trial}: {before:?} {entry:?}");
+            ensure!(held < TOLERANT_DURATION, "{trial}: led for {held}");
+            ensure!(entry.acquired - before.renewed >= TOLERANT_DURATION, "{trial}: {before:?} {entry:?}");
             known.push(leading(&second).await?);
             ensure!(second.terminate().await?.success(), "{trial}");
-        }
-        lawful(bed, &seed)?;
-        Ok(())
-    })
-}
-
-#[test]
-fn a_holder_with_a_wrong_clock_has_its_time_and_a_deleted_lease_is_created_again() -> Result<()> {
-    scenario(async |bed| {
-        let seed = bed.own_seed().await?;
-        let api = seed.api();
-        let path = format!("{LEASES}/{LEASE}");
-        for stamp in ["1999-01-01T00:00:00.000000Z", "2999-01-01T00:00:00.000000Z"] {
-            api.delete(&path).await?;
-            let lease = json!({
-                "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": LEASE, "namespace": GARDEN},
-                "spec": {
-                    "holderIdentity": "other", "leaseDurationSeconds": DURATION.num_seconds(), "leaseTransitions": 6,
-                    "acquireTime": stamp, "renewTime": stamp,
-                },
-            });
-            api.create(LEASES, &lease).await?;
-            let begin = Utc::now();
-            let prober = prober(&seed, &QUICK).await?;
-            let identity = leading(&prober).await?;
-            let register = Register::of(&seed);
-            let lease = api.get(&path).await?;
-            let acquired: DateTime<Utc> = lease["spec"]["acquireTime"].as_str().context("no acquireTime")?.parse()?;
-            ensure!(acquired - begin >= DURATION, "{stamp}: led after {}", acquired - begin);
-            ensure!(lease["spec"]["leaseTransitions"] == 7, "{lease:#}");
-
-            api.delete(&path).await?;
-            register.renewals(3).await?;
-            let lease = api.get(&path).await?;
-            ensure!(lease["spec"]["holderIdentity"] == identity, "{lease:#}");
-            ensure!(prober.terminate().await?.success(), "{stamp}");
         }
         lawful(bed, &seed)?;
         Ok(())
@@ -258,10 +227,7 @@ fn a_replica_in_go_and_one_of_ours_never_lead_both_whichever_comes_first_and_how
         let one = leading(&ours).await?;
         ensure!(entry.holder == one && entry.acquired >= stopped, "{entry:?}, Go stopped at {stopped}");
         let before = before.context("nobody before")?;
-        ensure!(
-            before.holder.is_empty() && entry.acquired - stopped < DURATION / 2,
-            "{before:?} {entry:?}, Go stopped at {stopped}"
-        );
+        ensure!(before.holder.is_empty(), "{before:?} {entry:?}");
 
         // Ours leads, Go waits.
         let go = Go::start(bed, &seed, "go-2").await?;
@@ -273,8 +239,6 @@ fn a_replica_in_go_and_one_of_ours_never_lead_both_whichever_comes_first_and_how
         let (_, before) = register.next(&["go-1", &one]).await?;
         let before = before.context("nobody before")?;
         ensure!(before.holder.is_empty() && began >= before.renewed, "{before:?}, Go led at {began}");
-        // client-go waits for up to 2.2 retry periods between two looks.
-        ensure!(began - before.renewed < RETRY * 5, "{}", began - before.renewed);
 
         // Go is killed.
         let ours = prober(&seed, &QUICK).await?;
@@ -284,7 +248,7 @@ fn a_replica_in_go_and_one_of_ours_never_lead_both_whichever_comes_first_and_how
         let two = leading(&ours).await?;
         let waited = entry.acquired - before.context("nobody before")?.renewed;
         ensure!(entry.holder == two && entry.acquired >= killed, "{entry:?}, Go was killed at {killed}");
-        ensure!(waited >= DURATION && waited < DURATION * 2, "{waited}");
+        ensure!(waited >= DURATION, "{waited}");
 
         // Ours is killed.
         let go = Go::start(bed, &seed, "go-3").await?;
@@ -295,7 +259,7 @@ fn a_replica_in_go_and_one_of_ours_never_lead_both_whichever_comes_first_and_how
         let (_, before) = register.next(&["go-1", &one, "go-2", &two]).await?;
         let last = before.context("nobody before")?.renewed;
         // Beyond its deadline ours would not have written even if it lived.
-        ensure!(began - last >= DEADLINE && began - last < DURATION * 2, "{}", began - last);
+        ensure!(began - last >= DEADLINE, "{}", began - last);
         go.terminate().await?;
         lawful(bed, &seed)?;
         Ok(())

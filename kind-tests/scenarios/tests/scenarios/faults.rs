@@ -6,13 +6,14 @@ mod throttling;
 
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
+use nix::sys::signal::Signal;
 use testbed::relay::{Path, Relay};
-use testbed::seed::Entry;
 use testbed::shoot::{CA, KCM, MCM};
-use testbed::{Shoot, ShootPlan, scenario};
+use testbed::{Shoot, ShootPlan, own_scenario, scenario};
 
-use crate::{DOWN, PATIENT, UP, end_alone, logs, prober_behind};
+use self::restarts::{kill, plan, start_again};
+use crate::{PATIENT, end_alone, has_turned, logs, prober_behind, turn, writes};
 
 #[test]
 fn a_watch_that_died_in_silence_costs_neither_the_memory_nor_the_way_back() -> Result<()> {
@@ -38,38 +39,57 @@ fn a_watch_that_died_in_silence_costs_neither_the_memory_nor_the_way_back() -> R
     })
 }
 
+/// While the seed is away the outage begins, or ends, for long enough to be noticed.
+async fn unseen_turn(shoot: &Shoot, cut: bool) -> Result<()> {
+    turn(shoot, cut);
+    if cut {
+        return shoot.leases_older_than(Duration::from_secs(8)).await;
+    }
+    shoot.leases_younger_than(Duration::from_secs(3)).await?;
+    shoot.after_probes(3).await
+}
+
 #[test]
-fn a_seed_whose_answers_are_lost_is_caught_up_with() -> Result<()> {
-    scenario(async |bed| {
+fn a_seed_that_stands_still_restarts_or_whose_answers_are_lost_is_caught_up_with() -> Result<()> {
+    own_scenario("needs an API server that may be stopped and killed", async |bed| {
         let seed = bed.own_seed().await?;
-        let shoot = Shoot::create(bed, &seed, "seed-half-open", ShootPlan::default()).await?;
+        let shoot = Shoot::create(bed, &seed, "seed-away", plan()).await?;
         let relay = Relay::start(seed.plane().address()).await?;
-        let prober = prober_behind(&seed, &relay, &PATIENT).await?;
+        let mut prober = prober_behind(&seed, &relay, &PATIENT).await?;
+        let server = seed.plane().server().context("own")?;
         shoot.after_probes(2).await?;
+
         for cut in [true, false] {
             let begin = shoot.history().len();
             relay.set(Path::HalfOpen);
-            if cut {
-                shoot.nodes.cut_all();
-                // A write without an answer.
-                logs(&prober, "resource cannot be scaled", "").await?;
-            } else {
-                shoot.nodes.heal_all();
-                shoot.leases_younger_than(Duration::from_secs(3)).await?;
-                shoot.after_probes(2).await?;
-            }
+            unseen_turn(&shoot, cut).await?;
+            // A write without an answer.
+            logs(&prober, "resource cannot be scaled", "").await?;
             relay.cut();
             relay.set(Path::Open);
-            if cut {
-                shoot.held_down(&DOWN).await?
-            } else {
-                shoot.free_at(&UP).await?
-            }
-            // What was sent may have arrived, but nothing was kept for later: none goes the other way.
-            let down = |entry: &Entry| entry.state.as_ref().is_some_and(|state| state.replicas == 0);
-            let strays: Vec<Entry> = shoot.writes_since(begin).into_iter().filter(|entry| down(entry) != cut).collect();
-            ensure!(strays.is_empty(), "{strays:?}\n{}", shoot.story());
+            has_turned(&shoot, cut, begin).await?;
         }
+        for cut in [true, false] {
+            let begin = shoot.history().len();
+            server.process().signal(Signal::SIGSTOP)?;
+            unseen_turn(&shoot, cut).await?;
+            server.process().signal(Signal::SIGCONT)?;
+            has_turned(&shoot, cut, begin).await?;
+        }
+        // In the middle of a flow, which goes on to its end.
+        for cut in [true, false] {
+            let begin = shoot.history().len();
+            turn(&shoot, cut);
+            writes(&shoot, begin, 1).await?;
+            kill(&seed)?;
+            start_again(&seed).await?;
+            has_turned(&shoot, cut, begin).await?;
+        }
+        ensure!(prober.ended()?.is_none(), "it has ended");
+        // After that nothing more is written.
+        let begin = shoot.history().len();
+        shoot.after_probes(3).await?;
+        shoot.untouched_since(begin)?;
         end_alone(shoot, prober).await
     })
 }

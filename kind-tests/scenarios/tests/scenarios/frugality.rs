@@ -10,7 +10,8 @@ fn a_healthy_probe_is_one_request_on_a_kept_connection_and_none_to_the_seed() ->
     own_scenario("needs an audit log", async |bed| {
         let plan = ShootPlan { nodes: 5, ..ShootPlan::default() };
         let (shoot, prober) = alone(bed, "frugal", plan, ProberConfig::default()).await?;
-        let (begin, before, turns) = (shoot.history().len(), shoot.asked().len(), shoot.relay.turns());
+        let (begin, before) = (shoot.history().len(), shoot.asked().len());
+        let (turns, (up, down)) = (shoot.relay.turns(), shoot.relay.bytes());
         let mark = shoot.seed.plane().mark();
         shoot.after_probes(10).await?;
         let requests: Vec<_> = shoot.asked().into_iter().skip(before).collect();
@@ -21,7 +22,9 @@ fn a_healthy_probe_is_one_request_on_a_kept_connection_and_none_to_the_seed() ->
         ensure!(shoot.relay.connections() == 1, "{} connections", shoot.relay.connections());
         // One more may be under way.
         let turns = usize::try_from(shoot.relay.turns() - turns)?;
-        ensure!(turns <= requests.len() + 1, "{turns} turns for {} requests", requests.len());
+        ensure!(turns.abs_diff(requests.len()) <= 1, "{turns} turns for {} requests", requests.len());
+        let bytes = shoot.relay.bytes();
+        ensure!(bytes.0 > up && bytes.1 > down, "no bytes: {bytes:?}");
 
         let of_seed = shoot.seed.asked_since(&mark);
         let election = |asked: &testbed::audit::Asked| asked.resource == "leases" && asked.namespace == "garden";

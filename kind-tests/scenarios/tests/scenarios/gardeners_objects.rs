@@ -2,30 +2,24 @@
 //! renders them, and its care controller as the judge.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use nix::sys::signal::Signal;
 use serde_json::Value;
-use testbed::agent::{GRACE, Kind};
+use testbed::agent::Kind;
 use testbed::audit::Asked;
 use testbed::gardener::{Manifest, PROBER, WEEDER, seed_access, shoot_access, weeder_access};
 use testbed::gardenlet::{Findings, Gardenlet};
 use testbed::installation::{Agent, command, config, install};
 use testbed::objects::{Objects, get, key};
 use testbed::page::metrics;
-use testbed::shoot::{CA, KCM, MCM, PATIENCE};
+use testbed::shoot::{CA, KCM, MCM};
 use testbed::{Shoot, ShootPlan, eventually, own_scenario};
 
 use crate::rbac::rights::strip;
 use crate::weeder::ground::Ground;
 use crate::weeder::on_ground;
 use crate::weeder::plane::Plane;
-use crate::{UP, goes_down};
-
-/// From the end of an outage to the last restored controller: Gardener lets machine-controller-manager wait for 30 s, and its
-/// initialDelay of 30 s may not be over yet.
-const WAY_BACK: Duration = Duration::from_secs(120);
+use crate::{comes_back, goes_down};
 
 /// What Gardener grants and what is not needed, by resource and verbs: all that follows is done without. "get" of the first two is for a
 /// replica that protects in the leader's place.
@@ -82,16 +76,16 @@ fn with_gardeners_own_objects_the_prober_patches_once_a_scaling_and_gardeners_ca
         install(seed.api(), &objects).await?;
         let shoot = Shoot::create(bed, &seed, "gardeners", ShootPlan { secret: false, ..ShootPlan::default() }).await?;
         let access = gardenlet.give_access(&shoot).await?;
-        strip(seed.api(), seed_access(), &UNNEEDED_ON_SEED).await?;
-        strip(shoot.plane.api(), shoot_access(), &[("nodes", &["get"]), ("leases", &["get"])]).await?;
-        let mut prober = Agent::start(&seed, &objects, PROBER, str::to_owned).await?;
+        strip(seed.api(), &seed_access(), &UNNEEDED_ON_SEED).await?;
+        strip(shoot.plane.api(), &shoot_access(), &[("nodes", &["get"]), ("leases", &["get"])]).await?;
+        let prober = Agent::installed(&seed, &objects, PROBER, str::to_owned).await?;
         let fine = Findings { scaled_down: Vec::new(), expired_leases: None };
         shoot.after_probes(1).await?;
         assert_eq!(gardenlet.findings(&shoot).await?, fine);
 
         goes_down(&shoot).await?;
         shoot
-            .eventually("the care controller notices the outage", PATIENCE, async || {
+            .eventually("the care controller notices the outage", async || {
                 let found = gardenlet.findings(&shoot).await?;
                 ensure!(found.scaled_down == [KCM, MCM, CA], "{found:?}");
                 ensure!(found.expired_leases.as_ref().is_some_and(|text| text.starts_with("100% of all Leases")), "{found:?}");
@@ -100,15 +94,13 @@ fn with_gardeners_own_objects_the_prober_patches_once_a_scaling_and_gardeners_ca
             .await?;
         assert_eq!(patches(&shoot)?, [CA, KCM, MCM], "{}", shoot.story());
 
-        shoot.nodes.heal_all();
-        shoot.free_within(WAY_BACK, &UP).await?;
+        comes_back(&shoot).await?;
         assert_eq!(gardenlet.findings(&shoot).await?, fine);
         assert_eq!(patches(&shoot)?, [CA, CA, KCM, KCM, MCM, MCM], "{}", shoot.story());
 
         // From its start to its end.
-        ensure!(metrics(&prober.log).await?.value("dwd_events_lost_total")? == 0.0);
-        prober.process.signal(Signal::SIGTERM)?;
-        ensure!(prober.process.end(GRACE).await?.success());
+        ensure!(metrics(prober.log_file()).await?.value("dwd_events_lost_total")? == 0.0);
+        ensure!(prober.terminate().await?.success());
         let (on_seed, on_shoot) = (seed.asked(), shoot.asked());
         lawful(&on_seed)?;
         lawful(&on_shoot)?;
@@ -126,11 +118,10 @@ fn with_gardeners_own_objects_the_weeder_deletes_and_is_refused_nothing() -> Res
         let ground = Ground::own(bed).await?;
         let objects = gardenlet.seed().await?;
         install(ground.seed.api(), &objects).await?;
-        strip(ground.seed.api(), weeder_access(), &UNNEEDED_BY_WEEDER).await?;
-        let mut weeder = Agent::start(&ground.seed, &objects, WEEDER, str::to_owned).await?;
-        eventually("the weeder leads", PATIENCE, async || {
-            let lines = testbed::log::lines(&weeder.log, "\"leading\"");
-            ensure!(!lines.is_empty(), "{}", testbed::log::tail(&weeder.log, 5, ""));
+        strip(ground.seed.api(), &weeder_access(), &UNNEEDED_BY_WEEDER).await?;
+        let weeder = Agent::installed(&ground.seed, &objects, WEEDER, str::to_owned).await?;
+        eventually("the weeder leads", async || {
+            ensure!(!weeder.log("\"leading\"").is_empty(), "{}", weeder.tail(5));
             Ok(())
         })
         .await?;
@@ -138,8 +129,7 @@ fn with_gardeners_own_objects_the_weeder_deletes_and_is_refused_nothing() -> Res
         let plane = Plane::on(&ground, "gardeners", 1).await?;
         let servers = plane.outage(None).await?;
         plane.recovery(&servers).await?;
-        weeder.process.signal(Signal::SIGTERM)?;
-        ensure!(weeder.process.end(GRACE).await?.success());
+        ensure!(weeder.terminate().await?.success());
         let asked = ground.asked();
         lawful(&asked)?;
         assert_eq!(beyond(&objects, &asked), BTreeSet::from([]));

@@ -15,10 +15,10 @@ fn scenarios_run_on_clusters_given_by_kubeconfig() -> Result<()> {
         return Ok(());
     }
     scenario(async |bed| {
-        let (seed, shoot) = (bed.start_control_plane("given-seed").await?, bed.start_control_plane("given-shoot").await?);
+        let (seed, shoot) = (bed.own_seed().await?, bed.lend().await?);
         let folder = tempfile::tempdir()?;
         let (seed_file, shoot_file) = (folder.path().join("seed"), folder.path().join("shoot"));
-        std::fs::write(&seed_file, seed.admin_kubeconfig())?;
+        std::fs::write(&seed_file, seed.plane().admin_kubeconfig())?;
         std::fs::write(&shoot_file, shoot.admin_kubeconfig())?;
         let run = tokio::process::Command::new(std::env::current_exe()?)
             .args(["--exact", SCENARIO])
@@ -30,6 +30,7 @@ fn scenarios_run_on_clusters_given_by_kubeconfig() -> Result<()> {
         let run = tokio::time::timeout(Duration::from_secs(180), run).await.context("it takes too long")??;
         let output = format!("{}{}", String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
         ensure!(run.status.success() && output.contains("1 passed"), "{output}");
+        bed.give_back(shoot);
         Ok(())
     })
 }

@@ -1,15 +1,13 @@
-//! What the real binary serves: metrics, which are those that the document names, and health. The weeder is asked where two of them
-//! elect one.
+//! What the real binary serves: metrics, which are those that the document names, and health. Each agent is asked where several of
+//! them elect one.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use testbed::page::{Metrics, metrics};
-use testbed::shoot::PATIENCE;
-use testbed::{Prober, ProberConfig, ShootPlan, scenario};
 
-use crate::{alone, answers, comes_back, end_alone, goes_down, shows, with_args};
+use crate::{answers, shows};
 
 /// What the document says of an agent's metrics.
 fn documented(agent: &str) -> Result<Metrics> {
@@ -60,36 +58,4 @@ pub async fn served(agent: &str, first: &Path, second: &Path) -> Result<()> {
         answers(log, "/readyz", 200, "ok\n").await?;
     }
     as_documented(&metrics(first).await?, agent)
-}
-
-#[test]
-fn the_prober_serves_the_metrics_of_the_document_and_its_health() -> Result<()> {
-    scenario(async |bed| {
-        let (shoot, first) = alone(bed, "instruments", ShootPlan::default(), with_args(&["--metrics-per-shoot"])).await?;
-        let second = Prober::start(&shoot.seed, ProberConfig::default()).await?;
-        let value = async |series: &str| metrics(first.log_file()).await?.value(series);
-        ensure!(value("dwd_shoots{state=\"probed\"}").await? == 1.0);
-        ensure!(value("dwd_leases{state=\"candidate\"}").await? == 3.0);
-        goes_down(&shoot).await?;
-        let held = "dwd_held_down{kind=\"Deployment\",name=\"kube-controller-manager\"}";
-        shows(first.log_file(), held, 1.0..=1.0).await?;
-        served("Prober", first.log_file(), second.log_file()).await?;
-        comes_back(&shoot).await?;
-        shoot
-            .eventually("the metrics show the end of it", PATIENCE, async || {
-                let held = metrics(first.log_file()).await?.values.get(held).copied().unwrap_or_default();
-                ensure!(held == 0.0, "{held}");
-                Ok(())
-            })
-            .await?;
-
-        ensure!(first.terminate().await?.success());
-        let status = "leader_election_master_status{name=\"dwd-prober-leader-election\"}";
-        shows(second.log_file(), status, 1.0..=1.0).await?;
-        shoot.after_probes(2).await?;
-        let names: Vec<_> = metrics(second.log_file()).await?.types.into_keys().collect();
-        ensure!(names.iter().any(|name| name == "dwd_leases"), "{names:?}");
-        ensure!(!names.iter().any(|name| name.starts_with("dwd_shoot_")), "shoots have series of their own unasked: {names:?}");
-        end_alone(shoot, second).await
-    })
 }

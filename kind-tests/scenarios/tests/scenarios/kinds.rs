@@ -1,16 +1,14 @@
 //! Dependents that are no Deployments.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 use testbed::gardener::{SCALERS, more_access};
 use testbed::prober::dependent;
 use testbed::seed::Dependent;
-use testbed::shoot::{KCM, PATIENCE};
+use testbed::shoot::KCM;
 use testbed::{Prober, ProberConfig, Shoot, ShootPlan, scenario};
 
-use crate::logs;
+use crate::{ORDERLY, logs};
 
 #[test]
 fn a_stateful_set_and_a_custom_resource_are_scaled_like_a_deployment() -> Result<()> {
@@ -22,9 +20,7 @@ fn a_stateful_set_and_a_custom_resource_are_scaled_like_a_deployment() -> Result
         rules[1]["resources"] = json!(["scalers"]);
         rules.push(json!({"apiGroups": ["bed.example.org"], "resources": ["scalers/scale"], "verbs": ["get"]}));
         seed.apply(access).await?;
-        // Time enough between the verdict and the moment from which order no longer counts, on a busy machine too.
-        let grace = Duration::from_secs(16);
-        let plan = ShootPlan { grace, deployments: vec![(KCM, 2)], forbidden: true, ..ShootPlan::default() };
+        let plan = ShootPlan { grace: ORDERLY, deployments: vec![(KCM, 2)], forbidden: true, ..ShootPlan::default() };
         let shoot = Shoot::create(bed, &seed, "kinds", plan).await?;
         shoot.create_workload("/apis/apps/v1", "statefulsets", "StatefulSet", "machines", 3).await?;
         shoot.create_workload(SCALERS, "scalers", "Scaler", "autoscaler", 4).await?;
@@ -65,11 +61,11 @@ fn a_stateful_set_and_a_custom_resource_are_scaled_like_a_deployment() -> Result
 
         // While the custom resource may be annotated but not scaled, it stops no other, and keeps no trace of the outage.
         shoot.nodes.cut_all();
-        shoot.eventually("the others are held down", PATIENCE, async || held_down(2).await).await?;
+        shoot.eventually("the others are held down", async || held_down(2).await).await?;
         logs(&prober, "resource cannot be scaled", "\"category\":\"forbidden\"").await?;
         ensure!(state(2).await?.replicas == 4);
         shoot.nodes.heal_all();
-        shoot.eventually("no trace is left", PATIENCE, restored).await?;
+        shoot.eventually("no trace is left", restored).await?;
         let name = role["metadata"]["name"].as_str().unwrap_or_default();
         seed.api().replace(&format!("{roles}/{name}"), "/rules", &role["rules"]).await?;
         let forbidden = || shoot.asked_of_seed().iter().filter(|asked| asked.code == 403).count();
@@ -77,17 +73,17 @@ fn a_stateful_set_and_a_custom_resource_are_scaled_like_a_deployment() -> Result
 
         let begin = shoot.history().len();
         shoot.nodes.cut_all();
-        shoot.eventually("all held down", PATIENCE, async || held_down(3).await).await?;
+        shoot.eventually("all held down", async || held_down(3).await).await?;
         let order = shoot.order(begin, |state| state.replicas == 0);
         ensure!(order.last().is_some_and(|last| last == KCM), "{order:?}\n{}", shoot.story());
 
         // A custom resource takes two writes: a prober that dies between them leaves it like this.
         seed.api().merge(&paths[2], &json!({"spec": {"replicas": 4}})).await?;
-        shoot.eventually("all held down again", PATIENCE, async || held_down(3).await).await?;
+        shoot.eventually("all held down again", async || held_down(3).await).await?;
 
         let begin = shoot.history().len();
         shoot.nodes.heal_all();
-        shoot.eventually("all restored", PATIENCE, restored).await?;
+        shoot.eventually("all restored", restored).await?;
         let order = shoot.order(begin, |state| state.replicas > 0);
         ensure!(order == [KCM, "machines", "autoscaler"], "{order:?}\n{}", shoot.story());
         ensure!(prober.ended()?.is_none() && forbidden() == before, "{} of {before}", forbidden());

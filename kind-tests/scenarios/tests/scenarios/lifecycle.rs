@@ -35,6 +35,13 @@ fn a_migrated_shoot_is_left_alone_and_probed_again_once_restored() -> Result<()>
         shoot.untouched_since(begin)?;
         shoot.change(|body| body.operation = Some(("Restore", "Succeeded"))).await?;
         shoot.free_at(&UP).await?;
+
+        // From now on a running probe goes on, also while the shoot is created, restored or reconciled again.
+        for operation in [("Restore", "Processing"), ("Create", "Error"), ("Reconcile", "Failed"), ("Delete", "Pending")] {
+            shoot.change(|body| body.operation = Some(operation)).await?;
+            shoot.after_probes(2).await?;
+        }
+        through_an_outage(&shoot).await?;
         shoot.end().await
     })
 }
@@ -53,19 +60,6 @@ fn a_hibernated_shoot_is_left_alone_until_it_has_woken_up() -> Result<()> {
         shoot.untouched_since(begin)?;
         shoot.change(|body| body.hibernated = false).await?;
         shoot.free_at(&UP).await?;
-        shoot.end().await
-    })
-}
-
-#[test]
-fn a_running_probe_goes_on_while_the_shoot_is_created_restored_or_reconciled_again() -> Result<()> {
-    scenario(async |bed| {
-        let mut shoot = healthy(bed, "goes-on", ShootPlan::default()).await?;
-        for operation in [("Restore", "Processing"), ("Create", "Error"), ("Reconcile", "Failed"), ("Delete", "Pending")] {
-            shoot.change(|body| body.operation = Some(operation)).await?;
-            shoot.after_probes(2).await?;
-        }
-        through_an_outage(&shoot).await?;
         shoot.end().await
     })
 }

@@ -8,8 +8,6 @@ mod as_in_production;
 mod back_off;
 mod bed;
 mod candidates;
-mod clocks;
-mod crash;
 mod credentials;
 mod dependents;
 mod election;
@@ -20,9 +18,8 @@ mod given;
 mod instruments;
 mod kinds;
 mod lifecycle;
-mod live_migration;
+mod moves;
 mod outage;
-mod owner;
 mod rbac;
 mod reachability;
 mod restore;
@@ -30,17 +27,22 @@ mod weeder;
 
 use std::ops::RangeBounds;
 use std::path::Path;
+use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use testbed::page::{metrics, page};
 use testbed::relay::Relay;
-use testbed::shoot::{CA, KCM, MCM, PATIENCE};
+use testbed::seed::Entry;
+use testbed::shoot::{CA, KCM, MCM};
 use testbed::{Bed, Prober, ProberConfig, Seed, Shoot, ShootPlan, eventually};
 
 /// What an outage leaves of the usual three, at their usual replicas.
 const DOWN: [(&str, &str); 3] = [(KCM, "2"), (MCM, "1"), (CA, "1")];
 /// The usual three with nothing held down.
 const UP: [(&str, i64); 3] = [(KCM, 2), (MCM, 1), (CA, 1)];
+/// A grace that leaves time between the verdict and the moment from which order no longer counts, also on a machine that does much at
+/// once.
+const ORDERLY: Duration = Duration::from_secs(24);
 /// The Leases of the agents' elections.
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/garden/leases";
 /// The lead of a process that was killed ends soon.
@@ -89,6 +91,30 @@ async fn prober_behind(seed: &Seed, relay: &Relay, args: &[&str]) -> Result<Prob
     Prober::start(seed, with_args(&[args, &[kubeconfig.as_str()]].concat())).await
 }
 
+/// An outage begins, or ends.
+fn turn(shoot: &Shoot, cut: bool) {
+    if cut { shoot.nodes.cut_all() } else { shoot.nodes.heal_all() }
+}
+
+/// The usual three are held down after its beginning, or come back after its end, and since this entry of the history none went the
+/// other way.
+async fn has_turned(shoot: &Shoot, cut: bool, begin: usize) -> Result<()> {
+    // The journal is asked, which learns of it later where the seed was away.
+    let journal = async || {
+        let states = shoot.states();
+        for ((name, memory), (_, replicas)) in DOWN.into_iter().zip(UP) {
+            let state = states.get(name).with_context(|| format!("no {name}"))?;
+            ensure!(if cut { state.is_held_down(memory) } else { state.is_free_at(replicas) }, "{name}: {state}");
+        }
+        Ok(())
+    };
+    shoot.eventually(if cut { "all held down" } else { "all restored" }, journal).await?;
+    let down = |entry: &Entry| entry.state.as_ref().is_some_and(|state| state.replicas == 0);
+    let strays: Vec<Entry> = shoot.writes_since(begin).into_iter().filter(|entry| down(entry) != cut).collect();
+    ensure!(strays.is_empty(), "{strays:?}\n{}", shoot.story());
+    Ok(())
+}
+
 /// An outage begins, and the usual three are held down.
 async fn goes_down(shoot: &Shoot) -> Result<()> {
     shoot.nodes.cut_all();
@@ -123,7 +149,7 @@ fn came_back_in_order(shoot: &Shoot, begin: usize) -> Result<()> {
 /// Waits for so many writes to the dependents since this entry of the shoot's history.
 async fn writes(shoot: &Shoot, begin: usize, count: usize) -> Result<()> {
     shoot
-        .eventually("writes", PATIENCE, async || {
+        .eventually("writes", async || {
             let written = shoot.writes_since(begin).len();
             ensure!(written >= count, "{written} of {count}");
             Ok(())
@@ -133,7 +159,7 @@ async fn writes(shoot: &Shoot, begin: usize, count: usize) -> Result<()> {
 
 /// Waits until an agent's log has a line of this message with this word.
 async fn logs(agent: &Prober, message: &str, word: &str) -> Result<()> {
-    eventually(&format!("{message}: {word}"), PATIENCE, async || {
+    eventually(&format!("{message}: {word}"), async || {
         let lines = agent.log(message);
         ensure!(lines.iter().any(|line| line.to_string().contains(word)), "{lines:?}\n{}", agent.tail(5));
         Ok(())
@@ -143,7 +169,7 @@ async fn logs(agent: &Prober, message: &str, word: &str) -> Result<()> {
 
 /// Waits until the agent that writes this log shows such a value of a series.
 async fn shows(log: &Path, series: &str, values: impl RangeBounds<f64>) -> Result<()> {
-    eventually(series, PATIENCE, async || {
+    eventually(series, async || {
         let value = metrics(log).await?.value(series)?;
         ensure!(values.contains(&value), "{value}");
         Ok(())
@@ -153,7 +179,7 @@ async fn shows(log: &Path, series: &str, values: impl RangeBounds<f64>) -> Resul
 
 /// Waits until the agent that writes this log answers a request for a page with this status and this word.
 async fn answers(log: &Path, path: &str, status: u16, word: &str) -> Result<()> {
-    eventually(&format!("{path} says {status} {word}"), PATIENCE, async || {
+    eventually(&format!("{path} says {status} {word}"), async || {
         let (answer, body) = page(log, path).await?;
         ensure!(answer == status && body.contains(word), "{answer}: {body}");
         Ok(())

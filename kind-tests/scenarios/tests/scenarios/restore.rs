@@ -1,19 +1,15 @@
 //! `restore`, by which a person brings back what is held down, beside a prober that would not.
 
 use std::process::{Output, Stdio};
-use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use testbed::agent::binary;
 use testbed::gardener::PAUSE;
-use testbed::{ProberConfig, Shoot, ShootPlan, scenario, secrets};
+use testbed::{PATIENCE, ProberConfig, Shoot, ShootPlan, scenario, secrets};
 use tokio::process::Command;
 use tokio::time::timeout;
 
 use crate::{DOWN, UP, came_back_in_order, end_of_outage, goes_down, healthy};
-
-/// Far more than a restore of one shoot takes with the test bed's delays.
-const LIMIT: Duration = Duration::from_secs(90);
 
 /// Runs `restore` for a shoot, as the seed's administrator.
 async fn restore(shoot: &Shoot, words: &[&str]) -> Result<Output> {
@@ -23,7 +19,7 @@ async fn restore(shoot: &Shoot, words: &[&str]) -> Result<Output> {
     let mut command = Command::new(binary()?);
     command.arg("restore").arg(&shoot.namespace).args(words).arg("--kubeconfig").arg(file("kubeconfig"));
     command.arg("--config-file").arg(file("yaml")).env_clear().stdin(Stdio::null()).kill_on_drop(true);
-    let output = timeout(LIMIT, command.output()).await??;
+    let output = timeout(PATIENCE, command.output()).await??;
     for said in [&output.stdout, &output.stderr] {
         secrets::all().search("what restore says", said);
     }

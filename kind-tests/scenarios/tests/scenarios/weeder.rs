@@ -15,10 +15,7 @@ use self::plane::{API, ETCD, Plane, State};
 use crate::PATIENT;
 
 /// Runs a scenario on the test bed's own control plane; on clusters with kubelets of their own nobody can play them.
-pub fn on_ground<F>(act: impl FnOnce(&'static Bed) -> F) -> Result<()>
-where
-    F: Future<Output = Result<()>>,
-{
+pub fn on_ground(act: impl AsyncFn(&'static Bed) -> Result<()>) -> Result<()> {
     own_scenario("needs a control plane without kubelets, of the test bed's own", act)
 }
 
@@ -58,32 +55,6 @@ fn a_service_scaled_to_zero_and_back_restarts_its_dependants_on_the_way_back_onl
         plane.all("apiserver", State::Ready).await?;
         plane.replaced("controller-manager", &managers).await?;
         plane.end(1).await
-    })
-}
-
-#[test]
-fn a_service_in_two_address_families_restarts_its_dependants_once() -> Result<()> {
-    on_ground(async |bed| {
-        let plane = Plane::create(bed, "families", 1).await?;
-        let slice = |ready: bool| {
-            json!({
-                "metadata": {"name": "by-hand", "labels": {"kubernetes.io/service-name": ETCD}}, "addressType": "IPv6", "ports": [],
-                "endpoints": [{"addresses": ["fd00::1"], "conditions": {"ready": ready}}],
-            })
-        };
-        let slices = plane.path("/apis/discovery.k8s.io/v1", "endpointslices");
-        plane.api().create(&slices, &slice(false)).await?;
-        plane.all("apiserver", State::Crashing).await?;
-        let servers = plane.pods("apiserver").await?;
-        plane.api().merge(&format!("{slices}/by-hand"), &slice(true)).await?;
-        plane.all("main", State::Ready).await?;
-        let servers = plane.replaced("apiserver", &servers).await?;
-        // The IPv4 slice still says ready when the other one does not: the window stays open.
-        plane.service(ETCD, true).await?;
-        plane.api().merge(&format!("{slices}/by-hand"), &slice(false)).await?;
-        plane.all("apiserver", State::Crashing).await?;
-        plane.replaced("apiserver", &servers).await?;
-        plane.end(2).await
     })
 }
 

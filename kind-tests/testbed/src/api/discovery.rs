@@ -20,7 +20,7 @@ pub(crate) fn resources(all: &[Arc<Resource>], group: &str, version: &str) -> Op
         found.push(
             json!({"name": plural, "singularName": kind.to_lowercase(), "namespaced": namespaced, "kind": kind, "verbs": verbs}),
         );
-        if scale.is_some() {
+        if *scale {
             found.push(json!({"name": format!("{plural}/scale"), "singularName": "", "namespaced": namespaced, "kind": "Scale",
                 "group": "autoscaling", "version": "v1", "verbs": ["get", "patch", "update"]}));
         }

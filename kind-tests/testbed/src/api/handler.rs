@@ -1,34 +1,23 @@
 //! From a request to its answer.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response, header};
+use http::{Request, Response, header};
 use serde_json::json;
 use tokio::time::Instant;
 
 use crate::api::{
-    access::{User, review},
+    access::review,
     content::{JSON, Sent, read_json},
     discovery,
     faults::Fault,
     objects,
     reply::{Closed, Reply, Wire, accepts_protobuf, endless},
     requests::Record,
-    route::{Query, Route, Target, route},
+    route::{Asked, Query, Route, Target, describe, route},
     shared::Shared,
     status::{ApiError, nowhere, of_code, retry_after},
     store::REQUEST,
 };
-
-/// Everything about a request but its body.
-pub(crate) struct Asked {
-    user: Option<Arc<User>>,
-    route: Route,
-    pub query: Query,
-    pub headers: HeaderMap,
-    pub record: Record,
-}
 
 /// Answers one request, faults included. An error ends the connection.
 pub(crate) async fn answer(shared: &Shared, connection: u64, request: Request<Sent>) -> Result<Response<Wire>, Closed> {
@@ -97,32 +86,6 @@ async fn with_fault(shared: &Shared, asked: &Asked, body: Sent, fault: Option<Fa
             Reply::json(200, &json!({"kind": "List", "filler": "x".repeat(bytes.saturating_sub(30))}))
         }
     })
-}
-
-/// Fills in what the request is about.
-fn describe(record: &mut Record, method: &Method, route: &Route, query: &Query) {
-    let method_name = method.as_str().to_lowercase();
-    record.verb = match (method, route) {
-        (_, Route::SelfReview) => "create",
-        (&Method::GET, Route::Resource(target)) if !target.name.is_empty() => "get",
-        (&Method::GET, Route::Resource(_)) if query.flag("watch") => "watch",
-        (&Method::GET, Route::Resource(_)) => "list",
-        (&Method::POST, Route::Resource(_)) => "create",
-        (&Method::PUT, Route::Resource(_)) => "update",
-        (&Method::DELETE, Route::Resource(target)) if target.name.is_empty() => "deletecollection",
-        _ => &method_name,
-    }
-    .to_owned();
-    match route {
-        Route::Resource(target) => {
-            record.resource = target.full_name();
-            record.namespace.clone_from(&target.namespace);
-            record.name.clone_from(&target.name);
-        }
-        Route::UnknownResource(name) => record.resource.clone_from(name),
-        Route::SelfReview => "selfsubjectaccessreviews.authorization.k8s.io".clone_into(&mut record.resource),
-        _ => {}
-    }
 }
 
 async fn serve(shared: &Shared, asked: &Asked, body: Sent) -> Reply {

@@ -5,10 +5,9 @@ use serde_json::Value;
 
 use crate::api::{
     content::{JSON, MERGE_PATCH, Sent, read_json},
-    handler::Asked,
     object::merge,
     reply::Reply,
-    route::Target,
+    route::{Asked, Target},
     scale,
     shared::Shared,
     status::{self, ApiError, bad_request, nowhere, of_code},
@@ -28,7 +27,7 @@ pub(crate) async fn serve(
     let scoped = resource.namespaced && namespace.is_empty() && !matches!(verb, "list" | "watch");
     let served = match subresource.as_str() {
         "" => true,
-        "scale" => resource.scale.is_some() && !name.is_empty(),
+        "scale" => resource.scale && !name.is_empty(),
         _ => false,
     };
     if !served || scoped || (!resource.namespaced && !namespace.is_empty()) {
@@ -59,11 +58,7 @@ pub(crate) async fn serve(
                 _ if is_patch => Part::Patch,
                 _ => Part::Replace,
             };
-            let changed = |object: &mut Value| {
-                change(object);
-                Ok(())
-            };
-            Ok(Reply::object(200, &*store.update_in(resource, namespace, name, part, changed)?, in_protobuf))
+            Ok(Reply::object(200, &*store.update_in(resource, namespace, name, part, change)?, in_protobuf))
         }
         ("delete", "") => {
             let mut options = read_json(&asked.headers, JSON, body).await?;

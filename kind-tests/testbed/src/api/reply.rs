@@ -31,7 +31,7 @@ pub struct Closed;
 pub(crate) struct Reply {
     pub code: u16,
     pub headers: HeaderMap,
-    /// Of the whole body, where it is told beforehand.
+    /// Of the whole body, where it is said beforehand.
     pub length: Option<usize>,
     pub body: BoxStream<'static, Result<Bytes, Closed>>,
 }

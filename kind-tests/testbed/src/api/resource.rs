@@ -1,9 +1,5 @@
 //! What kinds of objects a server holds: the paths they are served under and the rules that differ from kind to kind.
 
-use serde_json::{Value, json};
-
-use crate::api::object::merge;
-
 /// One resource of the API, for example `deployments` in `apps/v1`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resource {
@@ -19,33 +15,11 @@ pub struct Resource {
     pub namespaced: bool,
     /// Whether clients write `status` through a path of its own, which is not offered here: only the test sets it.
     pub status: bool,
-    /// Where replicas live, if there is a scale subresource.
-    pub scale: Option<ScalePaths>,
+    /// Whether there is a scale subresource. Replicas live at `spec.replicas` and `status.replicas`, and those of a built-in kind that
+    /// says none are 1.
+    pub scale: bool,
     /// Whether it is a custom resource: no protobuf, stricter updates.
     pub custom: bool,
-    /// Whether an update without resourceVersion is accepted.
-    pub unconditional_update: bool,
-    /// Whether `metadata.generation` counts changes.
-    pub generation: bool,
-}
-
-/// Where a resource keeps its replicas.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScalePaths {
-    /// A JSON pointer to the wanted replicas.
-    pub spec: String,
-    /// A JSON pointer to the observed replicas.
-    pub status: String,
-    /// What an absent wanted number is replaced by at a write.
-    pub default: Option<i64>,
-}
-
-impl ScalePaths {
-    /// Sets the wanted replicas; objects on the way are made.
-    pub(crate) fn set(&self, object: &mut Value, replicas: Value) {
-        let keys = self.spec.rsplit('/').filter(|key| !key.is_empty());
-        merge(object, &keys.fold(replicas, |inner, key| json!({key: inner})));
-    }
 }
 
 /// The name by which a [`crate::api::Store`] and rules know a resource: `nodes`, `deployments.apps`, `deployments.apps/scale`.
@@ -66,16 +40,14 @@ impl Resource {
             kind: kind.to_owned(),
             namespaced: true,
             status: false,
-            scale: None,
+            scale: false,
             custom: false,
-            unconditional_update: true,
-            generation: false,
         }
     }
 
     /// A namespaced custom resource without subresources.
     pub fn custom(api_version: &str, plural: &str, kind: &str) -> Self {
-        Self { custom: true, unconditional_update: false, generation: true, ..Self::new(api_version, plural, kind) }
+        Self { custom: true, ..Self::new(api_version, plural, kind) }
     }
 
     /// The same, at cluster scope.
@@ -90,11 +62,20 @@ impl Resource {
         Self { status: true, ..self }
     }
 
-    /// The same, with a scale subresource. Paths are dotted, as in a CustomResourceDefinition (`.spec.replicas`).
+    /// The same, with a scale subresource.
     #[must_use]
-    pub fn with_scale(self, spec_path: &str, status_path: &str) -> Self {
-        let [spec, status] = [spec_path, status_path].map(|path| path.replace('.', "/"));
-        Self { scale: Some(ScalePaths { spec, status, default: None }), ..self }
+    pub fn with_scale(self) -> Self {
+        Self { scale: true, ..self }
+    }
+
+    /// Whether `metadata.generation` counts changes.
+    pub(crate) fn has_generation(&self) -> bool {
+        self.custom || self.scale
+    }
+
+    /// Whether an update must name a resourceVersion. Of the built-in kinds here only leases refuse one that does not.
+    pub(crate) fn needs_version(&self) -> bool {
+        self.custom || self.kind == "Lease"
     }
 
     /// `v1` or `GROUP/VERSION`.
@@ -107,21 +88,12 @@ impl Resource {
         full_name(&self.group, &self.plural, "")
     }
 
-    /// The resources every server knows without being told: what a seed and a shoot of Gardener need.
+    /// The resources every server knows by itself: what a seed and a shoot of Gardener need.
     pub fn built_in() -> Vec<Self> {
-        let workload = |plural: &str, kind: &str| {
-            let mut resource = Self::new("apps/v1", plural, kind).with_status().with_scale(".spec.replicas", ".status.replicas");
-            resource.generation = true;
-            if let Some(scale) = &mut resource.scale {
-                scale.default = Some(1);
-            }
-            resource
-        };
-        // Only leases of the built-in kinds here refuse an update that names no resourceVersion.
-        let lease = Self { unconditional_update: false, ..Self::new("coordination.k8s.io/v1", "leases", "Lease") };
+        let workload = |plural: &str, kind: &str| Self::new("apps/v1", plural, kind).with_status().with_scale();
         vec![
             Self::new("v1", "nodes", "Node").cluster_wide().with_status(),
-            lease,
+            Self::new("coordination.k8s.io/v1", "leases", "Lease"),
             Self::new("v1", "namespaces", "Namespace").cluster_wide().with_status(),
             Self::new("v1", "secrets", "Secret"),
             Self::new("v1", "configmaps", "ConfigMap"),

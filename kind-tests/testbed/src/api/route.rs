@@ -1,14 +1,27 @@
-//! What a request's path and query ask for.
+//! What a request asks for, by its method, path and query.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use http::{HeaderMap, Method};
+
 use crate::api::{
+    access::User,
+    requests::Record,
     resource::{Resource, full_name},
     selector::{Filter, parse_fields, parse_labels},
     status::{ApiError, bad_request},
     store::{ListQuery, Store},
 };
+
+/// Everything about a request but its body.
+pub(crate) struct Asked {
+    pub user: Option<Arc<User>>,
+    pub route: Route,
+    pub query: Query,
+    pub headers: HeaderMap,
+    pub record: Record,
+}
 
 /// Where a path leads.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,6 +86,32 @@ pub(crate) fn route(store: &Store, path: &str) -> Route {
     }
 }
 
+/// Fills in what the request is about.
+pub(crate) fn describe(record: &mut Record, method: &Method, route: &Route, query: &Query) {
+    let method_name = method.as_str().to_lowercase();
+    record.verb = match (method, route) {
+        (_, Route::SelfReview) => "create",
+        (&Method::GET, Route::Resource(target)) if !target.name.is_empty() => "get",
+        (&Method::GET, Route::Resource(_)) if query.flag("watch") => "watch",
+        (&Method::GET, Route::Resource(_)) => "list",
+        (&Method::POST, Route::Resource(_)) => "create",
+        (&Method::PUT, Route::Resource(_)) => "update",
+        (&Method::DELETE, Route::Resource(target)) if target.name.is_empty() => "deletecollection",
+        _ => &method_name,
+    }
+    .to_owned();
+    match route {
+        Route::Resource(target) => {
+            record.resource = target.full_name();
+            record.namespace.clone_from(&target.namespace);
+            record.name.clone_from(&target.name);
+        }
+        Route::UnknownResource(name) => record.resource.clone_from(name),
+        Route::SelfReview => "selfsubjectaccessreviews.authorization.k8s.io".clone_into(&mut record.resource),
+        _ => {}
+    }
+}
+
 /// The parameters of a query, decoded.
 pub(crate) struct Query(HashMap<String, String>);
 
@@ -131,12 +170,5 @@ mod tests {
             };
             assert_eq!(found, [full, namespace, name], "{path}");
         }
-    }
-
-    #[test]
-    fn queries_are_decoded() {
-        let query = Query::parse("labelSelector=a%20in+(b%2Cc)&watch=true&bad=%zz&flag");
-        assert_eq!(query.get("labelSelector"), "a in (b,c)");
-        assert_eq!((query.flag("watch"), query.get("bad"), query.get("flag")), (true, "%zz", ""));
     }
 }

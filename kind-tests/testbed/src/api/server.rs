@@ -223,7 +223,7 @@ async fn connection(shared: Arc<Shared>, stream: TcpStream, tls: TlsAcceptor, nu
         connections.open += 1;
     });
     let service = service_fn(|request: Request<Incoming>| handler::answer(&shared, number, request.map(sent)));
-    // Clients leave and faults cut: an error here is ordinary and has nobody to be told to.
+    // Clients leave and faults cut: an error here is ordinary and concerns nobody.
     cut.run_until_cancelled(http1::Builder::new().serve_connection(TokioIo::new(stream), service)).await;
     shared.count(|connections| connections.open -= 1);
 }

@@ -150,11 +150,7 @@ impl Store {
         change: impl FnOnce(&mut Value),
     ) -> Result<Value, ApiError> {
         let resource = self.named(resource)?;
-        let changed = |object: &mut Value| {
-            change(object);
-            Ok(())
-        };
-        Ok(self.update_in(&resource, namespace, name, Part::Everything, changed)?.value.clone())
+        Ok(self.update_in(&resource, namespace, name, Part::Everything, change)?.value.clone())
     }
 
     /// Merges a JSON merge patch into an object, status included, whatever its version is.

@@ -6,7 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::{Stream, stream};
 use serde_json::{Value, json};
-use tokio::{sync::watch, time::Instant};
+use tokio::sync::watch;
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep_until};
 
 use crate::api::{
     object::Object,
@@ -26,13 +27,13 @@ struct Watching {
     resource: Arc<Resource>,
     filter: Filter,
     seen: u64,
-    /// Lines that are told next.
+    /// Lines that are sent next.
     ready: Vec<u8>,
     revisions: watch::Receiver<u64>,
     breaks: watch::Receiver<u64>,
     end: Instant,
-    bookmarks: Option<Duration>,
-    next_bookmark: Option<Instant>,
+    bookmarks: Interval,
+    allows_bookmarks: bool,
     over: bool,
 }
 
@@ -44,9 +45,10 @@ pub(crate) fn watch(
     list: ListQuery,
 ) -> Result<impl Stream<Item = Bytes> + Send + use<>, ApiError> {
     let (revisions, breaks) = shared.store.subscribe();
-    let bookmarks = query.flag("allowWatchBookmarks").then_some(shared.options.bookmark_interval);
     let life = query.get("timeoutSeconds").parse().map_or(DEFAULT_LIFE, Duration::from_secs);
-    let now = Instant::now();
+    let (now, interval) = (Instant::now(), shared.options.bookmark_interval);
+    let mut bookmarks = interval_at(now + interval, interval);
+    bookmarks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut watching = Watching {
         store: shared.store.clone(),
         resource: resource.clone(),
@@ -57,7 +59,7 @@ pub(crate) fn watch(
         breaks,
         end: now + life,
         bookmarks,
-        next_bookmark: bookmarks.map(|interval| now + interval),
+        allows_bookmarks: query.flag("allowWatchBookmarks"),
         over: false,
     };
     match list.resource_version.as_str() {
@@ -104,16 +106,12 @@ impl Watching {
     }
 
     async fn wait(&mut self) {
-        let bookmark = self.next_bookmark.unwrap_or(self.end);
         tokio::select! {
             // The end comes before a bookmark that is due with it, and no stream of writes may hold up either.
             biased;
             _ = self.breaks.changed() => self.over = true,
-            () = tokio::time::sleep_until(self.end) => self.over = true,
-            () = tokio::time::sleep_until(bookmark), if self.next_bookmark.is_some() => {
-                self.next_bookmark = self.bookmarks.map(|interval| Instant::now() + interval);
-                self.bookmark();
-            }
+            () = sleep_until(self.end) => self.over = true,
+            _ = self.bookmarks.tick(), if self.allows_bookmarks => self.bookmark(),
             changed = self.revisions.changed() => self.over = changed.is_err(),
         }
     }

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use crate::authority::{Authority, Serving};
 use anyhow::{Context, Result, bail};
@@ -17,9 +16,6 @@ use crate::wait::eventually;
 
 /// The bearer token of the test bed itself, a cluster administrator. Valid on loopback for as long as a test runs.
 const ADMIN_TOKEN: &str = "administrator-of-the-test-bed";
-
-/// It takes some seconds of a core to be ready, and others may start at the same time.
-const START: Duration = Duration::from_secs(90);
 
 /// A running kube-apiserver.
 pub struct ApiServer {
@@ -123,7 +119,7 @@ impl ApiServer {
 
 /// Whether it comes so far; it does not where somebody else has taken its port, as a connection does that begins there by chance.
 async fn gets_ready(api: &KubeApi, process: &mut Process) -> Result<bool> {
-    let ready = eventually("kube-apiserver is ready", START, async || {
+    let ready = eventually("kube-apiserver is ready", async || {
         if process.ended()?.is_some() {
             return Ok(false);
         }

@@ -1,10 +1,11 @@
-//! kube-controller-manager with nothing but the controller that gives nodes up.
+//! Controller managers that run and end as the Deployments that they stand for want it.
 
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
 use nix::sys::signal::Signal;
+use tokio::net::TcpSocket;
 use tokio::time::Instant;
 
 use crate::leash;
@@ -13,14 +14,17 @@ use crate::process::{Process, Program};
 /// Kubernetes' default terminationGracePeriodSeconds.
 const TERMINATION_GRACE: Duration = Duration::from_secs(30);
 
-/// A kube-controller-manager that can be stopped and started like the Deployment it stands for.
+/// The programs of one pod, which can be stopped and started again.
 pub struct ControllerManager {
-    program: Program,
-    process: Option<Process>,
+    pub(super) programs: Vec<Program>,
+    pub(super) processes: Vec<Process>,
+    /// Their ports, which nobody else gets while they do not run.
+    pub(super) _ports: Vec<TcpSocket>,
 }
 
 impl ControllerManager {
-    /// Prepares one for the cluster of `kubeconfig`; a node whose lease is older than `grace` is marked Unknown.
+    /// Prepares kube-controller-manager, with nothing but the controller that gives nodes up, for the cluster of `kubeconfig`; a node whose
+    /// lease is older than `grace` is marked Unknown.
     pub fn new(programs: &Path, kubeconfig: &str, grace: Duration) -> Result<Self> {
         let folder = leash::folder("kube-controller-manager")?;
         let path = folder.join("kubeconfig");
@@ -34,35 +38,39 @@ impl ControllerManager {
         ];
         let name = "kube-controller-manager";
         let (path, log) = (programs.join(name), folder.join("log"));
-        Ok(Self { program: Program { name: name.into(), path, args, environment: Vec::new(), log }, process: None })
+        let program = Program { name: name.into(), path, args, environment: Vec::new(), log };
+        Ok(Self { programs: vec![program], processes: Vec::new(), _ports: Vec::new() })
     }
 
-    /// Runs it, or ends it.
+    /// Runs it, or ends it. If a part has ended by itself, all are started again.
     pub fn set_running(&mut self, running: bool) -> Result<()> {
-        if running && self.process.is_none() {
-            self.process = Some(self.program.start()?);
-        } else if !running {
-            self.process = None;
+        if running != self.is_running() {
+            self.processes.clear();
+            let programs = self.programs.iter().filter(|_| running);
+            self.processes = programs.map(Program::start).collect::<Result<_>>()?;
         }
         Ok(())
     }
 
     /// Asks it to end, as a kubelet does, and waits for that; how long it took, or none if it did not run.
     pub async fn terminate(&mut self) -> Result<Option<Duration>> {
-        let Some(mut process) = self.process.take() else { return Ok(None) };
         let began = Instant::now();
-        process.signal(Signal::SIGTERM)?;
-        process.end(TERMINATION_GRACE).await?;
-        Ok(Some(began.elapsed()))
+        let mut processes = std::mem::take(&mut self.processes);
+        for process in &mut processes {
+            process.signal(Signal::SIGTERM)?;
+            process.end(TERMINATION_GRACE).await?;
+        }
+        Ok((!processes.is_empty()).then(|| began.elapsed()))
     }
 
-    /// Whether it runs.
+    /// Whether all of it runs.
     pub fn is_running(&mut self) -> bool {
-        self.process.as_mut().is_some_and(|process| matches!(process.ended(), Ok(None)))
+        !self.processes.is_empty() && self.processes.iter_mut().all(|process| matches!(process.ended(), Ok(None)))
     }
 
-    /// The last lines of its output.
+    /// The last lines that its parts have said.
     pub fn tail(&self, lines: usize) -> String {
-        crate::log::tail(&self.program.log, lines, "")
+        let tail = |part: &Program| format!("{}:\n{}", part.name, crate::log::tail(&part.log, lines, ""));
+        self.programs.iter().map(tail).collect::<Vec<_>>().join("\n")
     }
 }

@@ -57,7 +57,7 @@ impl Etcd {
 
     /// Whether it comes so far; it does not where somebody else has taken its port.
     async fn accepts_connections(&mut self) -> Result<bool> {
-        eventually("etcd accepts connections", Duration::from_secs(30), async || {
+        eventually("etcd accepts connections", async || {
             let ended = self.process.ended()?;
             match TcpStream::connect(("127.0.0.1", self.ports[0])).await {
                 _ if ended.is_some() => Ok(false),

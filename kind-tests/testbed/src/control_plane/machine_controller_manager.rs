@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::free_ports;
+use super::{ControllerManager, free_ports, hold_port};
 use crate::gardener::Manifest;
-use crate::process::{Process, Program};
+use crate::process::Program;
 use crate::{go_programs, leash};
 
 async fn programs() -> Result<PathBuf> {
@@ -26,17 +26,10 @@ pub async fn machine_definitions() -> Result<Vec<Manifest>> {
     Ok(definitions)
 }
 
-/// A machine-controller-manager that can be stopped and started like the Deployment it stands for.
-pub struct MachineControllerManager {
-    /// Gardener runs both in one pod: one for MachineDeployments and MachineSets, one for Machines.
-    parts: [Program; 2],
-    processes: Vec<Process>,
-}
-
-impl MachineControllerManager {
-    /// Prepares one for the Machines in `namespace` of the cluster `seed`, whose nodes join the cluster `shoot` (kubeconfigs). A Machine
-    /// whose node has been unhealthy for longer than `health_timeout` is replaced.
-    pub async fn new(seed: &str, shoot: &str, namespace: &str, vms: &Path, health_timeout: Duration) -> Result<Self> {
+impl ControllerManager {
+    /// Prepares machine-controller-manager for the Machines in `namespace` of the cluster `seed`, whose nodes join the cluster `shoot`
+    /// (kubeconfigs). A Machine whose node has been unhealthy for longer than `health_timeout` is replaced.
+    pub async fn of_machines(seed: &str, shoot: &str, namespace: &str, vms: &Path, health_timeout: Duration) -> Result<Self> {
         let (programs, folder) = (programs().await?, leash::folder("machine-controller-manager")?);
         let file = |name: &str, text: &str| -> Result<String> {
             let path = folder.join(name);
@@ -54,41 +47,17 @@ impl MachineControllerManager {
         // The provider of this part knows the VMs.
         let machine_args =
             [format!("--vms={}", vms.display()), format!("--machine-health-timeout={}s", health_timeout.as_secs())];
-        let part = |name: &str, more: &[String]| Program {
+        let ports: [u16; 2] = free_ports()?;
+        let part = |name: &str, port: u16, more: &[String]| Program {
             name: name.to_owned(),
             path: programs.join(name),
-            args: [&args, more].concat(),
+            args: [&args, more, &[format!("--port={port}")]].concat(),
             environment: Vec::new(),
             log: folder.join(format!("{name}.log")),
         };
-        let parts = [part("machine-controller-manager", &[]), part("machine-controller", &machine_args)];
-        Ok(Self { parts, processes: Vec::new() })
-    }
-
-    /// Runs it, or ends it. A part that has ended by itself is started again.
-    pub fn set_running(&mut self, running: bool) -> Result<()> {
-        if running == self.is_running() {
-            return Ok(());
-        }
-        self.processes.clear();
-        if running {
-            let ports: [u16; 2] = free_ports()?;
-            for (part, port) in self.parts.iter().zip(ports) {
-                let mut part = part.clone();
-                part.args.push(format!("--port={port}"));
-                self.processes.push(part.start()?);
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether it runs.
-    pub fn is_running(&mut self) -> bool {
-        !self.processes.is_empty() && self.processes.iter_mut().all(|process| matches!(process.ended(), Ok(None)))
-    }
-
-    /// The last lines that its parts have said.
-    pub fn tail(&self, lines: usize) -> String {
-        self.parts.each_ref().map(|part| format!("{}:\n{}", part.name, crate::log::tail(&part.log, lines, ""))).join("\n")
+        // Gardener runs both in one pod: one for MachineDeployments and MachineSets, one for Machines.
+        let parts = vec![part("machine-controller-manager", ports[0], &[]), part("machine-controller", ports[1], &machine_args)];
+        let held = ports.into_iter().map(hold_port).collect::<Result<_>>()?;
+        Ok(Self { programs: parts, processes: Vec::new(), _ports: held })
     }
 }

@@ -63,7 +63,7 @@ impl fmt::Display for Dependent {
 /// One state of one resource.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// When the watch told of it.
+    /// When the watch showed it.
     pub at: Instant,
     /// Its namespace.
     pub namespace: String,

@@ -103,4 +103,9 @@ impl ControlPlane {
     pub fn asked(&self, mark: &Mark) -> Vec<Asked> {
         self.server.as_ref().map(|server| server.audit.since(mark)).unwrap_or_default()
     }
+
+    /// What a user asked since then.
+    pub fn asked_by(&self, user: &str, mark: &Mark) -> Vec<Asked> {
+        self.asked(mark).into_iter().filter(|asked| asked.user == user).collect()
+    }
 }

@@ -9,17 +9,12 @@ use base64::engine::general_purpose::STANDARD;
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 
-use super::{Body, PATIENCE, Shoot};
+use super::{Body, Shoot};
 use crate::gardener::{self, CLUSTERS, MACHINES, PROBE, PROBE_SECRET, shoot_access};
 use crate::seed::{Dependent, apply};
 use crate::wait::eventually;
 
 impl Shoot {
-    /// Creates a Deployment and waits until its pods are ready.
-    pub async fn deploy(&self, name: &str, replicas: i64) -> Result<()> {
-        self.create_workload("/apis/apps/v1", "deployments", "Deployment", name, replicas).await
-    }
-
     /// Creates a resource with replicas and waits until they are ready.
     pub async fn create_workload(&self, api: &str, plural: &str, kind: &str, name: &str, replicas: i64) -> Result<()> {
         let mut object = gardener::deployment(&self.namespace, name, replicas);
@@ -29,7 +24,7 @@ impl Shoot {
         }
         let path = self.path(api, plural);
         self.seed.api().create(&path, &object).await?;
-        eventually("the pods of a new resource are ready", PATIENCE, async || {
+        eventually("the pods of a new resource are ready", async || {
             let state = Dependent::of(&self.seed.api().get(&format!("{path}/{name}")).await?);
             ensure!(state.ready == replicas, "{name}: {state}");
             Ok(())
@@ -122,13 +117,9 @@ impl Shoot {
         self.publish().await
     }
 
+    /// Writes the Cluster.
     pub(super) async fn publish(&self) -> Result<()> {
-        self.publish_raw(self.body.shoot(&self.namespace)).await
-    }
-
-    /// Writes the Cluster with whatever as its Shoot.
-    pub async fn publish_raw(&self, shoot: Value) -> Result<()> {
-        let path = format!("{CLUSTERS}/{}", self.namespace);
+        let (path, shoot) = (format!("{CLUSTERS}/{}", self.namespace), self.body.shoot(&self.namespace));
         if self.seed.api().find(&path).await?.is_some() {
             return self.seed.api().replace(&path, "/spec/shoot", &shoot).await;
         }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::gardener;
@@ -31,7 +30,6 @@ pub struct Nodes {
     prefix: String,
     grace: Duration,
     hearts: Hearts<KubeApi>,
-    conditions: Mutex<Vec<BTreeMap<String, (String, String)>>>,
 }
 
 /// What cuts them off and heals them.
@@ -47,7 +45,7 @@ impl Nodes {
     /// None yet; every `beat` each renews a lease that lasts for `grace`.
     pub async fn none(api: KubeApi, prefix: &str, grace: Duration, beat: Duration) -> Result<Self> {
         let hearts = Hearts::new(api.clone(), beat);
-        let nodes = Self { api, prefix: prefix.to_owned(), grace, hearts, conditions: Mutex::default() };
+        let nodes = Self { api, prefix: prefix.to_owned(), grace, hearts };
         // A scenario that has failed on a given cluster has left its own behind.
         nodes.delete().await?;
         Ok(nodes)
@@ -55,13 +53,10 @@ impl Nodes {
 
     /// One more node of the pool `pool`, which renews first after `phase`, by a clock that is ahead of ours by `skew`. Returns its name.
     pub async fn join(&mut self, phase: Duration, skew: TimeDelta) -> Result<String> {
-        let index = self.names().len();
-        let name = format!("{}-{}", self.prefix, index + 1);
+        let name = format!("{}-{}", self.prefix, self.names().len() + 1);
         self.api.create("/api/v1/nodes", &labelled(gardener::node(&name, "pool"))).await?;
         self.api.create(LEASES, &labelled(gardener::lease(&name, self.grace.as_secs(), skew))).await?;
         self.hearts.join(&name, phase, skew);
-        self.conditions.lock().unwrap_or_else(PoisonError::into_inner).push(BTreeMap::new());
-        self.report(index, "Ready", "True", "KubeletReady").await?;
         Ok(name)
     }
 
@@ -70,7 +65,6 @@ impl Nodes {
         let name = self.names().last().context("there is no node")?.clone();
         self.hearts.leave(&name);
         self.settled().await;
-        self.conditions.lock().unwrap_or_else(PoisonError::into_inner).pop();
         self.api.delete(&format!("/api/v1/nodes/{name}")).await?;
         self.delete_lease_of(&name).await?;
         Ok(name)
@@ -78,16 +72,11 @@ impl Nodes {
 
     /// Reports a node condition.
     pub async fn report(&self, index: usize, kind: &str, status: &str, reason: &str) -> Result<()> {
-        let conditions: Vec<Value> = {
-            let mut all = self.conditions.lock().unwrap_or_else(PoisonError::into_inner);
-            let conditions = all.get_mut(index).context("no such node")?;
-            conditions.insert(kind.into(), (status.into(), reason.into()));
-            let now = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
-            let value = |(kind, (status, reason)): (&String, &(String, String))| json!({"type": kind, "status": status, "reason": reason, "lastHeartbeatTime": now, "lastTransitionTime": now});
-            conditions.iter().map(value).collect()
-        };
+        let now = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
+        let condition =
+            json!({"type": kind, "status": status, "reason": reason, "lastHeartbeatTime": now, "lastTransitionTime": now});
         let path = format!("/api/v1/nodes/{}/status", self.names()[index]);
-        self.api.merge(&path, &json!({"status": {"conditions": conditions}})).await.map(drop)
+        self.api.merge_items(&path, &json!({"status": {"conditions": [condition]}})).await
     }
 
     /// Sets or removes an annotation of a node.

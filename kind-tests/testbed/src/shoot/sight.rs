@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use super::{PATIENCE, Shoot};
+use super::Shoot;
 use crate::audit::Asked;
 use crate::gardener::PROBE_USER;
 use crate::log::tail;
@@ -55,8 +55,7 @@ impl Shoot {
 
     /// What the prober asked of the shoot.
     pub fn asked(&self) -> Vec<Asked> {
-        let all = self.plane.asked(&self.mark);
-        all.into_iter().filter(|asked| asked.user == PROBE_USER).collect()
+        self.plane.asked_by(PROBE_USER, &self.mark)
     }
 
     /// What the prober asked of the seed in this shoot's namespace.
@@ -76,7 +75,7 @@ impl Shoot {
     /// Waits for this many complete probes more. One more than that is awaited: the first may have been under way.
     pub async fn after_probes(&self, count: usize) -> Result<()> {
         let begin = self.probes();
-        self.eventually("more probes", PATIENCE, async || {
+        self.eventually("more probes", async || {
             let now = self.probes();
             ensure!(now > begin + count, "{} of {count}", now - begin);
             Ok(())
@@ -88,7 +87,7 @@ impl Shoot {
     pub async fn silent_for(&self, quiet: Duration) -> Result<()> {
         let mut last = (self.relay.connections(), self.relay.bytes());
         let mut since = tokio::time::Instant::now();
-        self.eventually("the prober leaves this shoot alone", PATIENCE, async || {
+        self.eventually("the prober leaves this shoot alone", async || {
             let now = (self.relay.connections(), self.relay.bytes());
             if now != last {
                 (last, since) = (now, tokio::time::Instant::now());
@@ -110,7 +109,7 @@ impl Shoot {
     }
 
     async fn lease_ages(&self, what: &str, is_awaited: impl Fn(Duration) -> bool) -> Result<()> {
-        self.eventually(what, PATIENCE, async || {
+        self.eventually(what, async || {
             let ages = self.nodes.ages().await?;
             ensure!(ages.iter().all(|age| is_awaited(*age)), "they are {ages:?} old");
             Ok(())
@@ -120,21 +119,16 @@ impl Shoot {
 
     /// Waits until these Deployments are at 0, marked, each with its memory.
     pub async fn held_down(&self, memories: &[(&str, &str)]) -> Result<()> {
-        self.all("all held down", PATIENCE, memories, |state, memory| state.is_held_down(memory)).await
+        self.all("all held down", memories, |state, memory| state.is_held_down(memory)).await
     }
 
     /// Waits until these Deployments are at so many replicas, with no trace of the prober.
     pub async fn free_at(&self, replicas: &[(&str, i64)]) -> Result<()> {
-        self.free_within(PATIENCE, replicas).await
+        self.all("all restored", replicas, |state, replicas| state.is_free_at(*replicas)).await
     }
 
-    /// The same where the way back takes longer than a config for tests lets it.
-    pub async fn free_within(&self, limit: Duration, replicas: &[(&str, i64)]) -> Result<()> {
-        self.all("all restored", limit, replicas, |state, replicas| state.is_free_at(*replicas)).await
-    }
-
-    async fn all<T>(&self, what: &str, limit: Duration, wanted: &[(&str, T)], is: impl Fn(&Dependent, &T) -> bool) -> Result<()> {
-        self.eventually(what, limit, async || {
+    async fn all<T>(&self, what: &str, wanted: &[(&str, T)], is: impl Fn(&Dependent, &T) -> bool) -> Result<()> {
+        self.eventually(what, async || {
             let states = self.dependents().await?;
             for (name, wanted) in wanted {
                 let state = states.get(*name).with_context(|| format!("no {name}"))?;
@@ -164,8 +158,8 @@ impl Shoot {
     }
 
     /// [`eventually`], with this shoot's story when it fails.
-    pub async fn eventually<T>(&self, what: &str, deadline: Duration, look: impl AsyncFnMut() -> Result<T>) -> Result<T> {
-        eventually(what, deadline, look).await.with_context(|| self.story())
+    pub async fn eventually<T>(&self, what: &str, look: impl AsyncFnMut() -> Result<T>) -> Result<T> {
+        eventually(what, look).await.with_context(|| self.story())
     }
 
     /// What happened, for a person who reads why a scenario failed. The prober's whole log is kept in the folder artefacts.

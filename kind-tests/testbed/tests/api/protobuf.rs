@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::json;
 use testbed::api::protobuf;
-use testbed::memory::{Heart, Nodes};
 
 use crate::client::Bed;
 
@@ -67,24 +66,6 @@ async fn raw(bed: &Bed, path: &str, kind: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn node_lists_carry_labels_annotations_and_conditions_page_by_page() {
-    let bed = Bed::start().await;
-    let _nodes = Nodes::start(bed.server.store(), "n", 3, Heart::default());
-    let list = raw(&bed, "/api/v1/nodes?limit=2", "NodeList").await;
-    assert!(!text(bytes(&list, 1), 3).is_empty());
-    assert_eq!(number(bytes(&list, 1), 4), 1);
-    let node = all(&list, 2).remove(0);
-    let metadata = bytes(node, 1);
-    let labels: Vec<(String, String)> = all(metadata, 11).iter().map(|entry| (text(entry, 1), text(entry, 2))).collect();
-    assert!(labels.contains(&("worker.gardener.cloud/pool".into(), "worker".into())), "{labels:?}");
-    assert_eq!(all(metadata, 12).len(), 1);
-    let conditions: Vec<(String, String)> =
-        all(bytes(node, 3), 4).iter().map(|condition| (text(condition, 1), text(condition, 2))).collect();
-    assert!(conditions.contains(&("DiskPressure".into(), "False".into())), "{conditions:?}");
-    assert!(conditions.contains(&("Ready".into(), "True".into())), "{conditions:?}");
-}
-
-#[tokio::test]
 async fn computed_lists_come_page_by_page_and_are_asked_for_each_time() {
     let bed = Bed::start().await;
     let asked = AtomicU64::new(0);
@@ -93,11 +74,14 @@ async fn computed_lists_come_page_by_page_and_are_asked_for_each_time() {
         (0..5).map(|at| protobuf::node(&json!({"metadata": {"name": format!("n-{at}"), "uid": moment.to_string()}}))).collect()
     });
     let mut next = String::new();
-    for (moment, names) in [vec!["n-0", "n-1"], vec!["n-2", "n-3"], vec!["n-4"]].iter().enumerate() {
+    let pages = [(vec!["n-0", "n-1"], Some(3)), (vec!["n-2", "n-3"], Some(1)), (vec!["n-4"], None)];
+    for (moment, (names, left)) in pages.iter().enumerate() {
         let list = raw(&bed, &format!("/api/v1/nodes?limit=2&continue={next}"), "NodeList").await;
         let nodes: Vec<&[u8]> = all(&list, 2).iter().map(|node| bytes(node, 1)).collect();
         assert_eq!(nodes.iter().map(|metadata| text(metadata, 1)).collect::<Vec<_>>(), *names);
         assert!(nodes.iter().all(|metadata| text(metadata, 5) == moment.to_string()));
+        let remaining = fields(bytes(&list, 1)).into_iter().find(|field| field.0 == 4);
+        assert_eq!(remaining.map(|field| field.1), *left);
         next = text(bytes(&list, 1), 3);
     }
     assert!(next.is_empty(), "{next}");

@@ -33,7 +33,8 @@ impl Lines {
         }
     }
 
-    async fn told(&mut self) -> (String, String) {
+    /// Type and name of the next event.
+    async fn shown(&mut self) -> (String, String) {
         let event = self.next().await.expect("one more event");
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         (text(&event["type"]), text(&event["object"]["metadata"]["name"]))
@@ -50,11 +51,11 @@ async fn a_watch_without_version_begins_with_what_there_is() {
     let store = bed.server.store();
     store.create(secret("a", "x")).unwrap();
     let mut lines = Lines::open(&bed, "").await;
-    assert_eq!(lines.told().await, event("ADDED", "a"));
+    assert_eq!(lines.shown().await, event("ADDED", "a"));
     store.patch("secrets", "n", "a", &json!({"data": {"k": "dg=="}})).unwrap();
-    assert_eq!(lines.told().await, event("MODIFIED", "a"));
+    assert_eq!(lines.shown().await, event("MODIFIED", "a"));
     store.delete("secrets", "n", "a").unwrap();
-    assert_eq!(lines.told().await, event("DELETED", "a"));
+    assert_eq!(lines.shown().await, event("DELETED", "a"));
 }
 
 #[tokio::test]
@@ -67,8 +68,8 @@ async fn objects_that_come_to_match_or_cease_to_are_added_and_deleted() {
     store.apply(secret("other", "no")).unwrap();
     store.apply(secret("a", "no")).unwrap();
     let mut lines = Lines::open(&bed, &format!("&resourceVersion={version}&labelSelector=l%3Dyes")).await;
-    assert_eq!(lines.told().await, event("ADDED", "a"));
-    assert_eq!(lines.told().await, event("DELETED", "a"));
+    assert_eq!(lines.shown().await, event("ADDED", "a"));
+    assert_eq!(lines.shown().await, event("DELETED", "a"));
 }
 
 #[tokio::test]
@@ -80,9 +81,9 @@ async fn a_short_history_forgets_old_versions() {
         store.create(secret(name, "x")).unwrap();
     }
     let mut lines = Lines::open(&bed, &format!("&resourceVersion={version}")).await;
-    assert_eq!(lines.told().await.0, "ERROR");
+    assert_eq!(lines.shown().await.0, "ERROR");
     let mut lines = Lines::open(&bed, &format!("&resourceVersion={}", version + 1)).await;
-    assert_eq!(lines.told().await, event("ADDED", "b"));
+    assert_eq!(lines.shown().await, event("ADDED", "b"));
 }
 
 #[tokio::test]
@@ -100,8 +101,8 @@ async fn only_watches_that_allow_them_get_bookmarks() {
     let bed = Bed::with(Options { bookmark_interval: Duration::from_millis(1), ..Options::default() }).await;
     let mut lines = Lines::open(&bed, "").await;
     let mut marked = Lines::open(&bed, "&allowWatchBookmarks=true").await;
-    assert_eq!(marked.told().await.0, "BOOKMARK");
-    assert_eq!(marked.told().await.0, "BOOKMARK");
+    assert_eq!(marked.shown().await.0, "BOOKMARK");
+    assert_eq!(marked.shown().await.0, "BOOKMARK");
     bed.server.store().create(secret("a", "x")).unwrap();
-    assert_eq!(lines.told().await, event("ADDED", "a"));
+    assert_eq!(lines.shown().await, event("ADDED", "a"));
 }

@@ -81,10 +81,10 @@ async fn a_put_needs_the_newest_version_and_leases_need_one_at_all() {
 
 #[tokio::test]
 async fn replicas_are_read_and_written_through_scale() {
-    let widget = Resource::custom("example.org/v1", "widgets", "Widget").with_scale(".spec.size", ".status.size");
+    let widget = Resource::custom("example.org/v1", "widgets", "Widget").with_scale();
     let bed = Bed::with(Options { resources: vec![widget], ..Options::default() }).await;
     let store = bed.server.store();
-    store.create(json!({"apiVersion": "example.org/v1", "kind": "Widget", "metadata": {"name": "w", "namespace": "n"}, "spec": {"size": 3}})).unwrap();
+    store.create(json!({"apiVersion": "example.org/v1", "kind": "Widget", "metadata": {"name": "w", "namespace": "n"}, "spec": {"replicas": 3}})).unwrap();
     store
         .create(json!({"apiVersion": "example.org/v1", "kind": "Widget", "metadata": {"name": "bare", "namespace": "n"}}))
         .unwrap();
@@ -98,7 +98,7 @@ async fn replicas_are_read_and_written_through_scale() {
     assert_eq!(bed.put(path, &scale).await.code, 409);
     assert_eq!(bed.patch(path, &json!({"spec": {"replicas": -1}})).await.code, 422);
     assert_eq!(bed.patch(path, &json!({"spec": {"replicas": 5}})).await.code, 200);
-    assert_eq!(store.get("widgets.example.org", "n", "w").unwrap()["spec"]["size"], 5);
+    assert_eq!(store.get("widgets.example.org", "n", "w").unwrap()["spec"]["replicas"], 5);
     assert_eq!(bed.get("/apis/example.org/v1/namespaces/n/widgets/bare/scale").await.code, 500);
     assert_eq!(bed.get("/api/v1/namespaces/n/secrets/s/scale").await.code, 404);
 }

@@ -36,8 +36,6 @@ fn without_annotations_the_config_holds_and_nothing_is_paused() {
     ];
     assert_eq!(shown(&ResolvedOptions::resolve(&config, None, None)), expected);
     assert_eq!(shown(&resolved(&[], &[("example.org/pause", "true")])), expected);
-    let Options { restore_only_held_down, scale_up_stabilization, standby_protects } = resolved(&[], &[]).options();
-    assert_eq!((restore_only_held_down, scale_up_stabilization, standby_protects), (true, Duration::from_secs(90), false));
 }
 
 #[test]

@@ -13,20 +13,10 @@ fn ignored(observed: Observed) -> Observed {
 
 /// What a resource is like after a write, as the API server applies it.
 fn after(observed: &Observed, write: Option<Write>) -> Observed {
-    let mut changed = observed.clone();
-    let Some(write) = write else { return changed };
-    match write.memory {
-        Some(Mark::Set(value)) => changed.marks.replicas = Some(value),
-        Some(Mark::Remove) => changed.marks.replicas = None,
-        None => {}
+    match write {
+        Some(write) => Observed { replicas: write.replicas.unwrap_or(observed.replicas), marks: write.marks, ..observed.clone() },
+        None => observed.clone(),
     }
-    match write.marker {
-        Some(Mark::Set(_)) => changed.marks.held_down = true,
-        Some(Mark::Remove) => changed.marks.held_down = false,
-        None => {}
-    }
-    changed.replicas = write.replicas.unwrap_or(changed.replicas);
-    changed
 }
 
 fn down(observed: &Observed) -> Observed {
@@ -41,8 +31,7 @@ fn up(observed: &Observed) -> Observed {
 fn a_scale_down_remembers_and_marks_in_one_write_and_a_scale_up_undoes_it() {
     let running = observed(2, None, false);
     let write = scale_down(&running).expect("a write");
-    assert_eq!(write.memory, Some(Mark::Set("2".to_owned())));
-    assert_eq!(write.marker, Some(Mark::Set(String::new())));
+    assert_eq!(write.marks, Marks { replicas: Some("2".to_owned()), held_down: true, ignored: false });
     assert_eq!(write.replicas, Some(0));
     assert_eq!(down(&running), observed(0, Some("2"), true));
     assert_eq!(up(&down(&running)), running);
@@ -241,8 +230,11 @@ proptest! {
 
     #[test]
     fn what_is_written_is_always_a_way_back(found in any_observed()) {
-        if let Some(Write { memory: Some(Mark::Set(memory)), .. }) = scale_down(&found) {
-            prop_assert_eq!(atoi(&memory), Some(found.replicas), "never 0, never anything but what was found");
+        if let Some(Write { marks, .. }) = scale_down(&found)
+            && marks.replicas != found.marks.replicas
+        {
+            let memory = marks.replicas.as_deref().and_then(atoi);
+            prop_assert_eq!(memory, Some(found.replicas), "never 0, never anything but what was found");
         }
         if let Some(Write { replicas: Some(replicas), .. }) = scale_up(&found, Scope::All, false) {
             prop_assert!(replicas >= 1);
@@ -259,7 +251,7 @@ proptest! {
             let Some(write) = write else { continue };
             prop_assert_ne!(after(&found, Some(write.clone())), found.clone(), "no write without effect");
             if found.marks.ignored {
-                prop_assert_eq!((write.memory, write.replicas), (None, None));
+                prop_assert_eq!((write.marks.replicas, write.replicas), (found.marks.replicas.clone(), None));
             }
         }
     }
@@ -275,7 +267,7 @@ proptest! {
         // On the way up the replicas come first.
         let held = down(&found);
         let write = scale_up(&held, Scope::All, false).expect("a write");
-        let half = after(&held, Some(Write { memory: None, marker: None, ..write }));
+        let half = after(&held, Some(Write { marks: held.marks.clone(), ..write }));
         prop_assert_eq!(up(&half), up(&held), "still healthy: finished");
         prop_assert_eq!(down(&half), held, "ill again: undone, with the memory it had");
     }

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use super::*;
 use crate::core::replicas::{Marks, scale_down};
 
@@ -21,12 +23,12 @@ fn protection_asks_again_soon_and_then_waits_as_long_as_ever() {
 #[test]
 fn a_write_without_an_answer_is_known_by_what_it_leaves() {
     let before = Observed { uid: "u".into(), replicas: 2, ..Observed::default() };
-    let write = scale_down(&before).unwrap();
+    let change = Change { write: scale_down(&before).unwrap(), base: Arc::new(before.clone()) };
     let marks = Marks { replicas: Some("2".into()), held_down: true, ignored: false };
     let after = Observed { replicas: 0, marks, ..before.clone() };
     let landed = |refusal, now: &Observed| {
         let mut retry = Retry::new(Direction::Down, Duration::from_secs(30));
-        retry.failed(Arc::new(before.clone()), write.clone(), refusal);
+        retry.failed(change.clone(), refusal);
         retry.landed(now).is_some()
     };
     assert!(landed(Refusal::Timeout, &after));

@@ -81,7 +81,6 @@ const CALM: ScheduleInputs = ScheduleInputs {
     awaited: None,
     failure: None,
     stretch: 1.0,
-    throttled_until: None,
 };
 
 const FAILED: Failure = Failure { in_a_row: 1, urgent: false };
@@ -148,24 +147,6 @@ fn repetitions_are_stretched() {
     assert_eq!(next_probe(&ScheduleInputs { failure, stretch: 1.15, verdict_possible: Some(at(-1.0)), ..CALM }), at(2.3));
 }
 
-#[test]
-fn an_api_server_that_asks_for_time_gets_it_before_anything_else() {
-    let failure = Some(Failure { urgent: true, ..FAILED });
-    let pressing = ScheduleInputs { verdict_possible: Some(at(2.0)), awaited: Some(at(3.0)), failure, ..CALM };
-    let throttled = |until: f64| Some(at(until));
-    assert_eq!(next_probe(&ScheduleInputs { throttled_until: throttled(10.0), ..pressing }), at(10.0));
-    assert_eq!(
-        next_probe(&ScheduleInputs { throttled_until: throttled(45.0), ..pressing }),
-        at(45.0),
-        "also beyond the interval"
-    );
-    assert_eq!(
-        next_probe(&ScheduleInputs { throttled_until: throttled(0.5), ..pressing }),
-        at(1.0),
-        "a short wait delays nothing"
-    );
-}
-
 fn clocks() -> impl Strategy<Value = Vec<LeaseClock>> {
     let clock = (0.0..40.0_f64, any::<bool>(), -60.0..60.0_f64).prop_map(|(when, watched, skew)| {
         if !watched {
@@ -216,17 +197,15 @@ proptest! {
     }
 
     #[test]
-    fn the_next_look_is_always_ahead_and_never_further_than_the_interval_unless_asked_for(
+    fn the_next_look_is_always_ahead_and_never_further_than_the_interval(
         now in 0.0..1e6_f64,
         interval in 1.0..100.0_f64,
         possible in prop::option::of(-100.0..100.0_f64),
         awaited in prop::option::of(-100.0..100.0_f64),
         failure in prop::option::of((1_u32..40, any::<bool>())),
         stretch in 1.0..1.5_f64,
-        throttled in prop::option::of(-10.0..60.0_f64),
     ) {
         let failure = failure.map(|(in_a_row, urgent)| Failure { in_a_row, urgent });
-        let throttled_until = throttled.map(|wait| at(now + wait));
         let next = next_probe(&ScheduleInputs { doubt_from: None,
             now: at(now),
             judged_at: at(now),
@@ -235,12 +214,8 @@ proptest! {
             awaited: awaited.map(|ahead| at(now + ahead)),
             failure,
             stretch,
-            throttled_until,
         });
-        prop_assert!(next > at(now));
-        let throttled = throttled_until.unwrap_or(at(now));
-        prop_assert!(next <= throttled.max(at(now) + span(interval)));
-        prop_assert!(next >= throttled);
+        prop_assert!(next > at(now) && next <= at(now) + span(interval));
     }
 }
 

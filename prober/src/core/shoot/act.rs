@@ -1,26 +1,18 @@
 //! What the machine writes, and when.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use chrono::TimeDelta;
 
-use super::standby::StandbyWrite;
-use super::{Action, Context, Direction, Ended, Order, PAUSE_READ, Reason, Report, Shoot};
+use super::{Action, Context, Direction, Ended, Intended, Order, PAUSE_READ, Reason, Report, Shoot};
+use crate::config::ResourceRef;
 use crate::core::moment::Moment;
-use crate::core::replicas::{DependentState, Observed, Write, scale_down, scale_up};
+use crate::core::replicas::{Change, DependentState, Observed, scale_down, scale_up};
 use crate::core::retry::Refusal;
 use crate::core::scaling::{Scaling, Stage};
 use crate::core::schedule::Failure;
 use crate::core::span;
 use crate::core::verdict::{Scope, Verdict};
-
-enum Decision {
-    Write(Arc<Observed>, Write),
-    Nothing,
-    /// It cannot be said, or must not be so.
-    Wrong(Reason),
-}
 
 impl Shoot {
     /// Makes what is under way be what the verdict and the surroundings ask for.
@@ -39,10 +31,7 @@ impl Shoot {
 
     fn must_abandon(&self, cx: &Context<'_>) -> bool {
         let Some(scaling) = &self.scaling else { return false };
-        let turned = match self.aim(cx.around) {
-            Some((direction, _)) => direction != scaling.direction,
-            None => self.stood_down,
-        };
+        let turned = self.aim(cx.around).map_or(self.stood_down, |(direction, _)| direction != scaling.direction);
         turned || cx.around.paused == Some(true) || !cx.around.is_ours
     }
 
@@ -66,7 +55,7 @@ impl Shoot {
 
     /// Since when "up" has been said for as long as is configured (D-22).
     pub(super) fn stable_from(&self, cx: &Context<'_>) -> Option<Moment> {
-        self.up_since.map(|(since, _)| since + span(cx.around.options.scale_up_stabilization))
+        self.up_since.map(|(since, _)| since + span(cx.around.options.scale_up_stabilization.value))
     }
 
     /// Begins a scaling if there is something to do, and a probe that is newer than all that it depends on says so.
@@ -108,15 +97,14 @@ impl Shoot {
         }
     }
 
-    fn intends(&self, at: usize, direction: Direction, scope: Scope, cx: &mut Context<'_>) -> Option<(Arc<Observed>, Write)> {
-        let observed = self.known[at].observed()?;
+    fn intends(&self, at: usize, direction: Direction, scope: Scope, cx: &mut Context<'_>) -> Option<Change> {
+        let base = Arc::clone(self.known[at].observed()?);
         let write = match direction {
-            Direction::Down => scale_down(observed),
-            Direction::Up => scale_up(observed, scope, cx.around.options.restore_only_held_down),
+            Direction::Down => scale_down(&base),
+            Direction::Up => scale_up(&base, scope, cx.around.options.restore_only_held_down.value),
         }?;
-        let write =
-            if cx.around.leads || cx.around.dry_run { write } else { self.standby_write(at, direction, observed, write, cx)? };
-        Some((Arc::clone(observed), write))
+        let change = Change { base, write };
+        (cx.around.leads || cx.around.dry_run || self.is_a_standbys(at, direction, &change, cx)).then_some(change)
     }
 
     /// In a dry run says what would be written: each write once, for as long as it stays the one that would be made.
@@ -126,10 +114,11 @@ impl Shoot {
             return;
         }
         for at in 0..self.known.len() {
-            let Some((observed, write)) = self.intends(at, direction, scope, cx) else { continue };
-            let intended = (at, observed.replicas, write.replicas.unwrap_or(observed.replicas));
+            let Some(change) = self.intends(at, direction, scope, cx) else { continue };
+            let ResourceRef { kind, name, .. } = self.resources[at].clone();
+            let intended = Intended { kind, name, before: change.base.replicas, after: change.replicas() };
             if !before.contains(&intended) {
-                cx.report(Report::WouldWrite(at, direction, intended.1, intended.2));
+                cx.report(Report::WouldWrite(at, direction, intended.before, intended.after));
             }
             self.intended.push(intended);
         }
@@ -164,7 +153,7 @@ impl Shoot {
         match cx.around.paused {
             Some(paused) => !paused,
             None => {
-                let from = self.created + PAUSE_READ;
+                let from = self.start.eligible + PAUSE_READ;
                 cx.wake_at(from);
                 from <= cx.now && cx.around.leads && direction == Direction::Down && !self.was_paused
             }
@@ -212,57 +201,58 @@ impl Shoot {
         if from > cx.now {
             return;
         }
-        let decision = self.decide(scaling, at, cx);
-        let Decision::Write(_, write) = &decision else { return self.settle(scaling, at, decision, cx) };
+        let change = match self.decide(scaling, at, cx) {
+            Ok(Some(change)) => change,
+            Ok(None) => return self.settle(scaling, at, cx),
+            Err(reason) => return self.try_again(scaling, at, Refusal::Other, reason, cx),
+        };
         let delay = span(direction.info(&cx.around.config.dependents[at]).initial_delay);
         let step = &mut scaling.steps[at];
         // The delay is waited once, and only when there is something to scale (D-18, D-35).
-        if write.replicas.is_some() && !step.delayed && delay > TimeDelta::zero() {
+        if change.write.replicas.is_some() && !step.delayed && delay > TimeDelta::zero() {
             step.delayed = true;
             step.stage = Stage::Due(cx.now + delay);
             return;
         }
-        if self.may_write_now(scaling, at, cx) {
+        if self.write_rests_on(scaling, at, cx).is_some() {
             scaling.steps[at].stage = Stage::AwaitingPermit;
             cx.actions.push(Action::AcquirePermit(at, direction));
         }
     }
 
-    /// The same for one dependent, whose state the last probe must be newer than (D-52).
-    fn may_write_now(&mut self, scaling: &Scaling, at: usize, cx: &mut Context<'_>) -> bool {
+    /// When the probe was sent that a write of one dependent may rest on now; it must be newer than the dependent's state (D-52).
+    fn write_rests_on(&mut self, scaling: &Scaling, at: usize, cx: &mut Context<'_>) -> Option<Moment> {
         if !self.may_write(scaling.direction, cx) || self.leader_comes_first(at, scaling.direction, cx) {
-            return false;
+            return None;
         }
-        let evidence = self.evidence(cx.around);
-        let rests = evidence.is_some_and(|judged_at| self.known[at].is_older_than_probe(judged_at, Some(scaling.id)));
-        if !rests {
+        let is_newer = |judged_at: &Moment| self.known[at].is_older_than_probe(*judged_at, Some(scaling.id));
+        let evidence = self.evidence(cx.around).filter(is_newer);
+        if evidence.is_none() {
             cx.request_reprobe(Some(at));
         }
-        rests
+        evidence
     }
 
-    fn decide(&self, scaling: &Scaling, at: usize, cx: &mut Context<'_>) -> Decision {
+    /// What is to be written, if anything. The error says why that cannot be said, or what must not be so.
+    fn decide(&self, scaling: &Scaling, at: usize, cx: &mut Context<'_>) -> Result<Option<Change>, Reason> {
         match self.known[at].state() {
-            DependentState::Unknown => Decision::Wrong(Reason::Unknown),
-            DependentState::NoSuchKind => Decision::Wrong(Reason::NoSuchKind),
-            DependentState::Absent if cx.around.config.dependents[at].optional => Decision::Nothing,
-            DependentState::Absent => Decision::Wrong(Reason::Missing),
-            DependentState::Present(_) => match self.intends(at, scaling.direction, self.scope(), cx) {
-                Some((observed, write)) => Decision::Write(observed, write),
-                None => Decision::Nothing,
-            },
+            DependentState::Unknown => Err(Reason::Unknown),
+            DependentState::NoSuchKind => Err(Reason::NoSuchKind),
+            DependentState::Absent if cx.around.config.dependents[at].optional => Ok(None),
+            DependentState::Absent => Err(Reason::Missing),
+            DependentState::Present(_) => {
+                let scope = self.aim(cx.around).map_or(Scope::HeldDown, |(_, scope)| scope);
+                Ok(self.intends(at, scaling.direction, scope, cx))
+            }
         }
     }
 
-    fn settle(&mut self, scaling: &mut Scaling, at: usize, decision: Decision, cx: &mut Context<'_>) {
-        let Decision::Wrong(reason) = decision else {
-            let landed = self.known[at].observed().and_then(|observed| scaling.steps[at].retry.landed(observed));
-            return match landed {
-                Some((base, write)) => self.done(scaling, at, base, write, None, cx),
-                None => scaling.steps[at].stage = Stage::Done(None),
-            };
-        };
-        self.try_again(scaling, at, Refusal::Other, reason, cx);
+    /// A dependent is as it should be: others have done it, or a write whose answer was lost.
+    fn settle(&mut self, scaling: &mut Scaling, at: usize, cx: &mut Context<'_>) {
+        match self.known[at].observed().and_then(|observed| scaling.steps[at].retry.landed(observed)) {
+            Some(change) => self.done(scaling, at, change, None, cx),
+            None => scaling.steps[at].stage = Stage::Done(None),
+        }
     }
 
     fn try_again(&mut self, scaling: &mut Scaling, at: usize, refusal: Refusal, reason: Reason, cx: &mut Context<'_>) {
@@ -279,21 +269,18 @@ impl Shoot {
 
     pub(super) fn on_permitted(&mut self, at: usize, cx: &mut Context<'_>) {
         let Some(mut scaling) = self.scaling.take() else { return cx.actions.push(Action::Cancel(at)) };
-        let decision = self.decide(&scaling, at, cx);
-        let limit = scaling.steps[at].retry.limit();
-        match (self.may_write_now(&scaling, at, cx), self.evidence(cx.around), decision) {
-            (true, Some(judged_at), Decision::Write(base, write)) => {
-                scaling.steps[at].stage = Stage::Writing(Arc::clone(&base), write.clone(), cx.now);
-                let needs_lead = cx.around.leads;
-                cx.actions.push(Action::Write(Order { dependent: at, base, write, judged_at, limit, needs_lead }));
+        let (decision, judged_at) = (self.decide(&scaling, at, cx), self.write_rests_on(&scaling, at, cx));
+        let step = &mut scaling.steps[at];
+        match (decision, judged_at) {
+            (Ok(Some(change)), Some(judged_at)) => {
+                step.stage = Stage::Writing(change.clone(), cx.now);
+                let (limit, needs_lead) = (step.retry.limit(), cx.around.leads);
+                cx.actions.push(Action::Write(Order { dependent: at, change, judged_at, limit, needs_lead }));
             }
-            // Others wait for the permit, so it is given back while the write has to wait for anything else.
-            (_, _, decision) => {
+            // Others wait for the permit, so it is given back; what follows instead is decided at once, as for any step that is due.
+            _ => {
+                step.stage = Stage::Due(cx.now);
                 cx.actions.push(Action::Cancel(at));
-                match decision {
-                    Decision::Write(..) => scaling.steps[at].stage = Stage::Due(cx.now),
-                    decision => self.settle(&mut scaling, at, decision, cx),
-                }
             }
         }
         self.scaling = Some(scaling);
@@ -301,11 +288,11 @@ impl Shoot {
 
     pub(super) fn on_written(&mut self, at: usize, result: Result<Arc<Observed>, Refusal>, cx: &mut Context<'_>) {
         let Some(mut scaling) = self.scaling.take() else { return };
-        if let Stage::Writing(base, write, sent) = scaling.steps[at].stage.clone() {
+        if let Stage::Writing(change, sent) = scaling.steps[at].stage.clone() {
             match result {
                 Ok(after) => {
                     self.known[at].wrote(after, scaling.id, cx.now);
-                    self.done(&mut scaling, at, base, write, Some(cx.now - sent), cx);
+                    self.done(&mut scaling, at, change, Some(cx.now - sent), cx);
                 }
                 // It went away in the meantime; what follows under its name is another resource.
                 Err(Refusal::Gone) => {
@@ -313,25 +300,21 @@ impl Shoot {
                     scaling.steps[at].stage = Stage::Done(None);
                 }
                 Err(refusal) => {
-                    if refusal == Refusal::Conflict && self.known[at].is_held_down() && !base.marks.held_down {
+                    if refusal == Refusal::Conflict && self.known[at].is_held_down() && !change.base.marks.held_down {
                         // So the marker that was seen while the write was under way is of others.
                         self.marker_seen = Some(cx.now);
                     }
-                    scaling.steps[at].retry.failed(base, write, refusal);
+                    scaling.steps[at].retry.failed(change, refusal);
                     self.try_again(&mut scaling, at, refusal, Reason::Refused, cx);
-                    if refusal == Refusal::Conflict && matches!(scaling.steps[at].stage, Stage::Due(_)) {
-                        self.read(&mut scaling, at, cx);
+                    let step = &mut scaling.steps[at];
+                    if refusal == Refusal::Conflict && matches!(step.stage, Stage::Due(_)) {
+                        step.stage = Stage::Reading;
+                        cx.actions.push(Action::Read(at, step.retry.limit()));
                     }
                 }
             }
         }
         self.scaling = Some(scaling);
-    }
-
-    fn read(&mut self, scaling: &mut Scaling, at: usize, cx: &mut Context<'_>) {
-        let limit: Duration = scaling.steps[at].retry.limit();
-        scaling.steps[at].stage = Stage::Reading;
-        cx.actions.push(Action::Read(at, limit));
     }
 
     pub(super) fn on_read(&mut self, at: usize, result: Result<DependentState, Refusal>, cx: &mut Context<'_>) {
@@ -353,24 +336,16 @@ impl Shoot {
     }
 
     /// A write was made, whether or not it was answered.
-    fn done(
-        &mut self,
-        scaling: &mut Scaling,
-        at: usize,
-        base: Arc<Observed>,
-        write: Write,
-        took: Option<TimeDelta>,
-        cx: &mut Context<'_>,
-    ) {
+    fn done(&mut self, scaling: &mut Scaling, at: usize, change: Change, took: Option<TimeDelta>, cx: &mut Context<'_>) {
         let direction = scaling.direction;
         let step = &mut scaling.steps[at];
-        let waits = direction == Direction::Up && write.replicas.is_some();
+        let waits = direction == Direction::Up && change.write.replicas.is_some();
         step.stage = Stage::Done(waits.then_some(cx.now));
         step.written = true;
         let (turn, without_lead) = (cx.now - step.began, !cx.around.leads);
         if without_lead {
-            self.standby_writes[at] = Some(StandbyWrite { turn: self.turns, at: cx.now });
+            self.known[at].stood_in = Some(cx.now);
         }
-        cx.report(Report::Written { dependent: at, direction, base, write, took, turn, without_lead });
+        cx.report(Report::Written { dependent: at, direction, change, took, turn, without_lead });
     }
 }

@@ -4,15 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
+use serde::Serialize;
 
 use crate::config::Config;
 use crate::core::lease::LeaseList;
 use crate::core::lifecycle::ShootSettings;
 use crate::core::moment::{Moment, RequestTimes};
-use crate::core::options::Options;
+use crate::core::options::ResolvedOptions;
 use crate::core::owner::Standing;
 use crate::core::plan::Direction;
-use crate::core::replicas::{DependentState, Observed, Write};
+use crate::core::replicas::{Change, DependentState, Observed};
 use crate::core::retry::Refusal;
 use crate::core::verdict::{BackedNodes, NodeRecord};
 
@@ -30,7 +31,7 @@ pub struct Surroundings {
     pub config: Arc<Config>,
     pub settings: ShootSettings,
     /// What can be set without a config file.
-    pub options: Options,
+    pub options: ResolvedOptions,
     pub leads: bool,
     /// Whether nothing is written: what would be is reported.
     pub dry_run: bool,
@@ -54,13 +55,13 @@ pub struct Surroundings {
 }
 
 #[derive(Debug)]
-pub enum Input<'a> {
+pub enum Input {
     /// Time has passed, or the surroundings have changed.
     Woken,
     Reloaded,
     SettingsChanged,
     /// A probe has listed the leases; the Machines are none while they are not known.
-    Leases(RequestTimes, &'a LeaseList, Option<Arc<BackedNodes>>),
+    Leases(RequestTimes, LeaseList, Option<Arc<BackedNodes>>),
     Nodes(Vec<NodeRecord>),
     /// A person vouches for the nodes: nothing is probed, and what is held down may come back whatever the leases say.
     Vouched,
@@ -116,8 +117,7 @@ pub enum Action {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Order {
     pub dependent: usize,
-    pub base: Arc<Observed>,
-    pub write: Write,
+    pub change: Change,
     /// When the probe was sent that it rests on.
     pub judged_at: Moment,
     pub limit: Duration,
@@ -140,8 +140,7 @@ pub enum Report {
     Written {
         dependent: usize,
         direction: Direction,
-        base: Arc<Observed>,
-        write: Write,
+        change: Change,
         /// How long the write took; none if its answer was lost.
         took: Option<TimeDelta>,
         turn: TimeDelta,
@@ -166,5 +165,12 @@ pub enum Reason {
     Refused,
 }
 
-/// A write that a dry run would make: which dependent, its replicas now and then.
-pub type Intended = (usize, i32, i32);
+/// A write that a dry run would make.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Intended {
+    pub kind: String,
+    pub name: String,
+    pub before: i32,
+    /// Its replicas then; the same when only annotations would be removed.
+    pub after: i32,
+}

@@ -7,7 +7,7 @@ use crate::config::OnLoss;
 use crate::core::moment::Moment;
 use crate::core::owner::Standing;
 use crate::core::span;
-use crate::core::verdict::{Scope, Verdict};
+use crate::core::verdict::Scope;
 
 impl Shoot {
     /// Stands down when the shoot is lost, and starts afresh when it is ours again: as for a shoot that may be probed from now on.
@@ -21,12 +21,11 @@ impl Shoot {
         let in_operation = in_operation || cx.now >= eligible + span(cx.around.config.initial_delay);
         let fresh = Self::new(Start { eligible: cx.now, in_operation }, cx.around, cx.now);
         let before = std::mem::replace(self, fresh);
-        // A probe that is under way will be answered, and what was seen of the dependents stays seen.
+        // A probe that is under way will be answered, and what was seen of the dependents stays seen. A replica that does not lead has the
+        // one write that it had (D-50), however often the record changes.
         (self.probing, self.known, self.scalings, self.was_paused) =
             (before.probing, before.known, before.scalings, before.was_paused);
-        // A replica that does not lead has the one write that it had (D-50), however often the record changes.
-        (self.turns, self.last_direction, self.down_since, self.standby_writes) =
-            (before.turns, before.last_direction, before.down_since, before.standby_writes);
+        (self.last_direction, self.down_since) = (before.last_direction, before.down_since);
     }
 
     pub fn has_stood_down(&self) -> bool {
@@ -38,11 +37,7 @@ impl Shoot {
         if self.stood_down {
             return self.passivates_since(around).map(|_| (Direction::Down, Scope::All));
         }
-        match self.verdict()? {
-            Verdict::ScaleDown => Some((Direction::Down, Scope::All)),
-            Verdict::ScaleUp(scope) => Some((Direction::Up, scope)),
-            Verdict::Hold(_) => None,
-        }
+        self.verdict()?.aim()
     }
 
     /// When that was asked for which a write rests on (D-52): the probe, or the check of the owner record.

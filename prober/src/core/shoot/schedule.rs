@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 
 use chrono::TimeDelta;
 
-use super::{Action, Context, Direction, Probing, Report, Shoot, Surroundings, scaled};
+use super::{Action, Context, Direction, Probing, Report, Shoot, Surroundings};
 use crate::core::moment::Moment;
 use crate::core::schedule::{Failure, JUST_AFTER, ScheduleInputs, next_probe};
-use crate::core::span;
 use crate::core::verdict::Verdict;
+use crate::core::{scaled, span};
 
 /// However short a grace a shoot asks for, doubt brings no probe sooner than this.
 const SHORTEST_GAP: TimeDelta = TimeDelta::seconds(1);
@@ -21,14 +21,10 @@ const REPROBES_PER_MINUTE: usize = 3;
 #[derive(Debug, Default, Clone, Hash)]
 pub(super) struct ReprobeRequests {
     made: VecDeque<Moment>,
-    due: Option<Moment>,
+    pub(super) due: Option<Moment>,
 }
 
 impl ReprobeRequests {
-    pub(super) fn due(&self) -> Option<Moment> {
-        self.due
-    }
-
     /// Requests a probe at once, or as soon as that may be. True if so many were requested that others keep writing.
     fn request(&mut self, now: Moment) -> bool {
         self.made.retain(|&made| now - made < TimeDelta::minutes(1));
@@ -106,7 +102,7 @@ impl Shoot {
         {
             cx.report(Report::KeepsChanging(dependent));
         }
-        if self.probe_at() > cx.now {
+        if self.due() > cx.now {
             return;
         }
         self.reprobes.probed(cx.now);
@@ -120,7 +116,7 @@ impl Shoot {
         let finding = self.finding.as_deref();
         let stretch = 1.0 + chance * config.backoff_jitter_factor;
         let judged_at = finding.map_or(cx.now, |finding| finding.judged_at);
-        let grace = self.rules(cx.around).grace;
+        let grace = cx.around.settings.grace(config);
         // All who lead probe soon while anything is held down (D-53).
         let recovery = (cx.around.leads && self.held_down().next().is_some()).then(|| grace.recovery_gap());
         let interval = scaled(span(config.probe_interval), stretch);
@@ -141,7 +137,6 @@ impl Shoot {
             awaited: awaited.filter(|&moment| waits && moment > judged_at).min(),
             failure,
             stretch,
-            throttled_until: self.throttled_until,
         })
     }
 }

@@ -1,15 +1,12 @@
 //! What a replica may do that does not lead (D-50): protect when the leader has not acted, and restore what nobody else does.
 
-use std::sync::Arc;
-
 use chrono::TimeDelta;
 
 use super::{Action, Context, Direction, Probing, Shoot, Verdict, Verified};
-use crate::core::judgement::Finding;
 use crate::core::lease::Share;
 use crate::core::moment::Moment;
 use crate::core::owner::Standing;
-use crate::core::replicas::{Observed, Write};
+use crate::core::replicas::Change;
 use crate::core::span;
 
 /// How long the leader has for its write once it may protect, or after a change that others make in mid-outage.
@@ -37,16 +34,9 @@ pub(super) enum Verification {
     Refused(Moment),
 }
 
-#[derive(Clone, Copy, Debug)]
-pub(super) struct StandbyWrite {
-    /// How often the verdict had turned by then.
-    pub turn: u32,
-    pub at: Moment,
-}
-
 impl Shoot {
     pub(super) fn standby_may_write(&mut self, direction: Direction, cx: &mut Context<'_>) -> bool {
-        if !cx.around.options.standby_protects {
+        if !cx.around.options.standby_protects.value {
             return false;
         }
         match direction {
@@ -93,7 +83,7 @@ impl Shoot {
     }
 
     fn has_recovered(&self, cx: &mut Context<'_>) -> bool {
-        let lasting = RESTORES_AFTER + span(cx.around.options.scale_up_stabilization);
+        let lasting = RESTORES_AFTER + span(cx.around.options.scale_up_stabilization.value);
         // What the leader has only just taken down is not brought back by a replica that observes something else.
         if let Some(from) = self.marker_seen.map(|seen| seen + lasting).filter(|&from| from > cx.now) {
             cx.wake_at(from);
@@ -108,15 +98,13 @@ impl Shoot {
     fn is_verified(&mut self, cx: &mut Context<'_>) -> bool {
         match self.verification {
             Verification::Confirmed => return true,
-            Verification::Requested => return false,
-            Verification::Refused(again) if again > cx.now => {
-                cx.wake_at(again);
-                return false;
+            Verification::Requested => {}
+            Verification::Refused(again) if again > cx.now => cx.wake_at(again),
+            Verification::None | Verification::Refused(_) => {
+                self.verification = Verification::Requested;
+                cx.actions.push(Action::Verify);
             }
-            Verification::None | Verification::Refused(_) => {}
         }
-        self.verification = Verification::Requested;
-        cx.actions.push(Action::Verify);
         false
     }
 
@@ -128,52 +116,29 @@ impl Shoot {
         let comparable = self.verdict() == Some(Verdict::ScaleDown) && self.probing != Probing::Nodes;
         let allowed = |verified: &Verified| verified.is_ours && !verified.is_paused && verified.standby_protects;
         let confirmed = verified.filter(|verified| comparable && allowed(verified)).is_some_and(|verified| {
-            self.judge.set_machines(verified.machines);
-            let finding = self.judged_again(cx);
-            let down = finding.verdict == Verdict::ScaleDown;
-            self.adopt(finding, cx);
-            down
+            if self.judge.set_machines(verified.machines) {
+                self.adopt(self.judge.judge(&self.rules(cx.around)), cx);
+            }
+            self.verdict() == Some(Verdict::ScaleDown)
         });
         self.verification =
             if confirmed { Verification::Confirmed } else { Verification::Refused(cx.now + VERIFIED_AGAIN_AFTER) };
     }
 
-    /// What the last probe comes to with what was read again.
-    fn judged_again(&self, cx: &Context<'_>) -> Finding {
-        // The model has no leases.
-        #[cfg(test)]
-        if let (false, Some(finding)) = (self.judge.has_probed(), &self.finding) {
-            return finding.as_ref().clone();
-        }
-        self.judge.judge(&self.rules(cx.around))
-    }
-
-    /// What of a write remains for a replica that does not lead: it takes down what is above 0 and restores what carries the marker, each
+    /// Whether a write is also for a replica that does not lead: it takes down what is above 0 and restores what carries the marker, each
     /// once between two changes of its own verdict, so that replicas with different verdicts do not fight. It repairs nothing.
-    pub(super) fn standby_write(
-        &self,
-        at: usize,
-        direction: Direction,
-        observed: &Arc<Observed>,
-        write: Write,
-        cx: &mut Context<'_>,
-    ) -> Option<Write> {
-        let scales = match direction {
-            Direction::Down => write.replicas == Some(0),
-            Direction::Up => write.replicas.is_some() && observed.marks.held_down,
-        };
-        let spent = match self.standby_writes[at] {
-            Some(last) if last.turn == self.turns => {
-                // Whoever brought it up was no prober: these take the marker away.
-                let again = last.at + AGAIN_AFTER;
-                let raised = direction == Direction::Down && observed.marks.held_down;
-                if raised {
-                    cx.wake_at(again);
-                }
-                !(raised && again <= cx.now)
+    pub(super) fn is_a_standbys(&self, at: usize, direction: Direction, change: &Change, cx: &mut Context<'_>) -> bool {
+        let marked = change.base.marks.held_down;
+        let scales = change.write.replicas.is_some() && (direction == Direction::Down || marked);
+        let spent = self.known[at].stood_in.is_some_and(|last| {
+            // Whoever brought it up was no prober: these take the marker away.
+            let raised = direction == Direction::Down && marked;
+            let again = last + AGAIN_AFTER;
+            if raised {
+                cx.wake_at(again);
             }
-            _ => false,
-        };
-        (scales && !spent).then_some(write)
+            !(raised && again <= cx.now)
+        });
+        scales && !spent
     }
 }

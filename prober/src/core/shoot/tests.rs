@@ -24,7 +24,7 @@ use crate::core::lease::{LeaseRecord, LeaseUid};
 use crate::core::replicas::{Marks, Observed};
 use crate::core::retry::Refusal;
 use crate::core::tests::scene::{around, at, dependent, running, times, wall};
-use crate::core::verdict::{HoldReason, NodeRecord};
+use crate::core::verdict::NodeRecord;
 
 /// The places of the two dependents: machine-controller-manager goes down first, kube-controller-manager comes up first.
 const MCM: usize = 0;
@@ -180,7 +180,7 @@ impl Rig {
         self.input(Input::Woken);
     }
 
-    fn input(&mut self, input: Input<'_>) {
+    fn input(&mut self, input: Input) {
         let actions = self.take(input);
         self.follow(actions);
     }
@@ -192,7 +192,7 @@ impl Rig {
         }
     }
 
-    fn take(&mut self, input: Input<'_>) -> Vec<Action> {
+    fn take(&mut self, input: Input) -> Vec<Action> {
         let actions = self.shoot.input(input, &self.around, self.now);
         let now = seconds(self.now);
         for action in &actions {
@@ -227,7 +227,7 @@ impl Rig {
                 let as_seen = Verified {
                     is_ours: true,
                     is_paused: false,
-                    standby_protects: self.around.options.standby_protects,
+                    standby_protects: self.around.options.standby_protects.value,
                     machines: Arc::clone(&self.machines),
                 };
                 let verified = self.verified.clone().unwrap_or(Some(as_seen));
@@ -250,13 +250,13 @@ impl Rig {
             let renew_time = Some(wall(self.stamp(number)));
             leases.push(LeaseRecord { name: &node(number), uid: LeaseUid::default(), renew_time, duration_seconds: Some(40) });
         }
-        self.take(Input::Leases(times, &leases, Some(Arc::clone(&self.machines))))
+        self.take(Input::Leases(times, leases, Some(Arc::clone(&self.machines))))
     }
 
     /// Makes a write, and lets the view show it after its answer.
     fn write(&mut self, order: &Order) -> Vec<Action> {
         self.version += 1;
-        let mut after = order.base.written(&order.write, self.version.to_string());
+        let mut after = order.change.after(self.version.to_string());
         if !self.pods_linger {
             after.ready = after.replicas;
         }
@@ -299,7 +299,7 @@ impl Rig {
     /// The orders that were given, by their moment, dependent, and replicas.
     fn writes(&self) -> Vec<(f64, usize, Option<i32>)> {
         let order = |action: &Action| match action {
-            Action::Write(order) => Some((order.dependent, order.write.replicas)),
+            Action::Write(order) => Some((order.dependent, order.change.write.replicas)),
             _ => None,
         };
         self.said(order).into_iter().map(|(when, (at, replicas))| (when, at, replicas)).collect()

@@ -101,7 +101,7 @@ pub fn around(dependents: impl IntoIterator<Item = Dependent>) -> Surroundings {
         dependents: dependents.into_iter().collect(),
     };
     Surroundings {
-        options: ResolvedOptions::resolve(&config, None, None).options(),
+        options: ResolvedOptions::resolve(&config, None, None),
         dependents: config.dependents.iter().map(|_| DependentState::Present(Arc::new(running(1)))).collect(),
         config: Arc::new(config),
         settings: ShootSettings::default(),

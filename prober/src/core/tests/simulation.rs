@@ -16,7 +16,7 @@ use super::scene::{around, dependent, span, wall};
 use crate::core::lease::{LeaseList, LeaseRecord, LeaseUid};
 use crate::core::moment::{Moment, RequestTimes};
 use crate::core::shoot::{Action, Input, ProbeFailure, Shoot, Start, Surroundings};
-use crate::core::verdict::{BackedNodes, NodeRecord, Verdict};
+use crate::core::verdict::{BackedNodes, NodeRecord};
 
 const GRACE_S: f64 = 40.0;
 const BEAT_S: f64 = 10.0;
@@ -176,18 +176,18 @@ impl World {
                             let times = RequestTimes { sent: at(t), received: at(t + takes), wall: wall(t + takes + self.ours) };
                             let leases = leases(&mut nodes, t + takes / 2.0);
                             t += takes;
-                            shoot.input(Input::Leases(times, &leases, Some(Arc::clone(&machines))), &around, at(t))
+                            shoot.input(Input::Leases(times, leases, Some(Arc::clone(&machines))), &around, at(t))
                         }
                     }
                     Action::ListNodes => shoot.input(Input::Nodes(records.clone()), &around, at(t)),
                     Action::AcquirePermit(dependent, _) => shoot.input(Input::Permitted(dependent), &around, at(t)),
                     Action::Write(order) => {
-                        assert_eq!(order.write.replicas, Some(0));
+                        assert_eq!(order.change.write.replicas, Some(0));
                         (run.down, run.ended) = (Some(t), t);
                         return run;
                     }
                     Action::Report(_) => {
-                        let up = shoot.finding().is_some_and(|finding| matches!(finding.verdict, Verdict::ScaleUp(_)));
+                        let up = shoot.finding().is_some_and(|finding| finding.verdict.is_up());
                         run.up = run.up.or((up && t >= self.initial_delay).then_some(t));
                         vec![]
                     }
@@ -457,7 +457,7 @@ impl World {
                     let seconds = t.elapsed_since_start().as_seconds_f64();
                     let times = RequestTimes { sent: t, received: t, wall: wall(seconds) };
                     let leases = leases(&mut node, seconds);
-                    shoot.input(Input::Leases(times, &leases, Some(Arc::clone(&machines))), &around, t);
+                    shoot.input(Input::Leases(times, leases, Some(Arc::clone(&machines))), &around, t);
                 }
             }
             t = shoot.next().expect("a look is due");

@@ -6,7 +6,7 @@ use super::*;
 use crate::core::tests::scene::{GRACE, JUDGED, LONG_AGO, at, book};
 
 const FRACTION: f64 = 0.6;
-const UP: Verdict = Verdict::ScaleUp(Scope::All);
+const UP: Verdict = Verdict::ScaleUp;
 
 fn node(name: &str) -> NodeRecord {
     NodeRecord { name: name.to_owned(), ..NodeRecord::default() }
@@ -53,7 +53,7 @@ fn nodes_that_others_manage_do_not_count() {
     let foreign = |name| NodeRecord { not_managed_by_mcm: true, ..node(name) };
     let leases = [("n1", Expired), ("n2", Expired), ("n3", Expired)];
     let judged = judge(&leases, &["n1", "n2", "n3"], &[foreign("n1"), foreign("n2"), node("n3")], &PoolConditions::new());
-    assert_eq!(judged, (tally(1, 1), Verdict::Hold(HoldReason::SingleCandidate)));
+    assert_eq!(judged, (tally(1, 1), Verdict::HoldSingleCandidate));
 }
 
 #[test]
@@ -184,7 +184,7 @@ proptest! {
         let book = book(leases.iter().map(|name| (name.as_str(), Valid)));
         let machines: BackedNodes = machines.iter().map(|name| Some(name.as_str())).collect();
         let allowed = Candidates::by_machines(&book, &machines);
-        let (backed, others): (Vec<_>, Vec<_>) = leases.iter().map(String::as_str).partition(|name| machines.position(name, 0).is_some());
+        let (backed, others): (Vec<_>, Vec<_>) = leases.iter().map(String::as_str).partition(|name| position(&machines.nodes, |backed| backed, name, 0).is_some());
         prop_assert_eq!(allowed.leases.iter().map(|(name, _)| *name).collect::<Vec<_>>(), backed);
         prop_assert_eq!(allowed.excluded.values().sum::<usize>(), others.len());
     }
@@ -206,10 +206,10 @@ fn two_thousand_nodes_are_each_counted_once() {
 #[test]
 fn one_candidate_never_scales_down_and_brings_back_only_what_is_held_down() {
     // D-20
-    assert_eq!(tally(1, 0).verdict(FRACTION), Verdict::ScaleUp(Scope::HeldDown));
-    assert_eq!(tally(1, 1).verdict(FRACTION), Verdict::Hold(HoldReason::SingleCandidate));
+    assert_eq!(tally(1, 0).verdict(FRACTION), Verdict::ScaleUpHeldDown);
+    assert_eq!(tally(1, 1).verdict(FRACTION), Verdict::HoldSingleCandidate);
     let undecided = Tally { candidates: 1, expired: 0, undecided: 1 };
-    assert_eq!(undecided.verdict(FRACTION), Verdict::Hold(HoldReason::SingleCandidate));
+    assert_eq!(undecided.verdict(FRACTION), Verdict::HoldSingleCandidate);
 }
 
 #[test]
@@ -247,10 +247,10 @@ fn the_fraction_itself_means_an_outage() {
 #[test]
 fn undecided_leases_hold_what_depends_on_them() {
     let verdict = |expired, undecided, candidates| Tally { candidates, expired, undecided }.verdict(FRACTION);
-    assert_eq!(verdict(2, 1, 5), Verdict::Hold(HoldReason::Undecided), "3 of 5 if it is expired, 2 of 5 if it is not");
+    assert_eq!(verdict(2, 1, 5), Verdict::HoldUndecided, "3 of 5 if it is expired, 2 of 5 if it is not");
     assert_eq!(verdict(3, 2, 5), Verdict::ScaleDown, "down in any case");
     assert_eq!(verdict(1, 1, 5), UP, "up in any case");
-    assert_eq!(verdict(0, 5, 5), Verdict::Hold(HoldReason::Undecided), "a start in mid-outage concludes nothing");
+    assert_eq!(verdict(0, 5, 5), Verdict::HoldUndecided, "a start in mid-outage concludes nothing");
 }
 
 #[test]
@@ -271,8 +271,8 @@ proptest! {
         // The Go original's decision on leases that are all decided, in its own arithmetic (rule 48); at one, D-20's.
         let decided = |expired: usize| match candidates {
             0 => UP,
-            1 if expired == 0 => Verdict::ScaleUp(Scope::HeldDown),
-            1 => Verdict::Hold(HoldReason::SingleCandidate),
+            1 if expired == 0 => Verdict::ScaleUpHeldDown,
+            1 => Verdict::HoldSingleCandidate,
             _ if (expired as f64) / (candidates as f64) < fraction => UP,
             _ => Verdict::ScaleDown,
         };
@@ -281,7 +281,7 @@ proptest! {
         if readings.iter().all(|reading| *reading == readings[0]) {
             prop_assert_eq!(verdict, readings[0]);
         } else {
-            prop_assert!(matches!(verdict, Verdict::Hold(_)), "{:?}", verdict);
+            prop_assert!(verdict.aim().is_none(), "{:?}", verdict);
         }
     }
 
@@ -321,10 +321,9 @@ proptest! {
         let always = Candidates::by_nodes(&book, &machines, &nodes, &pools).tally(at(JUDGED), LONG_AGO, GRACE);
         if !nodes_matter(allowed, at_rest) {
             let writes = |verdict: Verdict| -> Vec<_> {
-                let decide = |dependent: &Observed| match verdict {
-                    Verdict::ScaleUp(scope) => scale_up(dependent, scope, only_held_down),
-                    Verdict::ScaleDown => scale_down(dependent),
-                    Verdict::Hold(_) => None,
+                let decide = |dependent: &Observed| match verdict.aim()? {
+                    (Direction::Up, scope) => scale_up(dependent, scope, only_held_down),
+                    (Direction::Down, _) => scale_down(dependent),
                 };
                 dependents.iter().map(decide).collect()
             };

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::super::judgement::{Judge, Rules};
 use super::super::tests::scene::{GRACE, lease, times};
-use super::super::verdict::{NodeRecord, PoolConditions, Scope, Verdict};
+use super::super::verdict::{NodeRecord, PoolConditions, Verdict};
 use super::LeaseState::{Expired, Undecided, Valid};
 use super::*;
 
@@ -49,7 +49,7 @@ const NEW: f64 = 95.0;
 fn a_lost_zone_is_shown_while_the_shoot_is_not_lost() {
     let third = [("a", NEW), ("a", NEW), ("b", OLD), ("b", OLD), ("c", NEW), ("c", NEW)];
     let lost = [LostZone { zone: "b".into(), candidates: 2, expired: 2 }];
-    assert_eq!(found(third, in_zone), (Verdict::ScaleUp(Scope::All), lost.to_vec()));
+    assert_eq!(found(third, in_zone), (Verdict::ScaleUp, lost.to_vec()));
     assert_eq!(found(third, in_pool).1, lost, "without zones their pools");
     let most = [("a", OLD), ("a", OLD), ("b", OLD), ("b", OLD), ("c", NEW), ("c", NEW)];
     assert_eq!(found(most, in_zone), (Verdict::ScaleDown, vec![]));
@@ -59,7 +59,7 @@ fn a_lost_zone_is_shown_while_the_shoot_is_not_lost() {
 fn nodes_that_do_not_count_are_of_no_zone() {
     let third = [("a", NEW), ("a", NEW), ("b", OLD), ("b", OLD), ("c", NEW), ("c", NEW)];
     let foreign = |at, zone: &str| NodeRecord { not_managed_by_mcm: at == 2, ..in_zone(at, zone) };
-    assert_eq!(found(third, foreign), (Verdict::ScaleUp(Scope::All), vec![]));
+    assert_eq!(found(third, foreign), (Verdict::ScaleUp, vec![]));
 }
 
 #[test]

@@ -4,9 +4,6 @@ mod observing;
 mod reconfigure;
 mod windows;
 
-use std::time::Duration;
-
-use super::super::news::{End, Event};
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -84,6 +81,12 @@ impl Seed {
         let due = self.due();
         assert!(due.is_empty(), "{due:?}");
         self.namespaces.reports().into_iter().map(|report| (report.service, report.event)).collect()
+    }
+
+    /// Whether there is nothing to remember.
+    fn is_empty(&self) -> bool {
+        let Namespaces { readiness, windows, pods, .. } = &self.namespaces;
+        readiness.is_empty() && windows.is_empty() && pods.is_empty() && self.namespaces.count() == 0
     }
 
     /// Goes to the next instant at which something is to be done by itself.

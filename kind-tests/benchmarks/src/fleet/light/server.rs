@@ -68,7 +68,7 @@ pub async fn serve(plan: Plan) -> Result<()> {
 }
 
 impl Shoot {
-    /// When its nodes have renewed, as whoever asks now is told.
+    /// When its nodes have renewed, as whoever asks now is answered.
     ///
     /// The prober looks again before the verdict can fall, and before a renewal could be doubted: three quarters of the grace
     /// period less a beat and a second after it last looked, or when two of the leases that it saw expire, whichever is earlier.

@@ -7,9 +7,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use nix::sys::signal::Signal;
 use testbed::control_plane::{ApiServer, hold_port};
-use testbed::eventually;
 use testbed::seed::ControlPlane;
-use testbed::shoot::PATIENCE;
+use testbed::{PATIENCE, eventually};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -20,24 +19,11 @@ use crate::weeder::plane::{Plane, State};
 const ROLE: &str = "apiserver";
 /// How often it looks at its process, and at whether the pod is still wanted. A deletion reaches a kubelet at once, by its watch.
 const TICK: Duration = Duration::from_millis(100);
-/// A kubelet's own numbers (`initialCrashLoopBackOff` and `MaxCrashLoopBackOff` in Kubernetes 1.36).
-const FIRST_WAIT: Duration = Duration::from_secs(10);
-const LONGEST_WAIT: Duration = Duration::from_secs(300);
+/// How long a container waits after its second end, and then twice as long each time (a kubelet's `initialCrashLoopBackOff` in
+/// Kubernetes 1.36). Its longest wait of five minutes is never reached here.
+pub const BACK_OFF: Duration = Duration::from_secs(10);
 /// Gardener's failureThreshold of kube-apiserver's liveness probe. Its periodSeconds, 10, only delays the beginning.
 const FAILURES: u32 = 3;
-
-/// How long a pod's container waits for its next restart. Another pod begins with nothing to wait for.
-#[derive(Default)]
-struct BackOff(Duration);
-
-impl BackOff {
-    /// The wait after this end of the container: none after the first, and then twice as long each time.
-    fn ended(&mut self) -> Duration {
-        let wait = self.0;
-        self.0 = (wait * 2).clamp(FIRST_WAIT, LONGEST_WAIT);
-        wait
-    }
-}
 
 /// The container of the pod that is there now.
 #[derive(Clone, Debug)]
@@ -56,8 +42,8 @@ pub struct Container {
 pub enum Phase {
     Starting,
     Ready,
-    /// It waits for so long, until then.
-    BackOff(Duration, Instant),
+    /// It waits until then.
+    BackOff(Instant),
 }
 
 /// The kubelet, and what it reports.
@@ -75,7 +61,7 @@ impl<'a> Kubelet<'a> {
     pub async fn new(plane: &'a Plane, shoot: &'a ControlPlane) -> Result<Self> {
         let server = shoot.server().context("an API server of our own")?;
         server.process().signal(Signal::SIGKILL)?;
-        eventually("its port is free", PATIENCE, async || {
+        eventually("its port is free", async || {
             ensure!(TcpStream::connect(shoot.address()).await.is_err(), "somebody listens");
             Ok(())
         })
@@ -110,17 +96,17 @@ impl<'a> Kubelet<'a> {
 
     /// Starts the container again and again.
     async fn keep_running(&self, pod: &(String, String)) -> Result<Infallible> {
-        let mut back_off = BackOff::default();
+        let mut wait = Duration::ZERO;
         let mut container = Container { pod: pod.clone(), restarts: 0, started: Instant::now(), phase: Phase::Starting };
         loop {
             self.run_once(&mut container).await?;
-            let wait = back_off.ended();
             let due = Instant::now() + wait;
             if !wait.is_zero() {
-                self.report(&mut container, Phase::BackOff(wait, due)).await?;
+                self.report(&mut container, Phase::BackOff(due)).await?;
             }
             sleep_until(due).await;
             container.restarts += 1;
+            wait = (wait * 2).max(BACK_OFF);
         }
     }
 
@@ -154,17 +140,10 @@ impl<'a> Kubelet<'a> {
         let state = match phase {
             Phase::Starting => State::NotReady,
             Phase::Ready => State::Ready,
-            Phase::BackOff(..) => State::Crashing,
+            Phase::BackOff(_) => State::Crashing,
         };
         self.plane.report(&container.pod.0, state, container.restarts).await?;
         self.reports.send_replace(Some(container.clone()));
         Ok(())
     }
-}
-
-#[test]
-fn a_container_that_ends_waits_as_a_kubelet_lets_it() {
-    let mut back_off = BackOff::default();
-    let waits: Vec<u64> = (0..8).map(|_| back_off.ended().as_secs()).collect();
-    assert_eq!(waits, [0, 10, 20, 40, 80, 160, 300, 300]);
 }

@@ -1,15 +1,13 @@
 //! A replica in Go, which leaves its election to client-go.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use chrono::{DateTime, Utc};
 use nix::sys::signal::Signal;
 use testbed::log::tail;
 use testbed::process::Process;
-use testbed::shoot::PATIENCE;
-use testbed::{Bed, Seed, eventually};
+use testbed::{Bed, PATIENCE, Seed, eventually};
 
 use super::LEASE;
 
@@ -43,13 +41,13 @@ impl Go {
     }
 
     pub async fn leading(&self) -> Result<DateTime<Utc>> {
-        eventually("the replica in Go leads", PATIENCE, async || self.said("leading").context("it does not say so")).await
+        eventually("the replica in Go leads", async || self.said("leading").context("it does not say so")).await
     }
 
     /// Ends it as a kubelet does; when it stopped to lead.
     pub async fn terminate(mut self) -> Result<DateTime<Utc>> {
         self.process.signal(Signal::SIGTERM)?;
-        let status = self.process.end(Duration::from_secs(5)).await?;
+        let status = self.process.end(PATIENCE).await?;
         ensure!(status.success(), "{status}: {}", self.process.tail(5));
         self.said("stopped").context("it does not say that it stopped")
     }
@@ -57,7 +55,7 @@ impl Go {
     /// Kills it; the last moment at which it may have led.
     pub async fn kill(mut self) -> Result<DateTime<Utc>> {
         self.process.signal(Signal::SIGKILL)?;
-        self.process.end(Duration::from_secs(5)).await?;
+        self.process.end(PATIENCE).await?;
         Ok(Utc::now())
     }
 }

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context, Result, ensure};
 use chrono::{DateTime, Utc};
 use testbed::kube_api::Change;
-use testbed::shoot::PATIENCE;
 use testbed::{Seed, eventually};
 use tokio::task::JoinSet;
 
@@ -54,7 +53,7 @@ impl Register {
 
     /// Waits until a replica holds the Lease other than these; returns its first entry and the last one before it.
     pub async fn next(&self, known: &[&str]) -> Result<(Entry, Option<Entry>)> {
-        eventually("another leader", PATIENCE, async || {
+        eventually("another leader", async || {
             let all = self.all();
             let first = all.iter().position(|entry| !entry.holder.is_empty() && !known.contains(&entry.holder.as_str()));
             let first = first.with_context(|| format!("the last holder is {:?}", self.holder()))?;
@@ -66,7 +65,7 @@ impl Register {
     /// Waits for renewals of the one who leads.
     pub async fn renewals(&self, count: usize) -> Result<()> {
         let begin = self.all().len();
-        eventually("renewals", PATIENCE, async || {
+        eventually("renewals", async || {
             let now = self.all().len() - begin;
             ensure!(now >= count, "{now} of {count}");
             Ok(())

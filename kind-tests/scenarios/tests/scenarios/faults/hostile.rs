@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use testbed::authority::{Authority, Serving};
-use testbed::shoot::PATIENCE;
 use testbed::usage::Usage;
 use testbed::{ProberConfig, Shoot, ShootPlan, own_scenario};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -126,7 +125,7 @@ fn a_hostile_api_server_costs_neither_memory_nor_a_verdict_nor_other_shoots() ->
             // From the first one on there is an outage, of which nobody can tell.
             shoot.nodes.cut_all();
             shoot
-                .eventually(what, PATIENCE, async || {
+                .eventually(what, async || {
                     let requests = hostile.requests.load(Ordering::Relaxed);
                     ensure!(requests >= 3, "{requests} requests");
                     Ok(())

@@ -1,21 +1,19 @@
-//! A seed's API server that is killed and starts again: in the middle of watches, after etcd has forgotten what they go on
-//! from, and in the middle of flows.
+//! A seed's API server that is killed and starts again after etcd has forgotten what its watches go on from.
 
 use anyhow::{Context, Result, ensure};
 use nix::sys::signal::Signal;
-use testbed::shoot::PATIENCE;
 use testbed::{Seed, ShootPlan, own_scenario};
 
 use crate::weeder::ground::{Ground, no_window};
 use crate::weeder::on_ground;
 use crate::weeder::plane::Plane;
-use crate::{DOWN, PATIENT, UP, alone, end_alone, shows, through_an_outage, with_args, writes};
+use crate::{PATIENT, alone, end_alone, shows, through_an_outage, with_args};
 
-fn kill(seed: &Seed) -> Result<()> {
+pub fn kill(seed: &Seed) -> Result<()> {
     seed.plane().server().context("own")?.process().signal(Signal::SIGKILL)
 }
 
-async fn start_again(seed: &Seed) -> Result<()> {
+pub async fn start_again(seed: &Seed) -> Result<()> {
     seed.plane().server().context("own")?.start_again().await
 }
 
@@ -25,7 +23,7 @@ fn lists(seed: &Seed) -> usize {
 }
 
 /// An API server that has just begun does not know its roles yet, and forbids everything for a moment.
-fn plan() -> ShootPlan {
+pub fn plan() -> ShootPlan {
     ShootPlan { forbidden: true, ..ShootPlan::default() }
 }
 
@@ -40,7 +38,7 @@ fn watches_that_were_cut_before_a_compaction_are_restarted_and_nothing_is_missed
         start_again(&seed).await?;
         // What has happened since the watches were cut is forgotten: all is listed again.
         shoot
-            .eventually("new lists", PATIENCE, async || {
+            .eventually("new lists", async || {
                 let lists = lists(&seed);
                 ensure!(lists > before, "{lists} lists");
                 Ok(())
@@ -49,31 +47,6 @@ fn watches_that_were_cut_before_a_compaction_are_restarted_and_nothing_is_missed
         shoot.after_probes(2).await?;
         shoot.untouched_since(begin)?;
         through_an_outage(&shoot).await?;
-        end_alone(shoot, prober).await
-    })
-}
-
-#[test]
-fn a_seed_that_restarts_in_the_middle_of_a_flow_is_written_to_the_end() -> Result<()> {
-    own_scenario("needs an API server that may be killed", async |bed| {
-        let (shoot, mut prober) = alone(bed, "seed-restarts", plan(), with_args(&PATIENT)).await?;
-        for cut in [true, false] {
-            let begin = shoot.history().len();
-            if cut {
-                shoot.nodes.cut_all()
-            } else {
-                shoot.nodes.heal_all()
-            }
-            writes(&shoot, begin, 1).await?;
-            kill(&shoot.seed)?;
-            start_again(&shoot.seed).await?;
-            if cut { shoot.held_down(&DOWN).await? } else { shoot.free_at(&UP).await? }
-        }
-        ensure!(prober.ended()?.is_none(), "it has ended");
-        // After that nothing more is written.
-        let begin = shoot.history().len();
-        shoot.after_probes(3).await?;
-        shoot.untouched_since(begin)?;
         end_alone(shoot, prober).await
     })
 }

@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
-use testbed::gardener::{GARDEN, PROBE, PROBER};
+use testbed::gardener::{PROBE_USER, PROBER_USER};
 use testbed::kube_api::KubeApi;
-use testbed::shoot::PATIENCE;
 use testbed::{ProberConfig, Shoot, ShootPlan, eventually, own_scenario};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-use crate::{DOWN, UP, alone, end_alone, end_of_outage, healthy};
+use crate::{DOWN, alone, end_alone, end_of_outage, has_turned, healthy, turn};
 
 const FLOW: &str = "/apis/flowcontrol.apiserver.k8s.io/v1";
 const HOOKS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
@@ -27,12 +26,10 @@ struct Rejection<'a> {
 }
 
 impl<'a> Rejection<'a> {
-    /// From now on an API server rejects these requests of a ServiceAccount.
-    async fn begin(api: &'a KubeApi, (namespace, name): (&str, &str), verbs: Value, resources: Value) -> Result<Self> {
+    /// From now on an API server rejects these requests of a user.
+    async fn begin(api: &'a KubeApi, user: &str, verbs: Value, resources: Value) -> Result<Self> {
         // An admission webhook that never answers keeps a request in its priority level.
         let nowhere = TcpListener::bind(("127.0.0.1", 0)).await?;
-        let accounts = "/api/v1/namespaces/default/serviceaccounts";
-        api.create(accounts, &json!({"metadata": {"name": OCCUPANT}})).await?;
         let hook = json!({
             "name": "nobody.bed.example.org", "sideEffects": "None", "admissionReviewVersions": ["v1"], "timeoutSeconds": 30,
             "failurePolicy": "Fail", "clientConfig": {"url": format!("https://{}", nowhere.local_addr()?)},
@@ -46,27 +43,24 @@ impl<'a> Rejection<'a> {
         });
         let level = json!({"metadata": {"name": "none"}, "spec": {"type": "Limited", "limited": limited}});
         api.create(&format!("{FLOW}/prioritylevelconfigurations"), &level).await?;
-        let account = |(namespace, name): (&str, &str)| json!({"kind": "ServiceAccount", "serviceAccount": {"namespace": namespace, "name": name}});
+        let subject = |user: &str| json!({"kind": "User", "user": {"name": user}});
         let rule = |verbs: Value, resources: Value| json!({"verbs": verbs, "apiGroups": ["*"], "resources": resources, "namespaces": ["*"], "clusterScope": true});
         let spec = json!({
             "priorityLevelConfiguration": {"name": "none"}, "matchingPrecedence": 2,
             "rules": [
-                {"subjects": [account((namespace, name))], "resourceRules": [rule(verbs, resources)]},
-                {"subjects": [account(("default", OCCUPANT))], "resourceRules": [rule(json!(["create"]), json!(["configmaps"]))]},
+                {"subjects": [subject(user)], "resourceRules": [rule(verbs, resources)]},
+                {"subjects": [subject(OCCUPANT)], "resourceRules": [rule(json!(["create"]), json!(["configmaps"]))]},
             ],
         });
         api.create(&format!("{FLOW}/flowschemas"), &json!({"metadata": {"name": "rejected"}, "spec": spec})).await?;
-        let role = json!({"metadata": {"name": OCCUPANT}, "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]}]});
-        let rbac = "/apis/rbac.authorization.k8s.io/v1";
-        api.create(&format!("{rbac}/clusterroles"), &role).await?;
         let binding = json!({
             "metadata": {"name": OCCUPANT},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": OCCUPANT},
-            "subjects": [{"kind": "ServiceAccount", "namespace": "default", "name": OCCUPANT}],
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": OCCUPANT}],
         });
-        api.create(&format!("{rbac}/clusterrolebindings"), &binding).await?;
+        api.create("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", &binding).await?;
         // API priority and fairness knows a new schema when its condition is there.
-        eventually("the schema is in force", PATIENCE, async || {
+        eventually("the schema is in force", async || {
             let schema = api.get(&format!("{FLOW}/flowschemas/rejected")).await?;
             let dangling = schema["status"]["conditions"].as_array().into_iter().flatten().find(|c| c["type"] == "Dangling");
             ensure!(dangling.is_some_and(|condition| condition["status"] == "False"), "{schema}");
@@ -75,7 +69,7 @@ impl<'a> Rejection<'a> {
         .await?;
         let mut occupant = JoinSet::new();
         for number in 0..2 {
-            let (api, name) = (api.acting_as("system:serviceaccount:default:occupant"), format!("occupant-{number}"));
+            let (api, name) = (api.acting_as(OCCUPANT), format!("occupant-{number}"));
             occupant.spawn(async move {
                 let map = json!({"metadata": {"name": name, "labels": {"bed": OCCUPANT}}});
                 loop {
@@ -105,10 +99,10 @@ impl<'a> Rejection<'a> {
 fn a_shoot_that_rejects_probes_by_priority_and_fairness_is_no_outage() -> Result<()> {
     own_scenario("needs an API server that reaches this process", async |bed| {
         let shoot = healthy(bed, "fairness", ShootPlan::default()).await?;
-        let rejection = Rejection::begin(shoot.plane.api(), ("kube-system", PROBE), json!(["list"]), json!(["leases"])).await?;
+        let rejection = Rejection::begin(shoot.plane.api(), PROBE_USER, json!(["list"]), json!(["leases"])).await?;
         let rejected = || shoot.asked().iter().filter(|asked| asked.code == 429).count();
         shoot
-            .eventually("probes are rejected", PATIENCE, async || {
+            .eventually("probes are rejected", async || {
                 ensure!(rejected() >= 2, "{}", rejected());
                 Ok(())
             })
@@ -132,22 +126,18 @@ fn a_seed_that_rejects_writes_by_priority_and_fairness_is_asked_again_until_all_
         let (shoot, prober) = alone(bed, "seed-fairness", ShootPlan::default(), ProberConfig::default()).await?;
         let seed = shoot.seed.clone();
         for cut in [true, false] {
-            let rejection = Rejection::begin(seed.api(), (GARDEN, PROBER), json!(["patch"]), json!(["deployments"])).await?;
-            if cut {
-                shoot.nodes.cut_all()
-            } else {
-                shoot.nodes.heal_all()
-            }
-            let before = rejected(&shoot);
+            let rejection = Rejection::begin(seed.api(), PROBER_USER, json!(["patch"]), json!(["deployments"])).await?;
+            let (begin, before) = (shoot.history().len(), rejected(&shoot));
+            turn(&shoot, cut);
             shoot
-                .eventually("writes are rejected", PATIENCE, async || {
+                .eventually("writes are rejected", async || {
                     let more = rejected(&shoot) - before;
                     ensure!(more >= 3, "{more}");
                     Ok(())
                 })
                 .await?;
             rejection.end().await?;
-            if cut { shoot.held_down(&DOWN).await? } else { shoot.free_at(&UP).await? }
+            has_turned(&shoot, cut, begin).await?;
         }
         end_alone(shoot, prober).await
     })

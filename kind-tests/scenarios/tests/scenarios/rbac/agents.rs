@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use testbed::gardener::{GARDEN, seed_access, shoot_access, weeder_access};
-use testbed::shoot::{KCM, PATIENCE};
+use testbed::shoot::KCM;
 use testbed::{Prober, Seed, Shoot, ShootPlan, eventually, scenario};
 
 use super::rights::Rights;
@@ -32,21 +32,21 @@ fn a_prober_that_loses_a_right_says_so_and_goes_on_once_it_has_it_again() -> Res
         let begin = shoot.history().len();
 
         // Secrets: new credentials are those that the watch brings.
-        on_seed.without(false, "secrets", &["get"]).await?;
+        on_seed.without("secrets", &["get"]).await?;
         shoot.revoke_tokens().await?;
         logs(&prober, "probe not complete", "\"category\":\"seed_unknown\"").await?;
         shoot.renew_secret().await?;
         shoot.after_probes(2).await?;
 
         // The shoot: leases, then nodes, which are asked for in an outage only. What is not known is no outage.
-        on_shoot.without(true, "leases", &["list"]).await?;
+        on_shoot.without("leases", &["list"]).await?;
         counted("dwd_probes_total{stage=\"leases\",result=\"forbidden\"}").await?;
         logs(&prober, "probe not complete", "\"stage\":\"leases\"").await?;
         shoot.nodes.cut_all();
         shoot.leases_older_than(Duration::from_secs(12)).await?;
         shoot.untouched_since(begin)?;
-        on_seed.without(false, "deployments", &["patch"]).await?;
-        on_shoot.without(false, "nodes", &["list"]).await?;
+        on_seed.without("deployments", &["patch"]).await?;
+        on_shoot.without("nodes", &["list"]).await?;
         counted("dwd_probes_total{stage=\"nodes\",result=\"forbidden\"}").await?;
         shoot.untouched_since(begin)?;
 
@@ -56,7 +56,7 @@ fn a_prober_that_loses_a_right_says_so_and_goes_on_once_it_has_it_again() -> Res
             format!("dwd_scale_operations_total{{direction=\"down\",kind=\"Deployment\",name=\"{KCM}\",result=\"forbidden\"}}");
         counted(&refused).await?;
         logs(&prober, "resource cannot be scaled", "cannot patch resource").await?;
-        eventually("an Event", PATIENCE, async || {
+        eventually("an Event", async || {
             ensure!(events(&seed, "ScalingFailed").await? > 0);
             Ok(())
         })
@@ -66,14 +66,14 @@ fn a_prober_that_loses_a_right_says_so_and_goes_on_once_it_has_it_again() -> Res
         shoot.held_down(&DOWN).await?;
 
         // Events: what is done does not depend on them.
-        on_seed.without(true, "events", &["create", "patch"]).await?;
+        on_seed.without("events", &["create", "patch"]).await?;
         shoot.nodes.heal_all();
         shoot.free_at(&UP).await?;
         counted("dwd_events_lost_total").await?;
         logs(&prober, "Event could not be written", "is forbidden").await?;
 
         // The Lease: whoever cannot renew it ends.
-        on_seed.without(true, "leases", &["update"]).await?;
+        on_seed.without("leases", &["update"]).await?;
         ends_with_1(&mut prober).await?;
         logs(&prober, "Lease could not be renewed", "cannot update resource").await?;
         on_seed.all().await?;
@@ -91,7 +91,7 @@ fn a_prober_that_may_not_take_the_lease_waits_and_says_so() -> Result<()> {
         for verb in ["create", "get"] {
             drop(last.take());
             seed.api().delete(&format!("{LEASES}/dwd-prober-leader-election")).await?;
-            rights.without(true, "leases", &[verb]).await?;
+            rights.without("leases", &[verb]).await?;
             let prober = Prober::start(&seed, with_args(&QUICK)).await?;
             logs(&prober, "Lease cannot be read or written", &format!("cannot {verb} resource")).await?;
             // It probes without leading.
@@ -101,14 +101,14 @@ fn a_prober_that_may_not_take_the_lease_waits_and_says_so() -> Result<()> {
             last = Some(prober);
         }
         // Without a watch of it a waiting replica looks in the rhythm of its retry period.
-        rights.without(true, "leases", &["watch"]).await?;
+        rights.without("leases", &["watch"]).await?;
         let second = Prober::start(&seed, with_args(&QUICK)).await?;
         let watches = async || {
             let asked = seed.asked();
             ensure!(asked.iter().any(|asked| asked.verb == "watch" && asked.resource == "leases" && asked.code == 403));
             Ok(())
         };
-        eventually("a refused watch", PATIENCE, watches).await?;
+        eventually("a refused watch", watches).await?;
         last.context("the leader")?.terminate().await?;
         leading(&second).await?;
         rights.all().await?;
@@ -124,11 +124,11 @@ fn a_weeder_that_may_not_delete_says_so_and_deletes_in_the_same_window_once_it_m
         let rights = Rights { api: seed.api(), granted: weeder_access() };
         let weeder = ground.leader(&[]).await?;
         let plane = Plane::on(&ground, "rights", 1).await?;
-        rights.without(false, "pods", &["delete"]).await?;
+        rights.without("pods", &["delete"]).await?;
         let servers = plane.outage(None).await?;
         plane.all("main", State::Ready).await?;
         shows(weeder.log_file(), "dwd_weeder_deletions_total{result=\"forbidden\"}", 1.0..).await?;
-        eventually("a refused deletion", PATIENCE, async || {
+        eventually("a refused deletion", async || {
             let lines = weeder.log("pod could not be deleted");
             ensure!(lines.iter().any(|line| line["result"] == "forbidden" && line["level"] == "error"), "{lines:?}");
             Ok(())

@@ -5,7 +5,6 @@ use futures::future::try_join_all;
 use testbed::agent::Agent;
 use testbed::gardener::{seed_access, weeder_access};
 use testbed::page::metrics;
-use testbed::shoot::PATIENCE;
 use testbed::{Prober, Seed, Shoot, ShootPlan, eventually, scenario};
 
 use super::rights::Rights;
@@ -30,7 +29,7 @@ async fn says(agent: &Agent, verb: &str, resource: &str) -> Result<()> {
         line.to_string().contains(&format!("resource \\\\\\\"{resource}"))
             || line["error"].as_str().is_some_and(|error| error.contains(&format!("{forbidden} \"{resource}\"")))
     };
-    eventually("the log names it", PATIENCE, async || {
+    eventually("the log names it", async || {
         let lines = agent.log(&forbidden);
         ensure!(lines.iter().any(named), "no word of {verb} {resource}: {lines:?}\n{}", agent.tail(20));
         Ok(())

@@ -13,27 +13,14 @@ pub struct Rights<'a> {
 }
 
 impl Rights<'_> {
-    /// Takes verbs on a resource away, from the cluster-wide role or from the one in a namespace; everything else is granted.
-    pub async fn without(&self, namespaced: bool, resource: &str, verbs: &[&str]) -> Result<()> {
-        self.all().await?;
-        let (path, rules) = self.role(namespaced)?;
-        self.api.replace(&path, "/rules", &without(&rules, resource, verbs)).await
+    /// Takes verbs on a resource away; everything else is granted.
+    pub async fn without(&self, resource: &str, verbs: &[&str]) -> Result<()> {
+        strip(self.api, &self.granted, &[(resource, verbs)]).await
     }
 
     /// Grants everything again.
     pub async fn all(&self) -> Result<()> {
-        for namespaced in [false, true] {
-            let (path, rules) = self.role(namespaced)?;
-            self.api.replace(&path, "/rules", &rules).await?;
-        }
-        Ok(())
-    }
-
-    fn role(&self, namespaced: bool) -> Result<(String, Value)> {
-        let kind = if namespaced { "Role" } else { "ClusterRole" };
-        let role = self.granted.iter().find(|(_, object)| object["kind"] == kind).context("no such role")?;
-        let name = role.1["metadata"]["name"].as_str().context("no name")?;
-        Ok((format!("{}/{name}", role.0), role.1["rules"].clone()))
+        strip(self.api, &self.granted, &[]).await
     }
 
     /// Makes a ServiceAccount of this name that has all these rights but verbs on a resource; a kubeconfig's token for it.
@@ -47,7 +34,7 @@ impl Rights<'_> {
                     *named = name.into();
                 }
             }
-            if object["kind"] == "ClusterRole" {
+            if object["rules"].is_array() {
                 object["rules"] = without(&object["rules"], resource, verbs);
             }
         }
@@ -57,7 +44,7 @@ impl Rights<'_> {
 }
 
 /// Takes these away from the roles of these manifests: by resource, then verbs.
-pub async fn strip(api: &KubeApi, granted: Vec<Manifest>, unneeded: &[(&str, &[&str])]) -> Result<()> {
+pub async fn strip(api: &KubeApi, granted: &[Manifest], unneeded: &[(&str, &[&str])]) -> Result<()> {
     for (collection, object) in granted {
         if object["rules"].is_array() {
             let rules =

@@ -12,9 +12,8 @@ use testbed::audit::Asked;
 use testbed::gardener::{GARDEN, WEEDER, weeder_access};
 use testbed::log::tail;
 use testbed::process::Process;
-use testbed::shoot::PATIENCE;
 use testbed::{Bed, Seed, eventually};
-use tokio::sync::OnceCell;
+use tokio::sync::Mutex;
 
 use crate::election::leading;
 use crate::shows;
@@ -32,17 +31,21 @@ pub struct Ground {
 }
 
 /// What ordinary scenarios share.
-static SHARED: OnceCell<(Arc<Ground>, Agent)> = OnceCell::const_new();
+static SHARED: Mutex<Option<(Arc<Ground>, Agent)>> = Mutex::const_new(None);
 
 impl Ground {
-    /// The ground with one weeder that ordinary scenarios share.
+    /// The ground with one weeder that ordinary scenarios share. Another one where that weeder has ended.
     pub async fn shared(bed: &'static Bed) -> Result<Arc<Self>> {
-        let begin = async || {
-            let ground = Self::own(bed).await?;
-            let weeder = ground.leader(&[]).await?;
-            anyhow::Ok((ground, weeder))
-        };
-        Ok(SHARED.get_or_try_init(begin).await?.0.clone())
+        let mut shared = SHARED.lock().await;
+        if let Some((ground, weeder)) = &mut *shared
+            && weeder.ended()?.is_none()
+        {
+            return Ok(ground.clone());
+        }
+        let ground = Self::own(bed).await?;
+        let weeder = ground.leader(&[]).await?;
+        *shared = Some((ground.clone(), weeder));
+        Ok(ground)
     }
 
     /// A ground for one scenario, with no weeder yet.
@@ -94,7 +97,7 @@ impl Ground {
 
     /// Waits until some weeder has watched both kinds of objects.
     pub async fn watched(&self) -> Result<()> {
-        eventually("a weeder watches", PATIENCE, async || {
+        eventually("a weeder watches", async || {
             let watches = self.asked().into_iter().filter(|asked| asked.verb == "watch" && asked.code == 200);
             let watched: BTreeSet<String> = watches.map(|asked| asked.resource).collect();
             ensure!(watched.contains("pods") && watched.contains("endpointslices"), "{watched:?}\n{}", self.logged(""));

@@ -7,8 +7,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use testbed::agent::Agent;
 use testbed::kube_api::KubeApi;
-use testbed::shoot::PATIENCE;
-use testbed::{Bed, eventually};
+use testbed::{Bed, eventually, unique};
 
 use super::ground::{Ground, NODE, no_window};
 
@@ -39,7 +38,7 @@ impl Plane {
 
     /// A control plane with its Services and so many pods of etcd, kube-apiserver and kube-controller-manager each, none ready.
     pub async fn on(ground: &Arc<Ground>, name: &str, etcd: usize) -> Result<Self> {
-        let plane = Self { ground: ground.clone(), namespace: format!("weeder-{name}") };
+        let plane = Self { ground: ground.clone(), namespace: format!("weeder-{}", unique(name)) };
         let api = plane.api();
         api.create("/api/v1/namespaces", &json!({"metadata": {"name": plane.namespace}})).await?;
         for (service, role) in [(ETCD, "main"), (API, "apiserver")] {
@@ -75,7 +74,7 @@ impl Plane {
 
     /// Waits until a role has so many pods.
     pub async fn count(&self, role: &str, count: usize) -> Result<Vec<(String, String)>> {
-        eventually(&format!("{count} pods of {role}"), PATIENCE, async || {
+        eventually(&format!("{count} pods of {role}"), async || {
             let pods = self.pods(role).await?;
             ensure!(pods.len() == count, "{pods:?}");
             Ok(pods)
@@ -108,14 +107,15 @@ impl Plane {
         self.api().merge(&path, &json!({"status": status(state, restarts)})).await.map(drop)
     }
 
+    async fn slices(&self, service: &str) -> Result<Value> {
+        let path = self.path("/apis/discovery.k8s.io/v1", "endpointslices");
+        self.api().get(&format!("{path}?labelSelector=kubernetes.io/service-name={service}")).await
+    }
+
     /// Waits until the Service has ready endpoints, or none.
     pub async fn service(&self, service: &str, ready: bool) -> Result<()> {
-        let path = format!(
-            "{}?labelSelector=kubernetes.io/service-name={service}",
-            self.path("/apis/discovery.k8s.io/v1", "endpointslices")
-        );
-        eventually(&format!("{service} ready: {ready}"), PATIENCE, async || {
-            let slices = self.api().get(&path).await?;
+        eventually(&format!("{service} ready: {ready}"), async || {
+            let slices = self.slices(service).await?;
             let endpoints = slices["items"].as_array().into_iter().flatten().flat_map(|slice| slice["endpoints"].as_array());
             let any = endpoints.flatten().any(|endpoint| endpoint["conditions"]["ready"] != json!(false));
             ensure!(any == ready, "{slices}");
@@ -126,10 +126,8 @@ impl Plane {
 
     /// Waits until the Service has an endpoint that is not ready: that it becomes ready is noticed from now on.
     pub async fn unready(&self, service: &str) -> Result<()> {
-        let path = self.path("/apis/discovery.k8s.io/v1", "endpointslices");
-        let path = format!("{path}?labelSelector=kubernetes.io/service-name={service}");
-        eventually(&format!("an endpoint of {service}"), PATIENCE, async || {
-            let slices = self.api().get(&path).await?;
+        eventually(&format!("an endpoint of {service}"), async || {
+            let slices = self.slices(service).await?;
             let ready = slices.pointer("/items/0/endpoints/0/conditions/ready");
             ensure!(ready == Some(&json!(false)), "{slices}");
             Ok(())
@@ -156,7 +154,7 @@ impl Plane {
 
     /// Waits until a weeder says that it knows of the Service's outage.
     pub async fn left_alone(&self, service: &str) -> Result<()> {
-        eventually(&format!("the dependants of {service} are left alone"), PATIENCE, async || {
+        eventually(&format!("the dependants of {service} are left alone"), async || {
             let log = self.ground.logged(&self.namespace);
             let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
             let mut ends = lines.filter(|line| line["end"].is_string() && line["service"] == service);
@@ -168,7 +166,7 @@ impl Plane {
 
     /// Waits until the only pod of a role is another one than this.
     pub async fn replaced(&self, role: &str, before: &[(String, String)]) -> Result<Vec<(String, String)>> {
-        eventually(&format!("new pods of {role}"), PATIENCE, async || {
+        eventually(&format!("new pods of {role}"), async || {
             let pods = self.pods(role).await?;
             ensure!(pods.len() == before.len() && pods.iter().all(|pod| !before.contains(pod)), "{pods:?}");
             Ok(pods)
@@ -210,7 +208,7 @@ impl Plane {
         for (name, _) in &own {
             self.set(name, State::Crashing).await?;
         }
-        eventually("the barrier's deletion", PATIENCE, async || {
+        eventually("the barrier's deletion", async || {
             let pods = self.pods("apiserver").await?;
             ensure!(pods.iter().all(|pod| !own.contains(pod)), "{pods:?}");
             Ok(())

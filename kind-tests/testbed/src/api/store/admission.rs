@@ -30,7 +30,7 @@ pub(super) fn admit(resource: &Resource, old: &Object, mut new: Value, part: Par
             let why = "the object has been modified; please apply your changes to the latest version and try again";
             return Err(conflict(resource, name, why));
         }
-        None if part == Part::Replace && !resource.unconditional_update => {
+        None if part == Part::Replace && resource.needs_version() => {
             let why = "metadata.resourceVersion: Invalid value: 0: must be specified for an update";
             return Err(invalid(resource, name, why));
         }
@@ -84,19 +84,13 @@ pub(super) fn finish(resource: &Resource, name: &str, value: &mut Value) -> Resu
             return Err(bad_request(format!("metadata.{key}[{entry}] is no string")));
         }
     }
-    let Some(scale) = &resource.scale else {
-        return Ok(());
-    };
-    let replicas = value.pointer(&scale.spec).cloned().unwrap_or_default();
-    match (replicas.as_i64(), scale.default) {
-        (Some(0..=2_147_483_647), _) => {}
-        (None, Some(default)) if replicas.is_null() => scale.set(value, json!(default)),
-        (None, None) if replicas.is_null() => {}
-        _ => {
-            let path = scale.spec.trim_start_matches('/').replace('/', ".");
-            let why = format!("{path}: Invalid value: {replicas}: must be greater than or equal to 0");
-            return Err(invalid(resource, name, &why));
-        }
+    if resource.scale && !resource.custom && value["spec"]["replicas"].is_null() {
+        merge(value, &json!({"spec": {"replicas": 1}}));
+    }
+    let replicas = &value["spec"]["replicas"];
+    if resource.scale && !replicas.is_null() && !matches!(replicas.as_i64(), Some(0..=2_147_483_647)) {
+        let why = format!("spec.replicas: Invalid value: {replicas}: must be greater than or equal to 0");
+        return Err(invalid(resource, name, &why));
     }
     Ok(())
 }

@@ -49,7 +49,7 @@ impl Store {
         let namespace = if resource.namespaced { namespace } else { "" };
         let metadata = json!({"name": name, "namespace": resource.namespaced.then_some(namespace),
             "uid": format!("00000000-0000-4000-8000-{number:012x}"), "creationTimestamp": now(),
-            "generation": resource.generation.then_some(1)});
+            "generation": resource.has_generation().then_some(1)});
         merge(&mut value, &json!({"metadata": metadata}));
         if source == Source::Client && resource.status {
             merge(&mut value, &json!({"status": null}));
@@ -68,18 +68,18 @@ impl Store {
         namespace: &str,
         name: &str,
         part: Part,
-        change: impl FnOnce(&mut Value) -> Result<(), ApiError>,
+        change: impl FnOnce(&mut Value),
     ) -> Result<Arc<Object>, ApiError> {
         let state = self.lock();
         let old = state.found(resource, namespace, name)?;
         let mut value = old.value.clone();
-        change(&mut value)?;
+        change(&mut value);
         let mut value = admit(resource, &old, value, part)?;
         finish(resource, name, &mut value)?;
         if value == old.value {
             return Ok(old);
         }
-        if resource.generation && wish(resource, &value) != wish(resource, &old.value) {
+        if resource.has_generation() && wish(resource, &value) != wish(resource, &old.value) {
             let generation = old.value["metadata"]["generation"].as_i64().unwrap_or_default() + 1;
             value["metadata"]["generation"] = json!(generation);
         }

@@ -116,7 +116,7 @@ fn whoever_gains_the_lead_protects_at_once_and_restores_by_a_cluster_that_was_re
     assert_eq!(rig.writes(), [(131.0, MCM, Some(0)), (131.0, KCM, Some(0))]);
     rig.renewed();
     rig.run(160.0);
-    assert_eq!((rig.verdict(), rig.writes().len()), (Verdict::ScaleUp(Scope::All), 2));
+    assert_eq!((rig.verdict(), rig.writes().len()), (Verdict::ScaleUp, 2));
     rig.around.clusters_read = Some(at(160.0));
     rig.run(161.0);
     assert_eq!(rig.writes().len(), 4);
@@ -128,13 +128,13 @@ fn what_a_read_shows_is_believed_although_its_version_is_older() {
     (rig.version, rig.holds_writes) = (900, true);
     rig.show(MCM, |_| ());
     rig.run(131.0);
-    assert_eq!(rig.orders()[0].base.resource_version, "901");
+    assert_eq!(rig.orders()[0].change.base.resource_version, "901");
     // Meanwhile the seed came back from a backup.
     rig.version = 500;
     rig.show(MCM, |_| ());
     rig.input(Input::Written(MCM, Err(Refusal::Conflict)));
     rig.run(133.0);
-    assert_eq!(rig.orders().last().map(|order| order.base.resource_version.as_str()), Some("501"));
+    assert_eq!(rig.orders().last().map(|order| order.change.base.resource_version.as_str()), Some("501"));
 }
 
 #[test]

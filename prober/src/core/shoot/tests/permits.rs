@@ -42,7 +42,7 @@ fn a_verdict_that_turns_gives_up_what_waits_for_a_permit() {
     let mut rig = asking();
     rig.renewed();
     rig.run(150.0);
-    assert_eq!(rig.verdict(), Verdict::ScaleUp(Scope::All));
+    assert_eq!(rig.verdict(), Verdict::ScaleUp);
     assert_eq!(rig.when(&Action::Cancel(MCM), 0.0).len(), 1);
     assert!(rig.reported(&Report::Abandoned(Direction::Down)));
     rig.input(Input::Permitted(MCM));

@@ -5,7 +5,7 @@ use crate::core::judgement::Finding;
 use crate::core::verdict::Tally;
 use crate::core::zones::LostZone;
 
-const UNDECIDED: Verdict = Verdict::Hold(HoldReason::Undecided);
+const UNDECIDED: Verdict = Verdict::HoldUndecided;
 
 #[test]
 fn after_a_long_time_without_a_look_old_leases_prove_nothing_for_a_beat_and_a_second() {
@@ -61,10 +61,10 @@ fn without_a_single_machine_leases_prove_nothing_for_ten_minutes() {
     rig.run(110.0);
     rig.show(KCM, |observed| (observed.replicas, observed.ready) = (0, 0));
     rig.run(690.0);
-    assert!(rig.verdicts.iter().all(|(_, verdict)| *verdict == Verdict::Hold(HoldReason::NoMachines)));
+    assert!(rig.verdicts.iter().all(|(_, verdict)| *verdict == Verdict::HoldNoMachines));
     assert_eq!(rig.writes(), []);
     rig.run(740.0);
-    assert_eq!(rig.verdict(), Verdict::ScaleUp(Scope::All), "as without candidates");
+    assert_eq!(rig.verdict(), Verdict::ScaleUp, "as without candidates");
     assert_eq!(rig.writes().iter().map(|write| (write.1, write.2)).collect::<Vec<_>>(), [(KCM, Some(1))]);
 }
 
@@ -73,7 +73,7 @@ fn one_lease_without_a_machine_is_no_candidate() {
     let mut rig = Rig::leader();
     (rig.nodes, rig.machines) = (1, Arc::default());
     rig.run(10.0);
-    assert_eq!(rig.verdict(), Verdict::ScaleUp(Scope::All));
+    assert_eq!(rig.verdict(), Verdict::ScaleUp);
 }
 
 #[test]

@@ -124,7 +124,7 @@ fn each_outage_is_verified_for_itself() {
 /// A standby whose leader takes machine-controller-manager down at this moment. Before its own verdict it does not restore that.
 fn beside_a_leader(acts: f64) -> Rig {
     let mut around = Surroundings { leads: false, ..two() };
-    around.options.scale_up_stabilization = Duration::from_secs(100);
+    around.options.scale_up_stabilization.value = Duration::from_secs(100);
     let mut rig = Rig::with(around).in_outage();
     rig.run(acts);
     rig.others(MCM, |observed| *observed = held("1"));
@@ -151,8 +151,7 @@ fn a_standby_does_not_take_its_own_marker_for_the_leaders() {
     rig.run(132.0);
     let order = rig.orders()[0].clone();
     // The watch is faster than the answer.
-    let write = order.write.clone();
-    rig.others(MCM, |observed| *observed = Observed { ready: 0, ..observed.written(&write, String::new()) });
+    rig.others(MCM, |observed| *observed = Observed { ready: 0, ..order.change.after(String::new()) });
     let after = Arc::new(rig.seen(MCM));
     rig.input(Input::Written(MCM, Ok(after)));
     rig.run(134.0);
@@ -188,7 +187,7 @@ fn a_standby_repairs_nothing() {
 #[test]
 fn standby_protects_off_means_that_a_standby_neither_protects_nor_restores() {
     let mut around = Surroundings { leads: false, ..two() };
-    around.options.standby_protects = false;
+    around.options.standby_protects.value = false;
     let mut rig = Rig::with(around.clone()).in_outage();
     rig.run(200.0);
     assert_eq!((rig.verdict(), rig.writes()), (Verdict::ScaleDown, vec![]));
@@ -204,7 +203,7 @@ fn standby_protects_off_means_that_a_standby_neither_protects_nor_restores() {
 fn recovering(mcm: Observed, kcm: Observed, stabilization: u64) -> Rig {
     let mut around = Surroundings { leads: false, ..two() };
     around.dependents = [mcm, kcm].map(|observed| DependentState::Present(Arc::new(observed))).to_vec();
-    around.options.scale_up_stabilization = Duration::from_secs(stabilization);
+    around.options.scale_up_stabilization.value = Duration::from_secs(stabilization);
     Rig::with(around)
 }
 
@@ -240,7 +239,7 @@ fn a_look_that_does_not_say_up_lets_a_standbys_minute_begin_again() {
     rig.run(40.0);
     let all = std::mem::take(&mut rig.machines);
     rig.input(Input::SettingsChanged);
-    assert_eq!(rig.verdict(), Verdict::Hold(HoldReason::NoMachines));
+    assert_eq!(rig.verdict(), Verdict::HoldNoMachines);
     rig.machines = all;
     rig.input(Input::SettingsChanged);
     rig.run(99.0);

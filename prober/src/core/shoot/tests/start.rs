@@ -35,7 +35,7 @@ fn nothing_is_restored_before_the_end_of_the_initial_delay() {
     for in_operation in [true, false] {
         let mut rig = start(in_operation, all_held_down());
         rig.run(29.9);
-        assert_eq!((rig.verdict(), rig.writes()), (Verdict::ScaleUp(Scope::All), vec![]));
+        assert_eq!((rig.verdict(), rig.writes()), (Verdict::ScaleUp, vec![]));
         rig.run(40.0);
         assert_eq!(rig.writes()[0], (30.001, KCM, Some(1)));
     }
@@ -52,4 +52,22 @@ fn first_looks_are_spread_and_those_at_shoots_that_are_held_down_are_not() {
     assert_eq!(first(false, two()), 7.5, "over half of the initial delay");
     assert_eq!(first(true, all_held_down()), 0.0);
     assert_eq!(first(false, all_held_down()), 0.0);
+}
+
+#[test]
+fn an_api_server_that_asks_for_time_gets_it_before_anything_else() {
+    // Whatever is urgent: no probe was complete yet, initialDelay ends at 30 s, and settings may have changed since.
+    for (asked_ms, changed, second) in
+        [(10_000, false, 10.0), (10_000, true, 10.0), (45_000, true, 45.0), (500, true, 0.5), (500, false, 1.0)]
+    {
+        let mut rig = start(false, two());
+        rig.api = Api::Fails(ProbeFailure::Throttled(Some(TimeDelta::milliseconds(asked_ms))));
+        rig.run(0.2);
+        if changed {
+            rig.input(Input::SettingsChanged);
+        }
+        assert_eq!(rig.shoot.due(), at(second), "{asked_ms} ms, settings changed: {changed}");
+        rig.run(50.0);
+        assert_eq!(rig.probes(0.0)[..2], [0.0, second], "{asked_ms} ms, settings changed: {changed}");
+    }
 }

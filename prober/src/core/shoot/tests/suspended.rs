@@ -37,7 +37,7 @@ fn while_a_pause_is_unknown_restores_wait() {
     around.dependents = vec![DependentState::Present(Arc::new(held("1"))); 2];
     let mut rig = Rig::with(around);
     rig.run(100.0);
-    assert_eq!((rig.verdict(), rig.writes()), (Verdict::ScaleUp(Scope::All), vec![]));
+    assert_eq!((rig.verdict(), rig.writes()), (Verdict::ScaleUp, vec![]));
     rig.around.paused = Some(false);
     rig.run(101.0);
     assert_eq!(rig.writes().len(), 2);
@@ -81,4 +81,19 @@ fn a_cluster_that_does_not_want_the_probe_any_more_abandons_what_is_under_way() 
     rig.around.is_ours = false;
     rig.run(150.0);
     assert_eq!((rig.when(&Action::Cancel(MCM), 0.0), rig.writes()), (vec![131.0], vec![]));
+}
+
+#[test]
+fn what_a_dry_run_would_write_is_known_by_name_whatever_a_reload_drops() {
+    let start = Start { eligible: Moment::START, in_operation: false };
+    let mut rig = Rig::starting(start, Surroundings { dry_run: true, ..two() }).in_outage();
+    rig.run(131.0);
+    // Until the end of the longer delay it is not decided again.
+    rig.around.dependents.remove(KCM);
+    let config = Arc::make_mut(&mut rig.around.config);
+    config.dependents.remove(KCM);
+    config.initial_delay = Duration::from_secs(300);
+    rig.input(Input::Reloaded);
+    let names: Vec<_> = rig.shoot.intended().iter().map(|intended| intended.name.as_str()).collect();
+    assert_eq!((names, rig.writes()), (vec!["machine-controller-manager", "kube-controller-manager"], vec![]));
 }

@@ -33,7 +33,7 @@ fn hold_and_failed_looks_are_no_turn_of_the_verdict() {
     rig.run(190.0);
     rig.api = Api::Answers;
     rig.run(300.0);
-    let held = |(_, verdict): &(f64, Verdict)| *verdict == Verdict::Hold(HoldReason::Undecided);
+    let held = |(_, verdict): &(f64, Verdict)| *verdict == Verdict::HoldUndecided;
     assert!(rig.verdicts.iter().any(held) && rig.verdict() == Verdict::ScaleDown, "{:?}", rig.verdicts);
     assert_eq!(rig.writes().len(), 2);
 }

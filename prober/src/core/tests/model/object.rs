@@ -1,6 +1,6 @@
 //! The dependent as the API server holds it, and what must hold of it whoever writes.
 
-use crate::core::replicas::{Mark, Marks, Observed, Write};
+use crate::core::replicas::{Marks, Observed, Write};
 
 /// Its state, and how it came about.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -85,9 +85,8 @@ impl Object {
     /// The API server takes a write of ours. Says which rule the write breaks.
     pub fn apply(&mut self, write: &Write) -> Result<(), String> {
         let before = self.clone();
-        let after = self.shown.written(write, String::new());
-        self.change(after.replicas, after.marks);
-        if write.memory == Some(Mark::Set("0".into())) {
+        self.change(write.replicas.unwrap_or(before.shown.replicas), write.marks.clone());
+        if write.marks.replicas.as_deref() == Some("0") {
             return Err("0 is remembered".into());
         }
         if before.shown.marks.held_down

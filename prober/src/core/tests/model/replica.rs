@@ -6,11 +6,11 @@ use super::object::Object;
 use super::{Leader, World, seconds};
 use crate::core::judgement::Finding;
 use crate::core::moment::Moment;
-use crate::core::replicas::{DependentState, Observed, Write};
+use crate::core::replicas::{Change, DependentState, Observed};
 use crate::core::retry::Refusal;
 use crate::core::shoot::{Action, Input, Order, ProbeFailure, Shoot, Start, Surroundings, Verified};
 use crate::core::tests::scene::{around, dependent};
-use crate::core::verdict::{Scope, Verdict};
+use crate::core::verdict::Verdict;
 
 /// What is the same for all.
 static AROUND: LazyLock<Surroundings> = LazyLock::new(|| around([dependent("machine-controller-manager", 0, 0)]));
@@ -79,8 +79,7 @@ impl std::fmt::Debug for Replica {
 #[derive(Clone, Debug, Hash)]
 pub struct Request {
     by: usize,
-    base: Observed,
-    write: Write,
+    change: Change,
     needs_lead: bool,
     /// Whether the replica still waits for the answer.
     pub awaited: bool,
@@ -205,7 +204,7 @@ impl World {
         };
         let verdict = match opinion {
             Opinion::Down => Verdict::ScaleDown,
-            Opinion::Up => Verdict::ScaleUp(Scope::All),
+            Opinion::Up => Verdict::ScaleUp,
         };
         let deadline = Some(now + seconds(4));
         let finding = Finding { verdict, judged_at, ordering_deadline: deadline, nodes_known: true, ..Finding::default() };
@@ -238,10 +237,11 @@ impl World {
 
     /// A request reaches the API server, whose answer reaches the replica or not.
     pub fn deliver(&mut self, place: usize, answered: bool) -> Result<(), String> {
-        let Request { by, base, write, needs_lead, awaited } = self.requests.remove(place);
+        let Request { by, change, needs_lead, awaited } = self.requests.remove(place);
+        let Change { base, write } = &change;
         let fresh = base.resource_version == self.object.shown.resource_version;
         if fresh {
-            self.object.apply(&write)?;
+            self.object.apply(write)?;
             let now = self.now;
             if let (Some(replica), false) = (&mut self.replicas[by], needs_lead) {
                 let (writes, last) = &mut replica.memo.standby_writes;
@@ -264,7 +264,7 @@ impl World {
             (true, false) => Err(Refusal::Conflict),
             (true, true) => {
                 replica.knows(&shown, None);
-                Ok(Arc::new(base.written(&write, shown.resource_version)))
+                Ok(Arc::new(change.after(shown.resource_version)))
             }
         };
         self.feed(by, Input::Written(0, result))
@@ -284,7 +284,7 @@ impl World {
         self.replicas[by].as_mut().expect("a replica that runs")
     }
 
-    fn feed(&mut self, by: usize, input: Input<'_>) -> Result<(), String> {
+    fn feed(&mut self, by: usize, input: Input) -> Result<(), String> {
         let (around, now) = (self.around(by), self.now);
         for action in self.replica(by).machine.input(input, &around, now) {
             let replica = self.replica(by);
@@ -309,7 +309,8 @@ impl World {
     fn send(&mut self, by: usize, order: Order) -> Result<(), String> {
         let (now, paused, leads) = (self.now, self.paused, self.leader == Leader::Replica(by));
         let replica = self.replica(by);
-        let Order { base, write, judged_at, needs_lead, .. } = order;
+        let Order { change, judged_at, needs_lead, .. } = order;
+        let Change { base, write } = &change;
         if replica.slot != Slot::Permitted {
             return Err("written without a permit".into());
         }
@@ -344,7 +345,7 @@ impl World {
             }
         }
         replica.slot = Slot::Writing;
-        self.requests.push(Request { by, base: base.as_ref().clone(), write, needs_lead, awaited: true });
+        self.requests.push(Request { by, change, needs_lead, awaited: true });
         Ok(())
     }
 }

@@ -98,6 +98,19 @@ fn a_right_that_is_given_back_in_mid_window_is_used_in_the_same_window() {
 }
 
 #[test]
+fn the_wait_after_a_refusal_grows_with_refusals_alone() {
+    let mut seed = Seed::leading("");
+    seed.slice("s", ETCD, &["e"]);
+    seed.pod("a", "1", &[ETCD]);
+    for (outcome, wait) in
+        [(Outcome::Later(None), 500), (Outcome::Refused, 10_000), (Outcome::Unknown, 1000), (Outcome::Refused, 20_000)]
+    {
+        assert_eq!(seed.deletes(outcome), ["1"]);
+        assert_eq!(seed.skip().as_millis(), wait, "{outcome:?}");
+    }
+}
+
+#[test]
 fn each_owner_loses_at_most_so_many_pods_in_one_window() {
     let mut seed = Seed::leading("maxDeletionsPerOwner: 2");
     seed.slice("s", ETCD, &["e"]);
@@ -180,6 +193,23 @@ fn a_pod_that_has_changed_is_deleted_only_as_the_watch_shows_it_then() {
     assert_eq!((due.len(), due[0].resource_version.as_str()), (1, "3"));
     seed.namespaces.ended(&due[0], Outcome::Changed, seed.now);
     seed.pod_is_fine("a");
+    assert!(seed.deleted().is_empty());
+}
+
+#[test]
+fn a_pod_that_gets_well_and_crashes_again_is_not_sent_before_its_delete_has_ended_and_counts_once() {
+    let mut seed = Seed::leading("maxDeletionsPerOwner: 1");
+    seed.slice("s", ETCD, &["e"]);
+    seed.pod("a", "1", &[ETCD]);
+    let first = seed.due();
+    seed.pod_is_fine("a");
+    seed.namespaces.pods(Change::Applied(key("a"), candidate_at("2", "1", "owner", &[ETCD])));
+    assert!(seed.due().is_empty());
+    seed.namespaces.ended(&first[0], Outcome::Changed, seed.now);
+    let second = seed.due();
+    assert_eq!((second.len(), second[0].resource_version.as_str()), (1, "2"));
+    seed.namespaces.ended(&second[0], Outcome::Deleted, seed.now);
+    seed.pod("b", "2", &[ETCD]);
     assert!(seed.deleted().is_empty());
 }
 

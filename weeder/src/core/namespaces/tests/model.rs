@@ -136,7 +136,7 @@ proptest! {
             seed.pod_is_fine(&format!("n{namespace}/{pod}"));
         }
         prop_assert!(seed.due().is_empty());
-        prop_assert!(seed.namespaces.is_empty());
+        prop_assert!(seed.is_empty());
         prop_assert_eq!(seed.namespaces.next(), None);
     }
 }

@@ -96,7 +96,7 @@ fn a_service_that_is_dropped_takes_its_window_along() {
     seed.list_slices(&[]);
     seed.list_pods(&[]);
     assert!(seed.due().is_empty());
-    assert!(seed.namespaces.is_empty());
+    assert!(seed.is_empty());
 }
 
 #[test]

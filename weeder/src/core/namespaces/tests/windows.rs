@@ -134,7 +134,7 @@ fn slices_that_vanished_while_nothing_was_seen_close_their_window() {
     assert_eq!(seed.events(), [(ETCD, OPENED)]);
     seed.list_slices(&[]);
     assert_eq!(seed.events(), [(ETCD, Event::Closed(End::NotReady))]);
-    assert!(seed.namespaces.is_empty());
+    assert!(seed.is_empty());
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn a_flapping_service_leaves_nothing_behind() {
     }
     seed.namespaces.slices(Change::Gone(key("s")), seed.now);
     seed.due();
-    assert!(seed.namespaces.is_empty());
+    assert!(seed.is_empty());
     assert_eq!(seed.namespaces.next(), None);
 }
 
@@ -188,5 +188,5 @@ fn unknown_slices_and_pods_that_go_are_nothing_to_remember() {
     seed.namespaces.slices(Change::Gone(key("s")), seed.now);
     seed.pod_is_fine("a");
     assert!(seed.events().is_empty());
-    assert!(seed.namespaces.is_empty());
+    assert!(seed.is_empty());
 }

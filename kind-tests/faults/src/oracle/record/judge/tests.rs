@@ -79,15 +79,6 @@ impl Tale {
         finding.map(|(kind, _)| kind)
     }
 
-    fn write(&mut self, before: &Value, after: &Value) -> Option<Kind> {
-        self.written(before, after, 0.0, None)
-    }
-
-    /// The same by a prober that does not lead.
-    fn write_leaderless(&mut self, before: &Value, after: &Value) -> Option<Kind> {
-        self.written(before, after, 0.0, Some("b does not lead".into()))
-    }
-
     /// The API server goes away, for its nodes too, and comes back after so long.
     fn away(self, seconds: f64) -> Self {
         let leave = |record: &mut Record, now| {
@@ -102,12 +93,28 @@ impl Tale {
     }
 
     fn down(&mut self) -> Option<Kind> {
-        self.write(&free(2), &held())
+        self.written(&free(2), &held(), 0.0, None)
     }
 
     fn up(&mut self) -> Option<Kind> {
-        self.write(&held(), &free(2))
+        self.written(&held(), &free(2), 0.0, None)
     }
+}
+
+fn healthy() -> Tale {
+    Tale::new().go(20.0)
+}
+
+/// All nodes have been cut off for so long.
+fn outage(seconds: f64) -> Tale {
+    healthy().cut(true).go(seconds)
+}
+
+/// The same, and all is at 0.
+fn held_down(seconds: f64) -> Tale {
+    let mut tale = outage(seconds);
+    assert_eq!(tale.down(), None);
+    tale
 }
 
 fn free(replicas: i64) -> Value {
@@ -120,9 +127,7 @@ fn held() -> Value {
 
 #[test]
 fn an_outage_that_is_answered_and_ends_well_is_right() {
-    let mut tale = Tale::new().go(20.0).cut(true).go(6.5);
-    assert_eq!(tale.down(), None);
-    let mut tale = tale.go(20.0).cut(false).go(2.5);
+    let mut tale = held_down(6.5).go(20.0).cut(false).go(2.5);
     assert_eq!(tale.up(), None);
     let tale = tale.go(60.0);
     assert_eq!(tale.found, []);
@@ -130,11 +135,24 @@ fn an_outage_that_is_answered_and_ends_well_is_right() {
 }
 
 #[test]
-fn a_scale_down_of_a_healthy_shoot_is_wrong() {
-    assert_eq!(Tale::new().go(20.0).down(), Some(Kind::WrongScaleDowns));
-    assert_eq!(Tale::new().go(20.0).cut(true).go(3.0).down(), Some(Kind::WrongScaleDowns), "too early");
-    assert_eq!(Tale::new().go(20.0).cut(true).go(10.0).cut(false).go(3.0).down(), None, "decided before they were back");
-    assert_eq!(Tale::new().go(20.0).cut(true).go(10.0).cut(false).go(8.0).down(), Some(Kind::WrongScaleDowns), "long after that");
+fn a_scale_down_is_wrong_unless_the_nodes_were_silent_for_long_enough_while_the_api_server_was_there() {
+    let unanswered = |tale: Tale| tale.with(|record, _| record.api.begin()).cut(false).go(20.0);
+    for (what, mut tale, right) in [
+        ("it is healthy", healthy(), false),
+        ("it is too early", outage(3.0), false),
+        ("decided before they were back", outage(10.0).cut(false).go(3.0), true),
+        ("long after they were back", outage(10.0).cut(false).go(8.0), false),
+        ("decided before the answers ceased", unanswered(outage(8.0)), true),
+        ("it was healthy when the answers ceased", unanswered(healthy()), false),
+        ("the API server was away, and its nodes are not back yet", healthy().away(9.0), false),
+        ("it was away, and some are back", healthy().away(9.0).go(1.5), false),
+        ("it is away", healthy().with(|record, now| record.leave(now)).go(9.0), false),
+        ("it was away, and it is too early to tell", healthy().cut(true).away(9.0).go(2.0), false),
+        ("it was away, and it is not too early to tell", healthy().cut(true).away(9.0).go(3.5), true),
+        ("it was an outage before it was away", outage(7.0).away(9.0), true),
+    ] {
+        assert_eq!(tale.down(), (!right).then_some(Kind::WrongScaleDowns), "{what}");
+    }
 }
 
 #[test]
@@ -147,104 +165,72 @@ fn a_clock_that_was_put_back_a_little_allows_a_scale_down_earlier_by_just_so_muc
     };
     // Long after it the doubt about clocks that were off is over.
     let renew = |record: &mut Record, now: Instant| record.nodes.values_mut().for_each(|node| node.renewed = now);
-    let down = |ahead: i64, silent: f64| {
+    for (what, ahead, silent, right) in [
+        ("by just so much", 1300, 4.9, true),
+        ("earlier than that", 1300, 3.9, false),
+        ("it was right all the time", 0, 4.9, false),
+        ("that step is seen", 20_000, 4.9, false),
+    ] {
         let tale = Tale::new().with(set(ahead)).go(10.0).with(set(0)).go(50.0);
-        tale.cut(true).with(renew).go(silent).down()
-    };
-    assert_eq!(down(1300, 4.9), None);
-    assert_eq!(down(1300, 3.9), Some(Kind::WrongScaleDowns), "earlier than that");
-    assert_eq!(down(0, 4.9), Some(Kind::WrongScaleDowns), "it was right all the time");
-    assert_eq!(down(20_000, 4.9), Some(Kind::WrongScaleDowns), "that step is seen");
-}
-
-#[test]
-fn what_was_decided_before_the_answers_ceased_is_right_until_they_come_again() {
-    let silent = |tale: Tale| tale.with(|record, _| record.api.begin()).cut(false).go(20.0);
-    assert_eq!(silent(Tale::new().go(20.0).cut(true).go(8.0)).down(), None);
-    assert_eq!(silent(Tale::new().go(20.0)).down(), Some(Kind::WrongScaleDowns), "it was healthy then");
+        let down = tale.cut(true).with(renew).go(silent).down();
+        assert_eq!(down, (!right).then_some(Kind::WrongScaleDowns), "{what}");
+    }
 }
 
 #[test]
 fn a_restore_during_an_outage_is_wrong() {
-    let outage = |after: f64| {
-        let mut tale = Tale::new().go(20.0).cut(true).go(6.5);
-        assert_eq!(tale.down(), None);
-        tale.go(after)
+    assert_eq!(held_down(6.5).go(10.0).up(), Some(Kind::WrongRestores));
+    assert_eq!(held_down(6.5).go(10.0).cut(false).go(0.2).up(), None, "they are just back");
+}
+
+#[test]
+fn what_is_not_done_is_found_if_it_could_have_been() {
+    let unled = |mut tale: Tale| {
+        tale.disturbances.clear_since = None;
+        tale
     };
-    assert_eq!(outage(10.0).up(), Some(Kind::WrongRestores));
-    assert_eq!(outage(10.0).cut(false).go(0.2).up(), None, "they are just back");
+    let mut unwatched = outage(0.0);
+    unwatched.disturbances.guarded_since = None;
+    for (what, tale, found) in [
+        ("an outage", outage(30.0), Some(Kind::MissedOutages)),
+        ("that nobody leads is no excuse", unled(outage(0.0)).go(30.0), Some(Kind::MissedOutages)),
+        ("nobody watches", unwatched.go(60.0), None),
+        ("no answers", outage(0.0).with(|record, _| record.api.begin()).go(60.0), None),
+        ("paused", outage(0.0).with(|record, now| record.paused_since = Some(now)).go(60.0), None),
+        ("the API server was away", healthy().away(9.0).go(60.0), None),
+        ("it was away in an outage", healthy().cut(true).away(9.0).go(30.0), Some(Kind::MissedOutages)),
+        ("nothing is restored", held_down(7.0).cut(false).go(50.0), Some(Kind::NotRestored)),
+        ("nobody leads who could restore it", unled(held_down(7.0)).cut(false).go(60.0), None),
+    ] {
+        assert_eq!(tale.found, Vec::from_iter(found), "{what}");
+    }
 }
 
 #[test]
-fn an_outage_is_missed_only_if_answers_could_be_had() {
-    assert_eq!(Tale::new().go(20.0).cut(true).go(30.0).found, [Kind::MissedOutages]);
-    assert_eq!(Tale::new().go(20.0).cut(true).with(|record, _| record.api.begin()).go(60.0).found, []);
-    assert_eq!(Tale::new().go(20.0).cut(true).with(|record, now| record.paused_since = Some(now)).go(60.0).found, []);
-    let mut tale = Tale::new().go(20.0).cut(true);
-    tale.disturbances.guarded_since = None;
-    assert_eq!(tale.go(60.0).found, [], "nobody watches");
-}
-
-#[test]
-fn that_nobody_leads_excuses_no_missed_outage_but_that_nothing_is_restored() {
-    let mut tale = Tale::new().go(20.0).cut(true);
-    tale.disturbances.clear_since = None;
-    let mut tale = tale.go(30.0);
-    assert_eq!(tale.found, [Kind::MissedOutages]);
-    assert_eq!(tale.down(), None);
-    assert_eq!(tale.cut(false).go(60.0).found, [Kind::MissedOutages]);
-}
-
-#[test]
-fn a_scale_down_because_the_api_server_was_away_is_wrong() {
-    let healthy = || Tale::new().go(20.0);
-    assert_eq!(healthy().away(9.0).down(), Some(Kind::WrongScaleDowns), "its nodes are not back yet");
-    assert_eq!(healthy().away(9.0).go(1.5).down(), Some(Kind::WrongScaleDowns));
-    assert_eq!(healthy().with(|record, now| record.leave(now)).go(9.0).down(), Some(Kind::WrongScaleDowns), "it is away");
-    assert_eq!(healthy().cut(true).away(9.0).go(2.0).down(), Some(Kind::WrongScaleDowns), "too early to tell");
-    assert_eq!(healthy().cut(true).away(9.0).go(3.5).down(), None);
-    assert_eq!(healthy().cut(true).go(7.0).away(9.0).down(), None, "it was an outage before");
-    assert_eq!(healthy().away(9.0).go(60.0).found, []);
-    assert_eq!(healthy().cut(true).away(9.0).go(30.0).found, [Kind::MissedOutages]);
-}
-
-#[test]
-fn who_does_not_lead_may_protect() {
-    let mut tale = Tale::new().go(20.0).cut(true).go(6.5);
-    assert_eq!(tale.write_leaderless(&free(2), &held()), None);
-    assert_eq!(Tale::new().go(20.0).write_leaderless(&free(2), &held()), Some(Kind::WrongScaleDowns), "it is healthy");
+fn who_does_not_lead_may_protect_and_restores_what_is_held_when_it_has_been_well_for_a_minute() {
     let bare = json!({"metadata": {"annotations": {REPLICAS: "2"}}, "spec": {"replicas": 0}, "status": {"readyReplicas": 2}});
-    assert_eq!(tale.write_leaderless(&bare, &held()), Some(Kind::LeaderlessWrites), "a marker is the leader's business");
-    assert_eq!(tale.write(&bare, &held()), None);
-}
-
-#[test]
-fn who_does_not_lead_restores_what_is_held_when_it_has_been_well_for_a_minute() {
-    let well = |after: f64| {
-        let mut tale = Tale::new().go(20.0).cut(true).go(10.0);
-        assert_eq!(tale.down(), None);
-        tale.go(5.0).cut(false).go(after)
-    };
-    assert_eq!(well(40.0).write_leaderless(&held(), &free(2)), Some(Kind::LeaderlessWrites));
-    assert_eq!(well(61.0).write_leaderless(&held(), &free(2)), None);
     let at_zero = json!({"metadata": {}, "spec": {"replicas": 0}, "status": {"readyReplicas": 1}});
-    assert_eq!(well(61.0).write_leaderless(&at_zero, &free(1)), Some(Kind::LeaderlessWrites), "it carries no marker");
     let marked = json!({"metadata": {"annotations": {PROTECTED: ""}}, "spec": {"replicas": 2}, "status": {"readyReplicas": 2}});
-    assert_eq!(well(61.0).write_leaderless(&marked, &free(2)), Some(Kind::LeaderlessWrites), "it is not held down");
-    assert_eq!(well(5.0).write(&held(), &free(2)), None, "the leader waits for nothing");
-}
-
-#[test]
-fn what_is_not_restored_is_found() {
-    let mut tale = Tale::new().go(20.0).cut(true).go(7.0);
-    assert_eq!(tale.down(), None);
-    assert_eq!(tale.cut(false).go(50.0).found, [Kind::NotRestored]);
+    let well = |after: f64| held_down(10.0).go(5.0).cut(false).go(after);
+    let (follower, leaderless) = (Some("b does not lead".to_owned()), Some(Kind::LeaderlessWrites));
+    for (what, mut tale, [before, after], who, found) in [
+        ("it protects", outage(6.5), [&free(2), &held()], &follower, None),
+        ("it is healthy", healthy(), [&free(2), &held()], &follower, Some(Kind::WrongScaleDowns)),
+        ("a marker is the leader's business", outage(6.5), [&bare, &held()], &follower, leaderless),
+        ("the leader writes it", outage(6.5), [&bare, &held()], &None, None),
+        ("it restores too early", well(40.0), [&held(), &free(2)], &follower, leaderless),
+        ("it restores after a minute", well(61.0), [&held(), &free(2)], &follower, None),
+        ("the leader waits for nothing", well(5.0), [&held(), &free(2)], &None, None),
+        ("it carries no marker", well(61.0), [&at_zero, &free(1)], &follower, leaderless),
+        ("it is not held down", well(61.0), [&marked, &free(2)], &follower, leaderless),
+    ] {
+        assert_eq!(tale.written(before, after, 0.0, who.clone()), found, "{what}");
+    }
 }
 
 #[test]
 fn a_write_for_a_shoot_that_must_be_left_alone_is_found() {
-    let stopped =
-        |after: f64| Tale::new().go(20.0).cut(true).go(8.0).with(|record, now| record.stopped_since = Some(now)).go(after);
+    let stopped = |after: f64| outage(8.0).with(|record, now| record.stopped_since = Some(now)).go(after);
     assert_eq!(stopped(1.5).down(), None, "it was under way");
     assert_eq!(stopped(2.5).down(), Some(Kind::DisobedientWrites));
     let mut blind = stopped(10.0);
@@ -261,17 +247,16 @@ fn a_late_answer_is_distinguished_from_one_in_time() {
         let tale = tale.go(1.0).cut(false).go(10.0);
         (tale.over[0], tale.found)
     };
-    let outage = || Tale::new().go(20.0).cut(true).go(7.0);
-    let (in_time, found) = answered(outage(), 0.0);
+    let (in_time, found) = answered(outage(7.0), 0.0);
     assert_eq!((in_time.met_in_time(), found.as_slice()), (true, &[][..]));
-    let (late, found) = answered(outage(), 5.0);
+    let (late, found) = answered(outage(7.0), 5.0);
     assert_eq!((late.met_in_time(), late.clean, found.as_slice()), (false, true, &[Kind::LateAnswers][..]));
     assert!(late.latency().is_some_and(|latency| latency > GRACE / 2), "{late:?}");
-    let mut busy = outage();
+    let mut busy = outage(7.0);
     busy.disturbances.lag = BUSY;
     let (busy, found) = answered(busy, 5.0);
     assert_eq!((busy.clean, found.as_slice()), (false, &[][..]), "the machine was busy");
     let raised = |record: &mut Record, now| record.others_wrote("kcm", &Dependent::of(&free(0)), &Dependent::of(&free(2)), now);
-    let (raised, found) = answered(outage().with(raised), 5.0);
+    let (raised, found) = answered(outage(7.0).with(raised), 5.0);
     assert_eq!((raised.clean, found.as_slice()), (false, &[][..]), "somebody else brought it up in between");
 }

@@ -6,9 +6,6 @@ use serde_json::Value;
 use testbed::api::Record as Request;
 use tokio::time::Instant;
 
-use super::disturbances::Reading;
-use crate::pace::ELECTION;
-
 /// A request may be read a moment after it was sent.
 const WAY: Duration = Duration::from_millis(500);
 
@@ -23,18 +20,12 @@ impl Fences {
         self.0.push((request.user.clone(), request.at.unwrap_or(now), held));
     }
 
-    /// How it is known that whoever wrote at this moment did not lead; none when it did.
-    pub fn leaderless(&self, user: &str, disturbances: Reading, at: Instant) -> Option<String> {
+    /// How it is known that whoever wrote at this moment did not lead, which it does for so long after a renewal; none when it did.
+    pub fn leaderless(&self, user: &str, deadline: Duration, at: Instant) -> Option<String> {
         let last = self.0.iter().rev().find(|(writer, renewed, _)| writer == user && *renewed <= at);
         let Some((_, renewed, true)) = last else { return Some(format!("{user} writes and does not lead")) };
         let late = at - *renewed;
-        let over = late > ELECTION[1] + WAY + disturbances.lag;
+        let over = late > deadline + WAY;
         over.then(|| format!("{user} writes {:.2} s after its last renewal", late.as_secs_f64()))
-    }
-
-    /// Who leads now among the replicas whose names begin so.
-    pub fn leader(&self, name: &str, now: Instant) -> Option<String> {
-        let (user, renewed, held) = self.0.iter().rev().find(|(user, ..)| user.starts_with(name))?;
-        (*held && now - *renewed < ELECTION[1]).then(|| user.clone())
     }
 }

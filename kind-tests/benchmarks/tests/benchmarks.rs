@@ -1,8 +1,27 @@
-//! The benchmarks of load.
+//! The benchmarks in tiny forms, so that they cannot rot. They measure nothing here: the machine does other things too.
 
-mod smoke;
+use std::process::{Command, Stdio};
 
-use smoke::{figure, run};
+use serde_json::Value;
+
+/// The figures of a run on control planes of its own.
+fn run(benchmark: &str, args: &[&str]) -> Value {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_benchmarks"));
+    command.arg(benchmark).args(args).env_remove("SEED_KUBECONFIG").env_remove("SHOOT_KUBECONFIG");
+    let output = command.stderr(Stdio::inherit()).output().expect("it runs");
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert!(output.status.success(), "{benchmark} failed: {text}");
+    assert!(text.contains("measured"), "no table: {text}");
+    let report: Value = serde_json::from_str(text.lines().last().expect("a line")).expect("JSON");
+    assert_eq!(report["benchmark"], benchmark);
+    assert!(!report["machine"].as_str().expect("a machine").is_empty());
+    report["figures"].clone()
+}
+
+/// Not a number where there is none, which fails every comparison.
+fn figure(figures: &Value, key: &str) -> f64 {
+    figures[key].as_f64().unwrap_or(f64::NAN)
+}
 
 #[test]
 fn healthy_shoots_cost_one_request_a_probe_and_none_on_the_seed() {
@@ -39,4 +58,14 @@ fn a_start_is_timed_on_an_empty_and_on_a_full_seed() {
     let figures = run("start", &["--shoots=2", "--nodes=2", "--times=1"]);
     let [ready, ready_full, size] = ["ready", "ready_full", "size"].map(|key| figure(&figures, key));
     assert!(ready > 0.0 && ready_full > 0.0 && size > 1.0, "{figures}");
+}
+
+#[test]
+fn a_short_race_is_run_and_reported() {
+    let figures = run("race", &["--trials=1", "--lanes=1", "--grace=8", "--seed=1", "--load=1"]);
+    let counts = ["trials", "restored", "early", "superfluous"].map(|key| figure(&figures, key));
+    assert_eq!(counts, [1.0, 1.0, 0.0, 0.0], "{figures}");
+    assert!(figure(&figures, "load_probes") >= 1.0, "{figures}");
+    let trial = &figures["raced"][0];
+    assert!(figure(trial, "kcm_write") > 0.0 && (3.0..=100.0).contains(&figure(trial, "nodes")), "{trial}");
 }
