@@ -4,12 +4,26 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Milliseconds by which a machine may be late at worst. What a later one excuses is not found, and looked for again.
+/// Milliseconds by which a machine may be late at worst. A later one may break what it must not, and excuses what must be found.
 const LATE: u64 = 1000;
 const TRIES: usize = 3;
 
-/// Runs a soak; whether it ended with success, its last line, and all that it said.
-fn soak(words: &[&str]) -> (bool, Value, String) {
+/// Whether a soak ended with success, its last line, and all that it said.
+type Run = (bool, Value, String);
+
+/// Runs a soak, again where it is not as it should be on a machine that was late.
+fn soak(words: &[&str], is_good: impl Fn(&Run) -> bool) -> Run {
+    let mut last = run(words);
+    for _ in 1..TRIES {
+        if is_good(&last) || last.1["worst_lag_ms"].as_u64() < Some(LATE) {
+            break;
+        }
+        last = run(words);
+    }
+    last
+}
+
+fn run(words: &[&str]) -> Run {
     let output = Command::new(env!("CARGO_BIN_EXE_soak"))
         .arg(testbed::agent::binary().expect("it is built"))
         .args(["--real=false", "--seed=11"])
@@ -21,9 +35,15 @@ fn soak(words: &[&str]) -> (bool, Value, String) {
     (output.status.success(), last.unwrap_or_default(), text)
 }
 
+/// What must be zero and is not.
+fn found(line: &Value) -> Vec<&str> {
+    let counts = line["must_be_zero"].as_object().into_iter().flatten();
+    counts.filter(|(_, count)| count.as_u64() != Some(0)).map(|(key, _)| key.as_str()).collect()
+}
+
 #[test]
 fn some_seconds_of_faults_leave_nothing_wrong_behind() {
-    let (passed, line, text) = soak(&["--duration=18s", "--shoots=8"]);
+    let (passed, line, text) = soak(&["--duration=18s", "--shoots=8"], |(passed, ..)| *passed);
     assert!(passed, "{text}");
     assert!(line["counts"]["cuts"].as_u64() > Some(0) && line["counts"]["writes"].as_u64() > Some(0), "{line}");
 }
@@ -46,14 +66,13 @@ fn what_is_done_wrong_is_found_as_what_it_is() {
     let runs = sabotages.map(|(sabotage, words, key, consequences)| {
         std::thread::spawn(move || {
             let sabotage_arg = format!("--sabotage={sabotage}");
-            let mut runs = std::iter::repeat_with(|| soak(&[words, &[&sabotage_arg]].concat())).take(TRIES);
-            let tells = |(passed, line, _): &(bool, Value, String)| !passed || line["worst_lag_ms"].as_u64() < Some(LATE);
-            let (passed, line, text) = runs.find(tells).expect("a machine that is less late");
-            let must = line["must_be_zero"].as_object().cloned().unwrap_or_default();
-            let found: Vec<&String> = must.iter().filter(|(_, count)| count.as_u64() != Some(0)).map(|(key, _)| key).collect();
-            let expected = |found: &&String| *found == key || consequences.contains(&found.as_str());
-            let as_what_it_is = found.iter().any(|found| *found == key) && found.iter().all(expected);
-            assert!(!passed && as_what_it_is, "{sabotage}: found {found:?}, not {key}:\n{text}");
+            let is_found = |(passed, line, _): &Run| {
+                let found = found(line);
+                let expected = |found: &&str| *found == key || consequences.contains(found);
+                !passed && found.contains(&key) && found.iter().all(expected)
+            };
+            let run = soak(&[words, &[&sabotage_arg]].concat(), is_found);
+            assert!(is_found(&run), "{sabotage}: found {:?}, not {key}:\n{}", found(&run.1), run.2);
         })
     });
     for run in runs {

@@ -9,14 +9,13 @@ use crate::authority::Authority;
 use anyhow::{Context, Result};
 use tokio::runtime::Runtime;
 use tokio::sync::{OnceCell, Semaphore};
-use tokio::time::Instant;
 
 use crate::control_plane::{ApiServer, Baseline, Etcd};
 use crate::go_programs;
 use crate::prober::{Prober, ProberConfig};
 use crate::secrets;
 use crate::seed::{ControlPlane, Idle, Loan, Seed};
-use crate::stalls;
+use crate::stalls::bearing_stalls;
 
 /// One runtime for the whole process: what a scenario leaves to the next ones must not end with that scenario.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().expect("a runtime needs nothing but threads"));
@@ -45,50 +44,29 @@ struct Local {
     authority: Authority,
 }
 
-/// How often a scenario is run at most.
-const ATTEMPTS: u32 = 3;
-
-tokio::task_local! {
-    /// Which time it is that a scenario is run.
-    static ATTEMPT: u32;
-}
-
-/// A name for something that a scenario makes and may leave behind when it fails: another one when it is run again.
-pub fn unique(name: &str) -> String {
-    match ATTEMPT.try_get() {
-        Ok(attempt) if attempt > 1 => format!("{name}-{attempt}"),
-        _ => name.to_owned(),
-    }
-}
-
-/// Runs a scenario on the shared runtime; once more where it fails and this machine stood still meanwhile for longer than any program
-/// could make up for.
+/// Runs a scenario on the shared runtime; once more where it fails and this machine stood still meanwhile.
 pub fn scenario(act: impl AsyncFn(&'static Bed) -> Result<()>) -> Result<()> {
-    stalls::watch();
-    for attempt in 1..ATTEMPTS {
-        let begin = Instant::now();
-        let Err(error) = with_bed(async |bed| ATTEMPT.scope(attempt, act(bed)).await) else { return Ok(()) };
-        let Some(stall) = RUNTIME.block_on(stalls::longest_since(begin)) else { return Err(error) };
-        eprintln!("This machine stood still for {stall:.1?}. Once more after: {error:#}");
-    }
-    with_bed(async |bed| ATTEMPT.scope(ATTEMPTS, act(bed)).await)
+    RUNTIME.block_on(bearing_stalls(async || lent(&act).await))
 }
 
-/// Runs something on the shared runtime. It fails also when any program under test has leaked a credential so far.
+/// Runs something on the shared runtime, once.
 pub fn with_bed(act: impl AsyncFnOnce(&'static Bed) -> Result<()>) -> Result<()> {
-    RUNTIME.block_on(async {
-        let bed = BED.get_or_try_init(async || Bed::new()).await?;
-        let turn = match bed.given {
-            Some(_) => Some(bed.turn.acquire().await?),
-            None => None,
-        };
-        let result = act(bed).await;
-        drop(turn);
-        match (result, secrets::all().no_leaks()) {
-            (Err(error), Err(leaks)) => Err(error.context(leaks)),
-            (result, no_leaks) => result.and(no_leaks),
-        }
-    })
+    RUNTIME.block_on(lent(act))
+}
+
+/// Does something with the test bed. It fails also when any program under test has leaked a credential so far.
+async fn lent(act: impl AsyncFnOnce(&'static Bed) -> Result<()>) -> Result<()> {
+    let bed = BED.get_or_try_init(async || Bed::new()).await?;
+    let turn = match bed.given {
+        Some(_) => Some(bed.turn.acquire().await?),
+        None => None,
+    };
+    let result = act(bed).await;
+    drop(turn);
+    match (result, secrets::all().no_leaks()) {
+        (Err(error), Err(leaks)) => Err(error.context(leaks)),
+        (result, no_leaks) => result.and(no_leaks),
+    }
 }
 
 /// Runs a scenario on the test bed's own control planes alone; on given clusters it says `why` not.

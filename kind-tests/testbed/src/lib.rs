@@ -52,11 +52,12 @@ mod stalls;
 pub mod usage;
 pub mod wait;
 
-pub use bed::{Bed, own_scenario, scenario, unique, with_bed};
+pub use bed::{Bed, own_scenario, scenario, with_bed};
 pub use cloud::Cloud;
 pub use kube_api::KubeApi;
 pub use pod::Pod;
 pub use prober::{Prober, ProberConfig};
 pub use seed::Seed;
 pub use shoot::{Shoot, ShootPlan};
+pub use stalls::{bearing_stalls, unique};
 pub use wait::{PATIENCE, eventually, eventually_within};

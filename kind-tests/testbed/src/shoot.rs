@@ -17,10 +17,11 @@ pub use cluster::Body;
 pub use nodes::{LEASES, Nodes, labelled};
 
 use crate::audit::Mark;
-use crate::bed::{Bed, unique};
+use crate::bed::Bed;
 use crate::gardener::{self, MACHINES, manifest, shoot_access};
 use crate::relay::Relay;
 use crate::seed::{ControlPlane, Seed, apply};
+use crate::stalls::unique;
 
 /// What a shoot is made with.
 #[derive(Clone, Debug)]

@@ -1,14 +1,24 @@
-//! When this machine stood still. A virtual one may get no processor for seconds, in which the times of every program run out.
+//! When this machine stood still, and what is tried again for it. A virtual one may get no processor for seconds, in which the times
+//! of every program run out.
 
 use std::sync::{Mutex, Once, PoisonError};
 use std::time::Duration;
 
+use anyhow::Result;
 use tokio::time::Instant;
 
 /// How often the clock is looked at.
 const LOOK: Duration = Duration::from_millis(100);
 /// A stall that counts: as long as what the scenarios leave between a leader's renew deadline and the end of its Lease.
 const LONG: Duration = Duration::from_secs(2);
+
+/// How often something is tried at most.
+const ATTEMPTS: u32 = 3;
+
+tokio::task_local! {
+    /// Which try it is.
+    static ATTEMPT: u32;
+}
 
 static SEEN: Mutex<Seen> = Mutex::new(Seen { looked: None, stalls: Vec::new() });
 
@@ -18,8 +28,31 @@ struct Seen {
     stalls: Vec<(Instant, Duration)>,
 }
 
+/// A name for something that a try may leave behind when it fails: another one in the next try.
+pub fn unique(name: &str) -> String {
+    match ATTEMPT.try_get() {
+        Ok(attempt) if attempt > 1 => format!("{name}-{attempt}"),
+        _ => name.to_owned(),
+    }
+}
+
+/// Does something; once more where it fails and this machine stood still meanwhile for longer than any program could make up for.
+pub async fn bearing_stalls<T>(act: impl AsyncFn() -> Result<T>) -> Result<T> {
+    watch();
+    for attempt in 1..ATTEMPTS {
+        let begin = Instant::now();
+        let error = match ATTEMPT.scope(attempt, act()).await {
+            Ok(done) => return Ok(done),
+            Err(error) => error,
+        };
+        let Some(stall) = longest_since(begin).await else { return Err(error) };
+        eprintln!("This machine stood still for {stall:.1?}. Once more after: {error:#}");
+    }
+    ATTEMPT.scope(ATTEMPTS, act()).await
+}
+
 /// Looks from now on, for as long as the process lives.
-pub fn watch() {
+fn watch() {
     static BEGUN: Once = Once::new();
     let now = Instant::now();
     BEGUN.call_once(|| drop(std::thread::spawn(move || look(now))));
@@ -41,7 +74,7 @@ fn look(mut last: Instant) {
 }
 
 /// The longest that has ended since then.
-pub async fn longest_since(begin: Instant) -> Option<Duration> {
+async fn longest_since(begin: Instant) -> Option<Duration> {
     let now = Instant::now();
     loop {
         // One that has just ended is known after the next look.

@@ -10,7 +10,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use futures::future::try_join_all;
 use testbed::agent::{Agent, Start};
 use testbed::api::Record;
-use testbed::{PATIENCE, eventually_within};
+use testbed::{PATIENCE, bearing_stalls, eventually_within};
 use tokio::time::{Instant, interval};
 
 use crate::replicas::{LEASES, scales, terminate};
@@ -66,31 +66,33 @@ fn untouched(world: &World) -> Result<()> {
 async fn a_seed_whose_clock_is_off_or_steps_sees_outages_and_no_others() -> Result<()> {
     // How far it is ahead at first, and whereto it steps while all is well, and in an outage and after it.
     let clocks: [(i64, &[i64], &[i64]); 3] = [(-60, &[], &[]), (60, &[], &[]), (0, &[60, -60, 3600, 0], &[60, -60])];
-    try_join_all(clocks.map(async |(ahead, steps, meanwhile)| {
-        let world = World::new(&DEPLOYMENTS).await?;
-        let (clock, prober) = WallClock::start(&world, USERS[0], ahead, false)?;
-        world.looks(8).await?;
-        untouched(&world)?;
-        // It does live in that time, by its own log.
-        let logged = prober.log("\"ts\"");
-        let time = logged.last().and_then(|line| line["ts"].as_str()).context("no log")?;
-        let off = time.parse::<DateTime<Utc>>()? - Utc::now();
-        ensure!((off - TimeDelta::seconds(ahead)).abs() < TimeDelta::seconds(20), "its clock is {off} off");
-        for ahead in steps {
-            clock.set(*ahead)?;
-            world.looks(4).await?;
+    try_join_all(clocks.map(|(ahead, steps, meanwhile)| {
+        bearing_stalls(async move || {
+            let world = World::new(&DEPLOYMENTS).await?;
+            let (clock, prober) = WallClock::start(&world, USERS[0], ahead, false)?;
+            world.looks(8).await?;
             untouched(&world)?;
-        }
-        outage(&world, async || {
-            for ahead in meanwhile {
+            // It does live in that time, by its own log.
+            let logged = prober.log("\"ts\"");
+            let time = logged.last().and_then(|line| line["ts"].as_str()).context("no log")?;
+            let off = time.parse::<DateTime<Utc>>()? - Utc::now();
+            ensure!((off - TimeDelta::seconds(ahead)).abs() < TimeDelta::seconds(20), "its clock is {off} off");
+            for ahead in steps {
                 clock.set(*ahead)?;
-                world.looks(2).await?;
+                world.looks(4).await?;
+                untouched(&world)?;
             }
-            Ok(())
+            outage(&world, async || {
+                for ahead in meanwhile {
+                    clock.set(*ahead)?;
+                    world.looks(2).await?;
+                }
+                Ok(())
+            })
+            .await?;
+            terminate(prober).await?;
+            world.ledger.lock().balance(|kind| kind.changes)
         })
-        .await?;
-        terminate(prober).await?;
-        world.ledger.lock().balance(|kind| kind.changes)
     }))
     .await
     .map(drop)
@@ -98,51 +100,57 @@ async fn a_seed_whose_clock_is_off_or_steps_sees_outages_and_no_others() -> Resu
 
 #[tokio::test(flavor = "multi_thread")]
 async fn replicas_whose_clocks_differ_agree_who_leads() -> Result<()> {
-    let world = World::new(&DEPLOYMENTS).await?;
-    let (first, leader) = WallClock::start(&world, USERS[0], 60, true)?;
-    led(&world).await?;
-    let leads = holder(&world);
-    let (second, other) = WallClock::start(&world, USERS[1], -60, true)?;
-    for steps in [[60, -60], [-60, 60], [0, 3600]] {
-        first.set(steps[0])?;
-        second.set(steps[1])?;
-        // As long as a Lease lives, which begins again with every renewal.
-        let renewal = |record: &Record| record.resource == LEASES && record.verb == "update" && record.user == USERS[0];
-        let before = world.seed.requests().count(renewal);
-        requests(&world.seed, before + 10, "the leader renews", renewal).await?;
-        ensure!(holder(&world) == leads, "{} has taken the lead from {leads}", holder(&world));
-    }
-    outage(&world, async || Ok(())).await?;
-    world.ledger.lock().fenced()?;
-    terminate(other).await?;
-    terminate(leader).await?;
-    world.ledger.lock().balance(|kind| kind.changes)
+    bearing_stalls(async || {
+        let world = World::new(&DEPLOYMENTS).await?;
+        let (first, leader) = WallClock::start(&world, USERS[0], 60, true)?;
+        led(&world).await?;
+        let leads = holder(&world);
+        let (second, other) = WallClock::start(&world, USERS[1], -60, true)?;
+        for steps in [[60, -60], [-60, 60], [0, 3600]] {
+            first.set(steps[0])?;
+            second.set(steps[1])?;
+            // As long as a Lease lives, which begins again with every renewal.
+            let renewal = |record: &Record| record.resource == LEASES && record.verb == "update" && record.user == USERS[0];
+            let before = world.seed.requests().count(renewal);
+            requests(&world.seed, before + 10, "the leader renews", renewal).await?;
+            ensure!(holder(&world) == leads, "{} has taken the lead from {leads}", holder(&world));
+        }
+        outage(&world, async || Ok(())).await?;
+        world.ledger.lock().fenced()?;
+        terminate(other).await?;
+        terminate(leader).await?;
+        world.ledger.lock().balance(|kind| kind.changes)
+    })
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_whose_clocks_are_off_step_or_drift_are_judged_like_all_others() -> Result<()> {
-    let world = World::new(&DEPLOYMENTS).await?;
-    let prober = world.prober(USERS[0], false)?.run()?;
-    world.looks(3).await?;
-    for skews in [[-60, 60, 0], [60, -60, 30], [-60, -60, -60], [60, 60, 60], [0, 0, 0]] {
-        for (node, seconds) in skews.into_iter().enumerate() {
-            world.nodes.skew([node], TimeDelta::seconds(seconds));
+    bearing_stalls(async || {
+        let world = World::new(&DEPLOYMENTS).await?;
+        let prober = world.prober(USERS[0], false)?.run()?;
+        world.looks(3).await?;
+        for skews in [[-60, 60, 0], [60, -60, 30], [-60, -60, -60], [60, 60, 60], [0, 0, 0]] {
+            for (node, seconds) in skews.into_iter().enumerate() {
+                world.nodes.skew([node], TimeDelta::seconds(seconds));
+            }
+            world.looks(4).await?;
+            untouched(&world)?;
         }
-        world.looks(4).await?;
+        // A tenth of a second in each second: two hundred times what a clock is set right by at most.
+        let mut beats = interval(world.nodes.beat());
+        for beat in 0..40 {
+            beats.tick().await;
+            for (node, sign) in [-1, 1, -1].into_iter().enumerate() {
+                world.nodes.skew([node], TimeDelta::milliseconds(sign * 30 * beat));
+            }
+        }
         untouched(&world)?;
-    }
-    // A tenth of a second in each second: two hundred times what a clock is set right by at most.
-    let mut beats = interval(world.nodes.beat());
-    for beat in 0..40 {
-        beats.tick().await;
-        for (node, sign) in [-1, 1, -1].into_iter().enumerate() {
-            world.nodes.skew([node], TimeDelta::milliseconds(sign * 30 * beat));
-        }
-    }
-    untouched(&world)?;
-    outage(&world, async || Ok(())).await?;
-    terminate(prober).await?;
-    world.ledger.lock().balance(|kind| kind.changes)
+        outage(&world, async || Ok(())).await?;
+        terminate(prober).await?;
+        world.ledger.lock().balance(|kind| kind.changes)
+    })
+    .await
 }
 
 /// How long a process is suspended: longer than a standstill must be to count. SUSPENDED_S in the long form.
@@ -154,37 +162,39 @@ fn suspension() -> Duration {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_scale_down_that_was_suspended_goes_on_if_the_outage_does_and_not_if_the_nodes_are_well_again() -> Result<()> {
     // Fault 26, without an election: nothing but the process itself knows that it stood still.
-    try_join_all([true, false].map(async |well_again| {
-        let mut world = World::new(&DEPLOYMENTS).await?;
-        // It goes down last, and only after a delay, in which the process is suspended.
-        world.config.dependents[0]["scaleDown"]["initialDelay"] = "4s".into();
-        let prober = world.prober(USERS[0], false)?.run()?;
-        world.looks(3).await?;
-        world.nodes.cut_all();
-        requests(&world.seed, 2, "the others go down", |record| scales(record) && record.status == Some(200)).await?;
-        prober.pause(true)?;
-        let others_went_down = world.ledger.lock().balance(|kind| usize::from(kind.name != KCM));
-        others_went_down.context("it was too late to suspend it")?;
-        if well_again {
-            world.nodes.heal_all();
-        }
-        let since = Instant::now();
-        eventually_within("a long suspension", suspension() + PATIENCE, async || {
-            ensure!(since.elapsed() > suspension(), "{:?}", since.elapsed());
-            Ok(())
+    try_join_all([true, false].map(|well_again| {
+        bearing_stalls(async move || {
+            let mut world = World::new(&DEPLOYMENTS).await?;
+            // It goes down last, and only after a delay, in which the process is suspended.
+            world.config.dependents[0]["scaleDown"]["initialDelay"] = "4s".into();
+            let prober = world.prober(USERS[0], false)?.run()?;
+            world.looks(3).await?;
+            world.nodes.cut_all();
+            requests(&world.seed, 2, "the others go down", |record| scales(record) && record.status == Some(200)).await?;
+            prober.pause(true)?;
+            let others_went_down = world.ledger.lock().balance(|kind| usize::from(kind.name != KCM));
+            others_went_down.context("it was too late to suspend it")?;
+            if well_again {
+                world.nodes.heal_all();
+            }
+            let since = Instant::now();
+            eventually_within("a long suspension", suspension() + PATIENCE, async || {
+                ensure!(since.elapsed() > suspension(), "{:?}", since.elapsed());
+                Ok(())
+            })
+            .await?;
+            prober.pause(false)?;
+            if !well_again {
+                world.held_down().await?;
+                world.nodes.heal_all();
+            }
+            world.free().await?;
+            world.looks(3).await?;
+            terminate(prober).await?;
+            let asked = world.seed.requests().count(|record| scales(record) && record.name == KCM);
+            ensure!((asked == 0) == well_again, "{KCM} was written {asked} times");
+            world.ledger.lock().balance(|kind| if well_again && kind.name == KCM { 0 } else { kind.changes })
         })
-        .await?;
-        prober.pause(false)?;
-        if !well_again {
-            world.held_down().await?;
-            world.nodes.heal_all();
-        }
-        world.free().await?;
-        world.looks(3).await?;
-        terminate(prober).await?;
-        let asked = world.seed.requests().count(|record| scales(record) && record.name == KCM);
-        ensure!((asked == 0) == well_again, "{KCM} was written {asked} times");
-        world.ledger.lock().balance(|kind| if well_again && kind.name == KCM { 0 } else { kind.changes })
     }))
     .await
     .map(drop)

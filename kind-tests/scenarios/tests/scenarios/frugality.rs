@@ -1,7 +1,9 @@
 //! What a healthy shoot costs.
 
 use anyhow::{Result, ensure};
-use testbed::{ProberConfig, ShootPlan, own_scenario};
+use testbed::audit::Asked;
+use testbed::{ProberConfig, Shoot, ShootPlan, own_scenario};
+use tokio::time::Instant;
 
 use crate::{alone, end_alone};
 
@@ -12,32 +14,42 @@ fn a_healthy_probe_is_one_request_on_a_kept_connection_and_none_to_the_seed() ->
         let (shoot, prober) = alone(bed, "frugal", plan, ProberConfig::default()).await?;
         let (begin, before) = (shoot.history().len(), shoot.asked().len());
         let (turns, (up, down)) = (shoot.relay.turns(), shoot.relay.bytes());
-        let mark = shoot.seed.plane().mark();
+        let (mark, since) = (shoot.seed.plane().mark(), Instant::now());
         shoot.after_probes(10).await?;
         let requests: Vec<_> = shoot.asked().into_iter().skip(before).collect();
-        ensure!(
-            requests.iter().all(|asked| asked.verb == "list" && asked.resource == "leases" && asked.code == 200),
-            "{requests:#?}"
-        );
-        ensure!(shoot.relay.connections() == 1, "{} connections", shoot.relay.connections());
-        // One more may be under way.
-        let turns = usize::try_from(shoot.relay.turns() - turns)?;
-        ensure!(turns.abs_diff(requests.len()) <= 1, "{turns} turns for {} requests", requests.len());
+        ensure!(requests.iter().all(|asked| asked.verb == "list" && asked.resource == "leases"), "{requests:#?}");
+        connected(&shoot, 1)?;
+        // One more may be under way; another connection takes two.
+        let (turns, slack) = (usize::try_from(shoot.relay.turns() - turns)?, 1 + 2 * unanswered(&shoot));
+        ensure!(turns.abs_diff(requests.len()) <= slack, "{turns} turns for {} requests", requests.len());
         let bytes = shoot.relay.bytes();
         ensure!(bytes.0 > up && bytes.1 > down, "no bytes: {bytes:?}");
 
         let of_seed = shoot.seed.asked_since(&mark);
-        let election = |asked: &testbed::audit::Asked| asked.resource == "leases" && asked.namespace == "garden";
+        let election = |asked: &Asked| asked.resource == "leases" && asked.namespace == "garden";
         // One renewal in 2 s.
-        ensure!(of_seed.iter().all(election) && of_seed.len() <= 12, "{of_seed:#?}");
+        let renewals = 2 + since.elapsed().as_secs() / 2;
+        ensure!(of_seed.iter().all(election) && of_seed.len() as u64 <= renewals, "{renewals} at most: {of_seed:#?}");
 
         // A kept connection that dies costs a new one and no verdict.
         for _ in 0..3 {
             shoot.relay.cut();
             shoot.after_probes(2).await?;
         }
-        ensure!(shoot.relay.connections() == 1 + 3, "{} connections\n{}", shoot.relay.connections(), shoot.story());
+        connected(&shoot, 1 + 3)?;
         shoot.untouched_since(begin)?;
         end_alone(shoot, prober).await
     })
+}
+
+/// Requests that the API server did not answer in time, or that a cut left without an answer.
+fn unanswered(shoot: &Shoot) -> usize {
+    shoot.asked().iter().filter(|asked| asked.code != 200).count()
+}
+
+/// The prober made this many connections: none but those, and one wherever an answer came too late on a kept one.
+fn connected(shoot: &Shoot, usual: usize) -> Result<()> {
+    let (connections, most) = (usize::try_from(shoot.relay.connections())?, usual + unanswered(shoot));
+    ensure!((usual..=most).contains(&connections), "{connections} connections instead of {usual}\n{}", shoot.story());
+    Ok(())
 }
