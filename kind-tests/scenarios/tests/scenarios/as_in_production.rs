@@ -20,8 +20,15 @@ async fn manager(bed: &Bed, shoot: &Shoot) -> Result<Pod> {
     Ok(Pod::start(shoot, KCM, manager))
 }
 
-async fn is_running(manager: &Pod) -> bool {
-    manager.program().await.is_running()
+/// Waits until this is so: a pod follows its Deployment a moment later.
+async fn runs(shoot: &Shoot, manager: &Pod, wanted: bool) -> Result<()> {
+    shoot
+        .eventually("kube-controller-manager follows its Deployment", async || {
+            let is_running = manager.program().await.is_running();
+            ensure!(is_running == wanted, "it is running: {is_running}");
+            Ok(())
+        })
+        .await
 }
 
 /// What all nodes say of being Ready.
@@ -52,7 +59,8 @@ fn with_gardeners_values_no_node_is_given_up_where_without_protection_all_are() 
             all_are(shoot, "True").await?;
             shoot.nodes.cut_all();
         }
-        ensure!(is_running(&manager).await && is_running(&other).await);
+        runs(&protected, &manager, true).await?;
+        runs(&alone, &other, true).await?;
 
         alone
             .eventually("all nodes are given up", async || {
@@ -61,14 +69,14 @@ fn with_gardeners_values_no_node_is_given_up_where_without_protection_all_are() 
             })
             .await?;
         protected.held_down(&[(KCM, "1"), (MCM, "1"), (CA, "1")]).await?;
-        ensure!(!is_running(&manager).await, "{}", protected.story());
+        runs(&protected, &manager, false).await?;
         protected.leases_older_than(GRACE + Duration::from_secs(10)).await?;
         all_are(&protected, "True").await?;
 
         protected.nodes.heal_all();
         // The others wait for another 30 s, as they do where Gardener's own objects are at work.
         protected.free_at(&[(KCM, 1)]).await?;
-        ensure!(is_running(&manager).await);
+        runs(&protected, &manager, true).await?;
         protected.after_probes(1).await?;
         all_are(&protected, "True").await?;
         alone.untouched_since(begin)?;
