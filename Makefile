@@ -39,19 +39,21 @@ machine-controller-manager:
 .PHONY: test
 test: ## Run every test, also those on a real control plane; needs Rust and Go
 	@$(MAKE) --no-print-directory --jobs=2 test-binaries control-plane machine-controller-manager gardenlet
-	@$(MAKE) --no-print-directory --jobs --output-sync=line scenarios machines
-	@$(MAKE) --no-print-directory --jobs --output-sync=target kills smoke benchmarks in-process unit-tests
+	@$(MAKE) --no-print-directory --jobs --output-sync=line machines all-but-machines
 
 # Always the whole workspace: a single package would be built with other features of its dependencies, and so all of these again.
 .PHONY: test-binaries
 test-binaries:
 	cargo test --workspace --all-targets --no-run
 
-# The scenarios keep two processors busy, those with machines mostly wait. The others run side by side; each says what it found at its
-# end. Unit tests never wait for real time, and leave the processors to those that do. `[!f]*` is every test but `fuzz`.
-.PHONY: scenarios machines kills smoke benchmarks in-process unit-tests
+# The scenarios keep two processors busy; those with machines mostly wait, and need a processor soon when they do not. The others run
+# side by side; each says what it found at its end. Unit tests never wait for real time. `[!f]*` is every test but `fuzz`.
+.PHONY: all-but-machines scenarios machines kills smoke benchmarks in-process unit-tests
+all-but-machines: scenarios
+	@$(MAKE) --no-print-directory --output-sync=target kills smoke benchmarks in-process unit-tests
+scenarios: priority = nice
 scenarios machines kills smoke benchmarks:
-	cargo test --workspace --test $@
+	$(priority) cargo test --workspace --test $@
 in-process: export RUST_TEST_THREADS = 32
 in-process:
 	cargo test --workspace --exclude scenarios --exclude faults --exclude benchmarks --test '[!f]*' --bench core
