@@ -72,6 +72,18 @@ async fn until_owner(served: &Served, status: u16, text: &str) {
     assert!(reached.is_ok(), "no {status} {text:?} but {:?}", ownership(served).await);
 }
 
+/// Right after a good answer: the next check begins most of a second later.
+async fn until_checked(served: &Served) {
+    let ours = "dwd_owner_checks_total{result=\"ours\"}";
+    let before = served.metric(ours).await;
+    let counted = async {
+        while served.metric(ours).await <= before {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    assert!(timeout(PATIENCE, counted).await.is_ok(), "no good answer after {before} of them");
+}
+
 async fn all_held(world: &World) {
     world.until(ALL_HELD.map(held)).await;
 }
@@ -153,6 +165,7 @@ async fn cannot_be_resolved(reply: Reply, result: &str) {
     let served = served(&dns, IMPATIENT).await;
     until_owner(&served, 200, "says").await;
     served.world.probes(3).await;
+    until_checked(&served).await;
     let since = Instant::now();
     dns.say(reply.clone());
     until_owner(&served, 503, "unresolved").await;
