@@ -64,6 +64,22 @@ impl Served {
         assert!(value.is_some(), "no {line} in\n{text}");
         value.expect("just asserted").parse().expect("a number")
     }
+
+    /// Waits until a metric is so.
+    pub async fn until_metric(&self, line: &str, so: impl Fn(f64) -> bool) {
+        let reached = async {
+            while !so(self.metric(line).await) {
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        assert!(timeout(PATIENCE, reached).await.is_ok(), "{line} is {}", self.metric(line).await);
+    }
+
+    /// Waits until the last complete probe has found so many leases expired, and for two more probes.
+    pub async fn until_expired(&self, count: f64) {
+        self.until_metric("dwd_leases{state=\"expired\"}", |expired| expired == count).await;
+        self.world.probes(2).await;
+    }
 }
 
 #[tokio::test]
@@ -98,12 +114,7 @@ async fn a_prober_that_cannot_list_something_it_works_by_shows_that_it_is_blind(
         });
         assert!(timeout(PATIENCE, watched).await.is_ok(), "{resource} is not watched");
     }
-    let seen = async {
-        while served.metric("dwd_seed_known").await < 1.0 {
-            tokio::task::yield_now().await;
-        }
-    };
-    assert!(timeout(PATIENCE, seen).await.is_ok(), "still blind");
+    served.until_metric("dwd_seed_known", |known| known >= 1.0).await;
     served.world.probes(1).await;
     served.world.end().await;
 }
@@ -116,12 +127,7 @@ async fn a_kind_that_does_not_exist_makes_no_prober_blind() {
     );
     let served = Served::serve_with(world, &config, &[]).await;
     served.world.probes(1).await;
-    let seen = async {
-        while served.metric("dwd_seed_known").await < 1.0 {
-            tokio::task::yield_now().await;
-        }
-    };
-    assert!(timeout(PATIENCE, seen).await.is_ok(), "blind for a kind that does not exist");
+    served.until_metric("dwd_seed_known", |known| known >= 1.0).await;
     served.world.end().await;
 }
 
@@ -153,17 +159,11 @@ async fn a_dry_run_says_what_it_would_write_once_and_writes_nothing() {
     let would =
         |direction: &str| format!("dwd_dry_run_writes_total{{direction=\"{direction}\",kind=\"Deployment\",name=\"{KCM}\"}}");
     served.world.nodes.cut_all();
-    while served.metric("dwd_leases{state=\"expired\"}").await < 3.0 {
-        served.world.probes(1).await;
-    }
-    served.world.probes(2).await;
+    served.until_expired(3.0).await;
     assert_eq!(served.metric(&would("down")).await, 1.0);
     served.world.hold_down(KCM, "2");
     served.world.nodes.heal_all();
-    while served.metric("dwd_leases{state=\"expired\"}").await > 0.0 {
-        served.world.probes(1).await;
-    }
-    served.world.probes(2).await;
+    served.until_expired(0.0).await;
     assert_eq!(served.metric(&would("up")).await, 1.0);
     let writes = served.world.seed.requests().count(|record| record.is_write());
     assert_eq!(writes, 0, "no scaling, no Lease, no Event");
@@ -217,26 +217,16 @@ async fn a_paused_shoot_is_probed_and_nothing_is_written_for_it() {
         served.world.apply(serde_json::json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": metadata }));
     };
     pause("true");
-    while served.metric("dwd_paused_shoots").await < 1.0 {
-        served.world.probes(1).await;
-    }
+    served.until_metric("dwd_paused_shoots", |paused| paused >= 1.0).await;
     served.world.nodes.cut_all();
-    while served.metric("dwd_leases{state=\"expired\"}").await < 3.0 {
-        served.world.probes(1).await;
-    }
-    served.world.probes(2).await;
+    served.until_expired(3.0).await;
     assert_eq!(served.world.written(), Vec::<String>::new());
     pause("false");
     served.world.until([held("1"), held("1"), held("1")]).await;
     pause("true");
-    while served.metric("dwd_paused_shoots").await < 1.0 {
-        served.world.probes(1).await;
-    }
+    served.until_metric("dwd_paused_shoots", |paused| paused >= 1.0).await;
     served.world.nodes.heal_all();
-    while served.metric("dwd_leases{state=\"expired\"}").await > 0.0 {
-        served.world.probes(1).await;
-    }
-    served.world.probes(2).await;
+    served.until_expired(0.0).await;
     served.world.until([held("1"), held("1"), held("1")]).await;
     pause("");
     served.world.until([at(1), at(1), at(1)]).await;
@@ -279,9 +269,7 @@ async fn a_changed_config_is_applied_and_a_bad_one_refused() {
     let (kept, _) = CONFIG.split_once("- ref: {kind: Deployment, name: cluster-autoscaler").expect("it is the last one");
     let other = format!("- ref: {{kind: Deployment, name: {OTHER}, apiVersion: apps/v1}}\n  scaleUp: {{}}\n  scaleDown: {{}}\n");
     served.world.write_config(&format!("{kept}{other}"));
-    while served.metric("dwd_config_reloads_total{result=\"taken\"}").await < 1.0 {
-        served.world.probes(1).await;
-    }
+    served.until_metric("dwd_config_reloads_total{result=\"taken\"}", |taken| taken >= 1.0).await;
     assert_eq!(served.metric("dwd_config_refused").await, 0.0);
     served.world.nodes.cut_all();
     served.world.until([held("1"), held("1"), at(1)]).await;

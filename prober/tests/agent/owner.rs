@@ -76,12 +76,7 @@ async fn until_owner(served: &Served, status: u16, text: &str) {
 async fn until_checked(served: &Served) {
     let ours = "dwd_owner_checks_total{result=\"ours\"}";
     let before = served.metric(ours).await;
-    let counted = async {
-        while served.metric(ours).await <= before {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    assert!(timeout(PATIENCE, counted).await.is_ok(), "no good answer after {before} of them");
+    served.until_metric(ours, |count| count > before).await;
 }
 
 async fn all_held(world: &World) {

@@ -6,14 +6,6 @@ use serde_json::{Value, json};
 use super::operations::Served;
 use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, World, at, held};
 
-/// Waits until the last complete probe has found so many leases expired, and for two more probes.
-async fn expired(served: &Served, count: f64) {
-    while served.metric("dwd_leases{state=\"expired\"}").await != count {
-        served.world.probes(1).await;
-    }
-    served.world.probes(2).await;
-}
-
 #[tokio::test]
 async fn a_pause_on_garden_stops_every_write_unless_the_shoots_namespace_says_otherwise() {
     let world = World::new().await;
@@ -22,17 +14,15 @@ async fn a_pause_on_garden_stops_every_write_unless_the_shoots_namespace_says_ot
     let world = &served.world;
     world.probes(3).await;
     world.nodes.cut_all();
-    expired(&served, 3.0).await;
+    served.until_expired(3.0).await;
     assert_eq!(world.written(), Vec::<String>::new());
     world.annotate(NAMESPACE, PAUSE, json!("false"));
     world.until([held("1"), held("1"), held("1")]).await;
 
     world.annotate(NAMESPACE, PAUSE, Value::Null);
-    while served.metric("dwd_paused_shoots").await < 1.0 {
-        world.probes(1).await;
-    }
+    served.until_metric("dwd_paused_shoots", |paused| paused >= 1.0).await;
     world.nodes.heal_all();
-    expired(&served, 0.0).await;
+    served.until_expired(0.0).await;
     assert_eq!([KCM, MCM, CA].map(|name| world.dependent(name)), [held("1"), held("1"), held("1")]);
     world.annotate(GARDEN, PAUSE, Value::Null);
     world.until([at(1), at(1), at(1)]).await;
