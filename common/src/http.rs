@@ -1,5 +1,6 @@
 //! The two small HTTP servers of an agent: metrics and health (rule 14).
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -8,14 +9,23 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
-use tokio::time::sleep;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 /// A client has so long for the head of its request, counted from the connection or from the answer before it: what hangs in the
 /// middle of a request and what keeps a connection without using it end alike. As long as controller-runtime keeps idle ones, and longer
 /// than the minute after which Prometheus asks again.
 const REQUEST_WAIT: Duration = Duration::from_secs(90);
+/// A connection lasts so long, so that a client that does not read its answer holds it for no longer; longer than [`REQUEST_WAIT`].
+const MAX_AGE: Duration = Duration::from_secs(120);
+/// What is being answered when a connection is to end has so long; answers take milliseconds, and the process has 5 s for its end (rule 85).
+const LAST_ANSWER: Duration = Duration::from_secs(2);
+/// The longest head of a request: several times what Prometheus, kubelets and browsers send.
+const MAX_HEAD: usize = 16 << 10;
+/// Connections that are open at once: those who scrape, probe and look are a handful. Of more the oldest makes room, so that whoever
+/// holds all of them keeps nobody out.
+const MAX_CONNECTIONS: usize = 128;
 /// The wait after a connection could not be taken, as when there are no files left.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 
@@ -48,6 +58,7 @@ pub async fn listen(flag: &'static str, address: &str) -> Result<Option<TcpListe
 /// Serves until cancelled. Answers that are under way are finished.
 pub async fn serve(listener: TcpListener, router: Router, cancelled: CancellationToken) {
     let mut connections = JoinSet::new();
+    let mut open: VecDeque<AbortHandle> = VecDeque::new();
     loop {
         let accepted = tokio::select! {
             () = cancelled.cancelled() => break,
@@ -55,7 +66,15 @@ pub async fn serve(listener: TcpListener, router: Router, cancelled: Cancellatio
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, _)) => drop(connections.spawn(connection(stream, router.clone(), cancelled.clone()))),
+            Ok((stream, _)) => {
+                open.retain(|connection| !connection.is_finished());
+                if open.len() == MAX_CONNECTIONS
+                    && let Some(oldest) = open.pop_front()
+                {
+                    oldest.abort();
+                }
+                open.push_back(connections.spawn(connection(stream, router.clone(), cancelled.clone())));
+            }
             Err(error) => {
                 tracing::warn!(error = %error, "HTTP server cannot take a connection");
                 cancelled.run_until_cancelled(sleep(ACCEPT_PAUSE)).await;
@@ -67,15 +86,15 @@ pub async fn serve(listener: TcpListener, router: Router, cancelled: Cancellatio
 
 async fn connection(stream: TcpStream, router: Router, cancelled: CancellationToken) {
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(REQUEST_WAIT);
+    http.timer(TokioTimer::new()).header_read_timeout(REQUEST_WAIT).max_buf_size(MAX_HEAD);
     let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     let mut connection = std::pin::pin!(connection);
     // Clients leave as they like: an error here is ordinary, and nobody needs to know.
     tokio::select! {
         _ = &mut connection => {}
-        () = cancelled.cancelled() => {
+        _ = timeout(MAX_AGE, cancelled.cancelled()) => {
             connection.as_mut().graceful_shutdown();
-            drop(connection.await);
+            drop(timeout(LAST_ANSWER, connection).await);
         }
     }
 }
@@ -83,7 +102,7 @@ async fn connection(stream: TcpStream, router: Router, cancelled: CancellationTo
 #[cfg(test)]
 mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::time::{Instant, timeout};
+    use tokio::time::Instant;
 
     use super::*;
 
@@ -113,12 +132,21 @@ mod tests {
             assert!(listen("health-bind-addr", address).await.is_err(), "{address:?}");
         }
     }
-    /// A connection to a server that answers `/` at once.
-    async fn connected(cancelled: &CancellationToken) -> (TcpStream, tokio::task::JoinHandle<()>) {
+
+    /// More than the buffers of two sockets take.
+    const LARGE: usize = 32 << 20;
+
+    /// A server that answers `/` at once, and `/large` at length.
+    async fn served(cancelled: &CancellationToken) -> (SocketAddr, tokio::task::JoinHandle<()>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let router = Router::new().route("/", axum::routing::get(async || "fine"));
-        let server = tokio::spawn(serve(listener, router, cancelled.clone()));
+        let large = axum::routing::get(async || "a".repeat(LARGE));
+        let router = Router::new().route("/", axum::routing::get(async || "fine")).route("/large", large);
+        (address, tokio::spawn(serve(listener, router, cancelled.clone())))
+    }
+
+    async fn connected(cancelled: &CancellationToken) -> (TcpStream, tokio::task::JoinHandle<()>) {
+        let (address, server) = served(cancelled).await;
         (TcpStream::connect(address).await.unwrap(), server)
     }
 
@@ -147,6 +175,62 @@ mod tests {
         let (answer, waited) = until_ended(stream).await;
         assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("fine"), "{answer}");
         assert!(waited >= REQUEST_WAIT && waited < 2 * REQUEST_WAIT, "{waited:?}");
+    }
+
+    #[tokio::test]
+    async fn whoever_holds_many_connections_keeps_nobody_out_and_holds_a_bounded_number() {
+        const HELD: usize = 2 * MAX_CONNECTIONS;
+        let (address, _server) = served(&CancellationToken::new()).await;
+        let mut held = Vec::new();
+        for _ in 0..HELD {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            stream.write_all(b"GET / HTTP/1.1\r\nhost: it\r\n").await.unwrap();
+            held.push(stream);
+        }
+        let mut well = TcpStream::connect(address).await.unwrap();
+        well.write_all(b"GET / HTTP/1.1\r\nhost: it\r\nconnection: close\r\n\r\n").await.unwrap();
+        let (answer, _) = timeout(REQUEST_WAIT / 2, until_ended(well)).await.expect("an answer before any of the others ends");
+        assert!(answer.ends_with("fine"), "{answer}");
+        let open = held.split_off(HELD + 1 - MAX_CONNECTIONS);
+        for mut stream in held {
+            let ended = timeout(REQUEST_WAIT / 2, stream.read(&mut [0])).await.expect("the oldest have made room");
+            assert!(matches!(ended, Ok(0) | Err(_)), "{ended:?}");
+        }
+        for stream in open {
+            let kind = stream.try_read(&mut [0]).unwrap_err().kind();
+            assert_eq!(kind, std::io::ErrorKind::WouldBlock, "the newest are kept");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_head_that_is_too_long_is_refused() {
+        let (mut stream, _server) = connected(&CancellationToken::new()).await;
+        let long = "a".repeat(MAX_HEAD);
+        stream.write_all(format!("GET / HTTP/1.1\r\nhost: it\r\nlong: {long}").as_bytes()).await.unwrap();
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).await.unwrap();
+        assert_eq!(String::from_utf8_lossy(&answer), "HTTP/1.1 431");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_does_not_read_is_left() {
+        let (mut stream, _server) = connected(&CancellationToken::new()).await;
+        stream.write_all(b"GET /large HTTP/1.1\r\nhost: it\r\n\r\n").await.unwrap();
+        sleep(MAX_AGE + 2 * LAST_ANSWER).await;
+        let mut answer = Vec::new();
+        // It may have been reset.
+        drop(stream.read_to_end(&mut answer).await);
+        assert!(answer.len() < LARGE, "{}", answer.len());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn half_a_request_does_not_hold_up_the_end_of_a_server() {
+        let cancelled = CancellationToken::new();
+        let (mut stream, server) = connected(&cancelled).await;
+        stream.write_all(b"GET / HT").await.unwrap();
+        sleep(Duration::from_secs(1)).await;
+        cancelled.cancel();
+        timeout(2 * LAST_ANSWER, server).await.expect("it ends").unwrap();
     }
 
     #[tokio::test(start_paused = true)]
