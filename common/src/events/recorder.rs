@@ -39,6 +39,8 @@ pub struct Recorder {
     self_reference: ObjectReference,
     notes: mpsc::Receiver<Note>,
     lost: Counter,
+    /// How many of the lost ones the log has.
+    said: u64,
     known: Known,
     /// Whether Events may be written in other namespaces than self_reference's; none while that is not known.
     everywhere: Option<bool>,
@@ -50,7 +52,7 @@ impl Recorder {
     pub fn new(client: Client, self_reference: ObjectReference) -> (Events, Self) {
         let (events, notes) = Events::queue();
         let (lost, known) = (events.lost.clone(), Known::default());
-        (events, Self { client, host: host(), self_reference, notes, lost, known, everywhere: None })
+        (events, Self { client, host: host(), self_reference, notes, lost, said: 0, known, everywhere: None })
     }
 
     /// Writes Events beside some work and ends with it, up to [`DRAIN_LIMIT`] later for those that still wait.
@@ -70,10 +72,22 @@ impl Recorder {
     async fn write_all(mut self, ended: CancellationToken) {
         while let Some(Some(note)) = ended.run_until_cancelled(self.notes.recv()).await {
             self.record(note).await;
+            if self.notes.is_empty() {
+                self.report_dropped();
+            }
         }
         self.notes.close();
         while let Some(note) = self.notes.recv().await {
             self.record(note).await;
+        }
+        self.report_dropped();
+    }
+
+    fn report_dropped(&mut self) {
+        let lost = self.lost.get();
+        if lost > self.said {
+            tracing::warn!(count = lost - self.said, "Events were not written, because too many waited");
+            self.said = lost;
         }
     }
 
@@ -98,9 +112,10 @@ impl Recorder {
         }
     }
 
-    fn lose(&self, note: &Note, error: &dyn std::fmt::Display) {
+    fn lose(&mut self, note: &Note, error: &(dyn std::error::Error + 'static)) {
         self.lost.inc();
-        tracing::warn!(reason = note.reason, event = note.message, error = %error, "Event could not be written");
+        self.said += 1;
+        tracing::warn!(reason = note.reason, event = note.message, error, "Event could not be written");
     }
 
     async fn write(&mut self, note: &Note) -> Result<(), kube::Error> {

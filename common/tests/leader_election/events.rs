@@ -139,7 +139,7 @@ async fn an_api_server_that_swallows_events_holds_up_neither_the_work_nor_its_en
     let begin = tokio::time::Instant::now();
     let done = recorder
         .beside(async {
-            for number in 0..1000 {
+            for number in 0..5000 {
                 events.normal(&reference(GARDEN, LEASE), "Test", number.to_string());
             }
             7
@@ -147,5 +147,17 @@ async fn an_api_server_that_swallows_events_holds_up_neither_the_work_nor_its_en
         .await;
     assert_eq!(done, 7);
     assert!(begin.elapsed() < std::time::Duration::from_secs(5), "{:?}", begin.elapsed());
-    assert!(events.lost() >= 700);
+    assert!(events.lost() >= 900);
+}
+
+#[tokio::test]
+async fn as_many_events_as_a_large_seed_brings_at_once_are_all_written() {
+    const COUNT: usize = 900;
+    let bed = Bed::start().await;
+    let (events, recorder) = bed.recorder();
+    for number in 0..COUNT {
+        events.normal(&reference(GARDEN, LEASE), "Test", number.to_string());
+    }
+    recorder.beside(answered(&bed, COUNT)).await;
+    assert_eq!((written(&bed, GARDEN).len(), events.lost()), (COUNT, 0));
 }
