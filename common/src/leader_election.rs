@@ -36,6 +36,7 @@ use self::record::{Observation, held_by, holder, released};
 pub use self::role::{Role, Standing};
 use crate::events::Events;
 use crate::flags::LeaderElection;
+use crate::logging::with_causes;
 
 /// How long one watch of the Lease lasts, in seconds: below the 240 s after which common load balancers cut in silence.
 const WATCH_TIMEOUT: u32 = 225;
@@ -166,7 +167,11 @@ impl Elector {
                 Ok(Tenure::Ours) => break,
                 Ok(Tenure::Theirs(until)) => self.await_change(until).await,
                 Err(error) => {
-                    tracing::warn!(lease = self.name, error = %error, "Lease cannot be read or written, trying again");
+                    tracing::warn!(
+                        lease = self.name,
+                        error = with_causes(&error),
+                        "Lease cannot be read or written, trying again"
+                    );
                     sleep(self.settings.retry_period).await;
                 }
             }
@@ -187,7 +192,9 @@ impl Elector {
             match timeout_at(until, self.try_acquire()).await {
                 Ok(Ok(Tenure::Ours)) => {}
                 Ok(Ok(Tenure::Theirs(_))) => break Lost::Taken(self.observation.holder().to_owned()),
-                Ok(Err(error)) => tracing::warn!(lease = self.name, error = %error, "Lease could not be renewed, trying again"),
+                Ok(Err(error)) => {
+                    tracing::warn!(lease = self.name, error = with_causes(&error), "Lease could not be renewed, trying again")
+                }
                 // The next round finds the fence closed.
                 Err(_) => {}
             }
@@ -209,7 +216,9 @@ impl Elector {
         match timeout(RELEASE_LIMIT, self.try_release()).await.unwrap_or(Err(AttemptError::Timeout)) {
             Ok(true) => tracing::info!(lease = self.name, "Lease given up"),
             Ok(false) => {}
-            Err(error) => tracing::warn!(lease = self.name, error = %error, "Lease could not be given up, it will expire"),
+            Err(error) => {
+                tracing::warn!(lease = self.name, error = with_causes(&error), "Lease could not be given up, it will expire")
+            }
         }
     }
 
@@ -239,7 +248,7 @@ impl Elector {
         if let Some(lease) = self.lease.take() {
             match self.attempt(Some(lease)).await {
                 Ok(standing) => return Ok(standing),
-                Err(error) => tracing::debug!(lease = self.name, error = %error, "Lease is read again"),
+                Err(error) => tracing::debug!(lease = self.name, error = with_causes(&error), "Lease is read again"),
             }
         }
         let lease = self.request(self.api.get_opt(&self.name)).await?;
@@ -296,7 +305,7 @@ impl Elector {
                 Err(error) => error,
             },
         };
-        tracing::debug!(lease = self.name, error = %error, "Lease is no longer watched, it is read again");
+        tracing::debug!(lease = self.name, error = with_causes(&error), "Lease is no longer watched, it is read again");
         self.lease = None;
         // At once after a watch of the usual length; otherwise in the rhythm of replicas that do not watch.
         sleep_until(pause.min(until)).await;
