@@ -70,8 +70,13 @@ impl World {
 }
 
 async fn run<'a>(words: impl IntoIterator<Item = &'a str>) -> Output {
+    run_in(&[], words).await
+}
+
+async fn run_in<'a>(environment: &[(&str, &str)], words: impl IntoIterator<Item = &'a str>) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_dependency-watchdog"));
-    command.env_clear().args(words).stdin(Stdio::null()).output().await.expect("the binary runs")
+    command.env_clear().envs(environment.iter().copied());
+    command.args(words).stdin(Stdio::null()).output().await.expect("the binary runs")
 }
 
 fn text(output: &Output) -> String {
@@ -96,6 +101,20 @@ async fn status_lists_every_shoot_with_what_is_held_down() {
     let yaml = text(&world.run(&["status", "-o", "yaml"]).await);
     assert!(yaml.contains("heldDown:") && yaml.contains(KCM), "{yaml}");
     assert_eq!(world.writes(), 0);
+}
+
+#[tokio::test]
+async fn a_proxy_of_the_environment_is_used_for_the_seed_unless_no_proxy_names_it() {
+    let world = World::new().await;
+    let kubeconfig = world.files.path().join("kubeconfig");
+    let words = ["status", "--kubeconfig", kubeconfig.to_str().expect("UTF-8")];
+    // Nobody listens there.
+    let proxy = ("HTTPS_PROXY", "http://127.0.0.1:1");
+    let output = run_in(&[proxy], words).await;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && said.contains("refused"), "{said}");
+    assert_eq!(world.seed.connections().accepted, 0);
+    text(&run_in(&[proxy, ("NO_PROXY", "127.0.0.0/8")], words).await);
 }
 
 #[tokio::test]

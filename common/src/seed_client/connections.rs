@@ -1,13 +1,18 @@
 //! The connections to the seed, all of them replaced once a request had to be given up.
 
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Method, Request, Response, StatusCode};
+use hyper_util::client::legacy;
 use kube::client::Body;
 use kube::{Client, Config};
+use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
+use super::Access;
 use super::plugin::discreet;
 use super::transport::client;
 use crate::metrics::RequestCounter;
@@ -19,6 +24,9 @@ const GIVEN_UP_AFTER: Duration = Duration::from_millis(800);
 /// A watch must begin within this time: an API server answers at once that it watches, whatever there is to show.
 const WATCH_START: Duration = Duration::from_secs(30);
 
+/// The shortest time between two readings of how to get to the seed, while it cannot be reached.
+const REREAD_PAUSE: Duration = Duration::from_secs(1);
+
 /// Sends requests over kept connections. Whoever gives up waiting for an answer has met a connection that the network has
 /// forgotten, and what has forgotten one, a gateway or a load balancer that was replaced, has forgotten all: no request that
 /// follows is sent on any of them. What is on its way, open watches included, goes on.
@@ -26,20 +34,38 @@ const WATCH_START: Duration = Duration::from_secs(30);
 /// A single connection is not what is replaced: over HTTP/1.1, which is all that is spoken here, a request that was given up ends its
 /// own, and the pool would go on with the next one that is dead as well.
 ///
-/// A kubeconfig with a plugin for credentials keeps its connections: new ones would run the plugin, and all requests would wait for it.
+/// With the connections what they are made with is read again, also after one that could not be made and after credentials that were
+/// not accepted: the seed's address, its authority and the credentials may have been rotated.
+///
+/// A kubeconfig with a plugin for credentials keeps its connections while its authority stays: new ones would run the plugin, and all
+/// requests would wait for it.
 pub(super) struct Connections {
-    config: Config,
-    client: Client,
-    /// Cancelled when a request of this very client was given up.
-    given_up: CancellationToken,
+    kubeconfig: Option<PathBuf>,
     counter: RequestCounter,
+    current: Mutex<Current>,
+}
+
+struct Current {
+    access: Access,
+    client: Client,
     host: String,
+    since: Instant,
+    /// Cancelled when a request of this very client was given up, or could not get to the seed.
+    outdated: CancellationToken,
+}
+
+impl Current {
+    fn new(access: Access) -> Result<Self, kube::Error> {
+        let (client, host) = (client(&access).map_err(discreet)?, access.host());
+        Ok(Self { access, client, host, since: Instant::now(), outdated: CancellationToken::new() })
+    }
 }
 
 /// A request on its way. When it is over, it is counted: answered, failed, or given up by whoever waited for it.
 struct Pending {
     since: Instant,
-    given_up: CancellationToken,
+    client_since: Instant,
+    outdated: CancellationToken,
     counter: RequestCounter,
     host: String,
     method: Method,
@@ -49,8 +75,12 @@ struct Pending {
 }
 
 impl Pending {
-    fn ends(mut self, status: Option<StatusCode>) {
-        (self.ended, self.status) = (true, status);
+    fn ends(mut self, answer: &kube::Result<Response<Body>>) {
+        (self.ended, self.status) = (true, answer.as_ref().ok().map(Response::status));
+        let failed = self.status == Some(StatusCode::UNAUTHORIZED) || answer.as_ref().is_err_and(is_connect);
+        if failed && self.client_since.elapsed() >= REREAD_PAUSE {
+            self.outdated.cancel();
+        }
     }
 }
 
@@ -58,7 +88,7 @@ impl Drop for Pending {
     fn drop(&mut self) {
         self.counter.count(&self.host, &self.method, self.status);
         if !self.ended && self.since.elapsed() >= GIVEN_UP_AFTER {
-            self.given_up.cancel();
+            self.outdated.cancel();
         }
     }
 }
@@ -71,41 +101,62 @@ fn begins_a_watch(request: &Request<Body>) -> bool {
     request.uri().query().is_some_and(|query| query.split('&').any(|part| part == "watch=true"))
 }
 
+fn is_connect(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Service(error) if error.downcast_ref::<legacy::Error>().is_some_and(legacy::Error::is_connect))
+}
+
 impl Connections {
-    /// Requests are counted under `host`, which they themselves do not name.
-    pub(super) fn new(config: Config, counter: RequestCounter, host: String) -> Result<Self, kube::Error> {
-        let client = client(&config).map_err(discreet)?;
-        Ok(Self { config, client, given_up: CancellationToken::new(), counter, host })
+    pub(super) fn new(access: Access, kubeconfig: Option<PathBuf>, counter: RequestCounter) -> Result<Self, kube::Error> {
+        Ok(Self { kubeconfig, counter, current: Mutex::new(Current::new(access)?) })
     }
 
-    pub(super) fn send(&mut self, request: Request<Body>) -> impl Future<Output = kube::Result<Response<Body>>> + use<> {
-        if self.given_up.is_cancelled() && !has_plugin(&self.config) {
-            self.given_up = CancellationToken::new();
-            match client(&self.config).map_err(discreet) {
-                Ok(client) => self.client = client,
-                Err(error) => {
-                    tracing::warn!(error = %error, "no new connections to the seed can be made, the ones there are stay in use")
-                }
+    pub(super) async fn send(self: Arc<Self>, request: Request<Body>) -> kube::Result<Response<Body>> {
+        let (client, pending) = {
+            let mut current = self.current.lock().await;
+            if current.outdated.is_cancelled() {
+                self.renew(&mut current).await;
             }
-        }
-        let client = self.client.clone();
-        let pending = Pending {
-            since: Instant::now(),
-            given_up: self.given_up.clone(),
-            counter: self.counter.clone(),
-            host: self.host.clone(),
-            method: request.method().clone(),
-            ended: false,
-            status: None,
-        };
-        async move {
-            let answer = if begins_a_watch(&request) {
-                timeout(WATCH_START, client.send(request)).await.map_err(|elapsed| kube::Error::Service(elapsed.into()))?
-            } else {
-                client.send(request).await
+            let pending = Pending {
+                since: Instant::now(),
+                client_since: current.since,
+                outdated: current.outdated.clone(),
+                counter: self.counter.clone(),
+                host: current.host.clone(),
+                method: request.method().clone(),
+                ended: false,
+                status: None,
             };
-            pending.ends(answer.as_ref().ok().map(Response::status));
-            answer.map_err(discreet)
+            (current.client.clone(), pending)
+        };
+        let answer = if begins_a_watch(&request) {
+            let limited = timeout(WATCH_START, client.send(request)).await;
+            limited.map_err(|elapsed| kube::Error::Service(elapsed.into()))?
+        } else {
+            client.send(request).await
+        };
+        pending.ends(&answer);
+        answer.map_err(discreet)
+    }
+
+    async fn renew(&self, current: &mut Current) {
+        (current.since, current.outdated) = (Instant::now(), CancellationToken::new());
+        let access = match Access::read(self.kubeconfig.as_deref()).await {
+            Ok(access) => access,
+            Err(error) => {
+                let error: &dyn std::error::Error = &error;
+                tracing::warn!(error, "how to get to the seed cannot be read again, what was known of it stays in use");
+                current.access.clone()
+            }
+        };
+        if has_plugin(&access.config) && access.config.root_cert == current.access.config.root_cert {
+            return;
+        }
+        match Current::new(access) {
+            Ok(renewed) => *current = renewed,
+            Err(error) => {
+                let error: &dyn std::error::Error = &error;
+                tracing::warn!(error, "no new connections to the seed can be made, the ones there are stay in use");
+            }
         }
     }
 }

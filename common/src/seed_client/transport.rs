@@ -5,13 +5,20 @@
 
 use std::time::Duration;
 
+use http::Uri;
+use hyper_rustls::MaybeHttpsStream;
 use hyper_timeout::TimeoutConnector;
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
+use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use kube::Client;
 use kube::client::{Body, ConfigExt};
-use kube::{Client, Config};
-use tower::{BoxError, ServiceBuilder};
+use tokio::net::TcpStream;
+use tower::util::BoxCloneSyncService;
+use tower::{BoxError, ServiceBuilder, ServiceExt};
+
+use super::Access;
 
 /// A connection on which nothing came for this time is probed ...
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(10);
@@ -30,13 +37,10 @@ const READ_AT_ONCE: usize = 32 << 10;
 /// A client of which no connection is open yet.
 ///
 /// # Errors
-/// When certificates, keys or credentials cannot be used, or a proxy is asked for.
-pub(super) fn client(config: &Config) -> Result<Client, kube::Error> {
-    if config.proxy_url.is_some() {
-        // kube decides about proxies; as it is built here, it refuses them and says so.
-        return Client::try_from(config.clone());
-    }
-    let mut connector = TimeoutConnector::new(config.rustls_https_connector_with_connector(tcp())?);
+/// When certificates, keys, credentials or the proxy cannot be used.
+pub(super) fn client(access: &Access) -> Result<Client, kube::Error> {
+    let config = &access.config;
+    let mut connector = TimeoutConnector::new(config.rustls_https_connector_with_connector(way(access)?)?);
     connector.set_connect_timeout(config.connect_timeout);
     connector.set_read_timeout(config.read_timeout);
     connector.set_write_timeout(config.write_timeout);
@@ -48,6 +52,37 @@ pub(super) fn client(config: &Config) -> Result<Client, kube::Error> {
         .map_err(BoxError::from)
         .service(legacy::Client::builder(TokioExecutor::new()).http1_max_buf_size(READ_AT_ONCE).build::<_, Body>(connector));
     Ok(Client::new(stack, config.default_namespace.clone()))
+}
+
+/// What the connection to the server goes over: TCP, or a proxy, itself reached by TCP or TLS.
+type Way = BoxCloneSyncService<Uri, MaybeHttpsStream<TokioIo<TcpStream>>, BoxError>;
+
+fn way(access: &Access) -> Result<Way, kube::Error> {
+    let Some(proxy) = access.proxies.intercept(&access.config.cluster_url) else {
+        return Ok(Way::new(tcp().map_response(MaybeHttpsStream::Http).map_err(BoxError::from)));
+    };
+    let url = proxy.uri().clone();
+    match url.scheme_str() {
+        Some("http" | "https") => {
+            // The name that the server's certificate is to carry is not the proxy's.
+            let mut config = access.config.clone();
+            config.tls_server_name = None;
+            let mut tunnel = Tunnel::new(url, config.rustls_https_connector_with_connector(tcp())?);
+            if let Some(credentials) = proxy.basic_auth() {
+                tunnel = tunnel.with_auth(credentials.clone());
+            }
+            Ok(Way::new(tunnel.map_err(BoxError::from)))
+        }
+        Some("socks5" | "socks5h") => {
+            let mut socks = SocksV5::new(url, tcp());
+            if let Some((user, password)) = proxy.raw_auth() {
+                socks = socks.with_auth(user.to_owned(), password.to_owned());
+            }
+            Ok(Way::new(socks.map_response(MaybeHttpsStream::Http).map_err(BoxError::from)))
+        }
+        // Its URL may carry a password.
+        _ => Err(kube::Error::Service("the proxy is neither http, https nor socks5".into())),
+    }
 }
 
 /// Over HTTP/1.1 a quiet watch and a dead one look alike to everyone but the kernel.
@@ -66,7 +101,6 @@ fn tcp() -> HttpConnector {
 mod tests {
     use rustix::net::sockopt;
     use tokio::net::TcpListener;
-    use tower::ServiceExt;
 
     use super::*;
 

@@ -12,9 +12,12 @@ use testbed::PATIENCE;
 use testbed::api::{Fault, FaultId, MemoryApi, Options, When};
 use testbed::authority::Authority;
 use testbed::hello;
-use tokio::net::TcpListener;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+
+use crate::watches::pass;
 
 pub const TOKEN: &str = "t0k3n-f0r-th3-s33d";
 
@@ -240,4 +243,80 @@ async fn an_exec_plugin_that_fails_says_why_and_shows_no_secret() {
         assert!(said.contains(expected) && !said.contains("hidden") && !said.contains(TOKEN), "{said}");
     }
     assert!(ran.exists(), "also the one that worked at first");
+}
+
+#[tokio::test]
+async fn an_authority_that_was_rotated_is_read_again_once_the_seed_cannot_be_reached() {
+    let (server, before) = (server(Options::default()).await, self::server(Options::default()).await);
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("kubeconfig");
+    std::fs::write(&file, before.kubeconfig_at(&server.url(), TOKEN)).unwrap();
+    let client = connect(Some(&file), &RequestCounter::default()).await.unwrap();
+    client.apiserver_version().await.expect_err("of another authority");
+    // In a file that does not exist for a moment, as when it is replaced, nothing is found.
+    std::fs::remove_file(&file).unwrap();
+    for _ in 0..2 {
+        pass(Duration::from_secs(1)).await;
+        client.apiserver_version().await.expect_err("of another authority");
+    }
+    std::fs::write(&file, server.kubeconfig(TOKEN)).unwrap();
+    pass(Duration::from_secs(1)).await;
+    client.apiserver_version().await.expect_err("on the last connection with what was read before");
+    client.apiserver_version().await.expect("of this authority");
+}
+
+#[tokio::test]
+async fn a_token_that_was_rotated_is_read_again_once_it_is_not_accepted() {
+    let server = server(Options::default()).await;
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("kubeconfig");
+    std::fs::write(&file, server.kubeconfig("expired")).unwrap();
+    let client = connect(Some(&file), &RequestCounter::default()).await.unwrap();
+    std::fs::write(&file, server.kubeconfig(TOKEN)).unwrap();
+    pass(Duration::from_secs(1)).await;
+    client.apiserver_version().await.expect_err("an old token");
+    client.apiserver_version().await.expect("the new one");
+}
+
+/// Leads every CONNECT to `to`, and says how the first one began.
+async fn proxy(listener: TcpListener, to: std::net::SocketAddr) -> String {
+    let (stream, _) = listener.accept().await.unwrap();
+    let mut stream = BufReader::new(stream);
+    let (mut head, mut line) = (String::new(), String::new());
+    while line != "\r\n" {
+        line.clear();
+        stream.read_line(&mut line).await.unwrap();
+        head.push_str(&line);
+    }
+    stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+    let mut server = TcpStream::connect(to).await.unwrap();
+    tokio::spawn(async move { copy_bidirectional(&mut stream, &mut server).await });
+    head
+}
+
+#[tokio::test]
+async fn a_proxy_of_the_kubeconfig_leads_to_the_seed() {
+    let server = server(Options::default()).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    // Only the proxy can lead there: the name is one of the certificate's, but nothing here resolves it.
+    let kubeconfig = server.kubeconfig_at("https://kubernetes.default.svc:6443", TOKEN);
+    let kubeconfig = kubeconfig.replace("    server:", &format!("    proxy-url: http://user:word@{address}\n    server:"));
+    let client = client(&kubeconfig).await;
+    let (version, head) = tokio::join!(client.apiserver_version(), proxy(listener, server.address()));
+    version.unwrap();
+    assert!(head.starts_with("CONNECT kubernetes.default.svc:6443 HTTP/1.1\r\n"), "{head}");
+    assert!(head.to_lowercase().contains("\r\nproxy-authorization: basic dxnlcjp3b3jk\r\n"), "{head}");
+}
+
+#[tokio::test]
+async fn a_proxy_that_is_none_is_an_error_that_does_not_show_its_password() {
+    let server = server(Options::default()).await;
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("kubeconfig");
+    let proxy = format!("    proxy-url: ftp://user:{TOKEN}@127.0.0.1:1\n    server:");
+    std::fs::write(&file, server.kubeconfig("other").replace("    server:", &proxy)).unwrap();
+    let error = anyhow::Error::from(connect(Some(&file), &RequestCounter::default()).await.err().expect("an error"));
+    let said = format!("{error:#} {error:?}");
+    assert!(said.contains("proxy-url") && !said.contains(TOKEN), "{said}");
 }

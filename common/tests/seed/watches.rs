@@ -209,7 +209,7 @@ async fn a_watch_that_is_silent_for_two_minutes_is_restarted() {
 }
 
 /// Lets time pass at once, and what waited for it run.
-async fn pass(time: Duration) {
+pub async fn pass(time: Duration) {
     tokio::time::pause();
     tokio::time::advance(time).await;
     tokio::time::resume();
