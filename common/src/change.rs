@@ -30,8 +30,12 @@ pub enum Change<V> {
     Applied(Key, V),
     /// An object is gone, or not of interest any more.
     Gone(Key),
-    /// The watch broke with this error: what happens until the next list is not observed.
-    Lost(String),
+    /// A watch is open, and goes on from where the last list or watch ended: nothing was missed.
+    Watched,
+    /// The watch ended as watches do, or for a list that was wanted. It is about to go on.
+    Ended,
+    /// The watch broke: what happens until the next list or watch is not observed.
+    Lost,
 }
 
 #[derive(Debug, PartialEq, Eq)]

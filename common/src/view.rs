@@ -6,9 +6,9 @@
 //!                                '--> known? live?
 //! ```
 //!
-//! A view says how far it can be trusted. It is *known* once it was filled and until its watch has been broken for
-//! [`MAX_BLIND`] (D-27); it is *live* while the watch works. After any error the watch restarts with a list, so that
-//! being live again means that everything has been re-listed. A re-list can also be requested.
+//! A view says how far it can be trusted. It is *known* once it was filled and until nothing was observed for [`MAX_BLIND`] (D-27),
+//! whether its watch is broken, being opened again or waits for a list; it is *live* while the watch works, its ordinary ends included.
+//! A re-list can be requested.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
@@ -28,7 +28,7 @@ use crate::change::Change;
 pub use crate::change::{Key, key_of};
 use crate::follow::{Follower, follow};
 
-/// How long a view stays known after its watch broke (D-27).
+/// How long a view stays known while nothing is observed (D-27).
 pub const MAX_BLIND: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
@@ -46,7 +46,10 @@ type Objects<V> = HashMap<String, Arc<Namespaced<V>>>;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
-    health: Health,
+    /// Since when the watch has worked without interruption; none since it broke.
+    live: Option<Instant>,
+    /// Since when nothing has been observed; none while a watch is open.
+    unobserved: Option<Instant>,
     /// When all was listed last.
     read: Option<Instant>,
     /// How often a re-list was requested, and how many of these requests the last list answers: those made before it began.
@@ -54,18 +57,19 @@ struct State {
     answered: u64,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-enum Health {
-    #[default]
-    Empty,
-    /// The watch works, since then without interruption.
-    Live(Instant),
-    BrokenSince(Instant),
-}
-
 impl State {
-    fn is_live(&self) -> bool {
-        matches!(self.health, Health::Live(_))
+    fn is_known(&self) -> bool {
+        self.read.is_some() && self.unobserved.is_none_or(|since| since.elapsed() < MAX_BLIND)
+    }
+
+    fn live_since(&self) -> Option<Instant> {
+        self.live.filter(|_| self.is_known())
+    }
+
+    /// When everything was read last; none while a re-list is to come, or the watch went on after an interruption without one.
+    fn read_at(&self) -> Option<Instant> {
+        let interrupted = |read: &Instant| self.live.is_some_and(|since| since > *read);
+        self.read.filter(|read| self.answered == self.rereads && !interrupted(read))
     }
 }
 
@@ -90,30 +94,31 @@ impl<V> View<V> {
 
     /// Whether what is not here can be taken not to exist.
     pub fn is_known(&self) -> bool {
-        match self.state.borrow().health {
-            Health::Empty => false,
-            Health::Live(_) => true,
-            Health::BrokenSince(since) => since.elapsed() < MAX_BLIND,
-        }
+        self.state.borrow().is_known()
     }
 
     pub async fn live(&self) {
         // The sender is a field of self, so the channel cannot close while we wait.
-        let _ = self.state.subscribe().wait_for(|state| state.is_live()).await;
+        let _ = self.state.subscribe().wait_for(|state| state.live_since().is_some()).await;
     }
 
-    /// Since when the watch has worked without interruption: everything was read then. None while it does not.
+    /// Since when the watch has worked without interruption. None while it does not.
     pub fn live_since(&self) -> Option<Instant> {
-        match self.state.borrow().health {
-            Health::Live(since) => Some(since),
-            Health::Empty | Health::BrokenSince(_) => None,
-        }
+        self.state.borrow().live_since()
     }
 
-    /// When everything was read last; none while a re-list is to come.
+    /// When everything was read last; none while a re-list is to come, or the watch went on after an interruption without one.
     pub fn read_at(&self) -> Option<Instant> {
-        let state = self.state.borrow();
-        state.read.filter(|_| state.answered == state.rereads)
+        self.state.borrow().read_at()
+    }
+
+    /// Requests a re-list each time that the watch goes on after an interruption without one, for as long as it is polled.
+    pub async fn reread_after_interruptions(&self) {
+        let wanted = |state: &State| state.rereads == state.answered && state.live_since().is_some() && state.read_at().is_none();
+        let mut states = self.state.subscribe();
+        while states.wait_for(wanted).await.is_ok() {
+            self.reread();
+        }
     }
 
     /// Does something each time that the watch has begun to work or a re-list was requested or is done, for as long as it is polled.
@@ -121,7 +126,7 @@ impl<V> View<V> {
         let mut states = self.state.subscribe();
         states.mark_changed();
         while states.changed().await.is_ok() {
-            if states.borrow_and_update().is_live() {
+            if states.borrow_and_update().live_since().is_some() {
                 act();
             }
         }
@@ -143,15 +148,25 @@ impl<V> View<V> {
         }
     }
 
-    fn broke(&self, error: &str) {
-        let since = match self.state.borrow().health {
-            Health::BrokenSince(since) => since,
-            Health::Live(_) => Instant::now(),
-            Health::Empty => return tracing::warn!(what = self.what, error, "cannot be listed yet, trying again"),
-        };
-        self.state.send_modify(|state| state.health = Health::BrokenSince(since));
-        let broken_for_s = since.elapsed().as_secs_f64();
-        tracing::warn!(what = self.what, broken_for_s, error, "watch broke, it is restarted");
+    fn watched(&self) {
+        self.state.send_if_modified(|state| {
+            let live_since = state.live_since();
+            state.unobserved = None;
+            state.live = live_since.or_else(|| Some(Instant::now()));
+            live_since.is_none()
+        });
+    }
+
+    fn ended(&self) {
+        self.state.send_if_modified(|state| {
+            state.unobserved.get_or_insert_with(Instant::now);
+            false
+        });
+    }
+
+    fn broke(&self) {
+        self.ended();
+        self.state.send_modify(|state| state.live = None);
     }
 }
 
@@ -185,10 +200,8 @@ impl<V: Send + Sync + 'static> View<V> {
         let before = std::mem::replace(&mut *self.objects.write(), objects);
         self.state.send_modify(|state| {
             let now = Instant::now();
-            if !state.is_live() {
-                state.health = Health::Live(now);
-            }
-            (state.read, state.answered) = (Some(now), rereads);
+            state.live = state.live_since().or(Some(now));
+            (state.read, state.unobserved, state.answered) = (Some(now), Some(now), rereads);
         });
         entries(&before).chain(entries(&self.objects.read())).map(|(key, _)| key).collect()
     }
@@ -208,6 +221,10 @@ impl<'a, V> Filler<'a, V> {
 }
 
 impl<V: Send + Sync + 'static> Follower<V> for Filler<'_, V> {
+    fn what(&self) -> &'static str {
+        self.view.what
+    }
+
     async fn begin(&mut self) {
         // Nothing has been sent yet.
         self.listing = Some(self.view.state.borrow().rereads);
@@ -225,9 +242,18 @@ impl<V: Send + Sync + 'static> Follower<V> for Filler<'_, V> {
                 view.remove(&key);
                 vec![key]
             }
-            Change::Lost(error) => {
+            Change::Watched => {
+                self.listing = None;
+                view.watched();
+                vec![]
+            }
+            Change::Ended => {
+                view.ended();
+                vec![]
+            }
+            Change::Lost => {
                 self.listing = Some(0);
-                view.broke(&error);
+                view.broke();
                 vec![]
             }
         };
@@ -266,6 +292,7 @@ fn entries<V>(objects: &Objects<V>) -> impl Iterator<Item = (Key, &Arc<V>)> {
 #[cfg(test)]
 mod tests {
     use futures::FutureExt;
+    use tokio::time::sleep;
 
     use super::*;
 
@@ -315,9 +342,52 @@ mod tests {
         let mut filler = Filler::new(&view, None);
         filler.begin().await;
         view.reread();
-        filler.take(Change::Lost("cut".to_owned())).await;
+        filler.take(Change::Lost).await;
         assert!(!restarts(&mut filler), "the next one is to begin anyway");
         lists(&mut filler).await;
         assert!(is_read(&view) && !restarts(&mut filler));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_not_observed_for_a_minute_is_unknown_also_while_it_is_listed_again() {
+        let view = View::<()>::new("secrets");
+        let mut filler = Filler::new(&view, None);
+        lists(&mut filler).await;
+        filler.take(Change::Watched).await;
+        let live_since = view.live_since();
+        sleep(10 * MAX_BLIND).await;
+        assert!(view.is_known() && live_since.is_some());
+        filler.take(Change::Ended).await;
+        filler.begin().await;
+        sleep(MAX_BLIND - Duration::from_secs(1)).await;
+        assert!(view.is_known() && view.live_since() == live_since);
+        sleep(Duration::from_secs(1)).await;
+        assert!(!view.is_known() && view.live_since().is_none());
+        // The time before the break was noticed counts.
+        filler.take(Change::Lost).await;
+        assert!(!view.is_known());
+        lists(&mut filler).await;
+        assert!(view.is_known() && view.live_since() > live_since, "it was interrupted");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_ordinary_end_of_a_watch_is_no_interruption_and_a_break_is_one_also_without_a_list() {
+        let view = View::<()>::new("secrets");
+        let mut filler = Filler::new(&view, None);
+        lists(&mut filler).await;
+        filler.take(Change::Watched).await;
+        let live_since = view.live_since();
+        for (change, interrupts) in [(Change::Ended, false), (Change::Lost, true)] {
+            filler.take(change).await;
+            sleep(Duration::from_secs(1)).await;
+            filler.take(Change::Watched).await;
+            assert_eq!((view.live_since() > live_since, is_read(&view)), (interrupts, !interrupts));
+        }
+        assert!(!restarts(&mut filler), "nobody needs it read again");
+        assert!(view.reread_after_interruptions().now_or_never().is_none());
+        assert!(restarts(&mut filler));
+        lists(&mut filler).await;
+        assert!(is_read(&view));
+        assert!(view.reread_after_interruptions().now_or_never().is_none() && !restarts(&mut filler), "once");
     }
 }

@@ -86,12 +86,15 @@ struct ChangeForwarder<V> {
 }
 
 impl<V: Send> Follower<V> for ChangeForwarder<V> {
+    fn what(&self) -> &'static str {
+        self.what
+    }
+
     async fn begin(&mut self) {}
 
     async fn take(&mut self, change: Change<V>) {
-        if let Change::Lost(error) = &change {
+        if matches!(change, Change::Lost) {
             self.metrics.restart(self.what);
-            tracing::warn!(what = self.what, error = error.as_str(), "watch broke, it is restarted");
         }
         // Fails only when whoever acts on changes has ended.
         let _ = self.changes.send(change).await;

@@ -4,9 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::header::RETRY_AFTER;
 use http::{Method, Request, Response, StatusCode};
+use http_body_util::BodyExt;
 use hyper_util::client::legacy;
 use kube::client::Body;
+use kube::core::Status;
+use kube::core::response::StatusDetails;
 use kube::{Client, Config};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
@@ -105,6 +109,29 @@ fn is_connect(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Service(error) if error.downcast_ref::<legacy::Error>().is_some_and(legacy::Error::is_connect))
 }
 
+/// The answer, or the error that it is if it says after how long to ask again: as client-go reads it also where the body is no Status, as
+/// from API priority and fairness, which kube would lose.
+async fn with_retry_after(answer: Response<Body>) -> kube::Result<Response<Body>> {
+    let code = answer.status();
+    let seconds = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
+    let Some(seconds) = seconds.filter(|_| code == StatusCode::TOO_MANY_REQUESTS || code.is_server_error()) else {
+        return Ok(answer);
+    };
+    let body = answer.into_body().collect().await?.to_bytes();
+    let plain = || Status::failure(String::from_utf8_lossy(&body).trim(), code.as_str()).with_code(code.as_u16());
+    let mut status = serde_json::from_slice(&body).unwrap_or_else(|_| plain());
+    let none = StatusDetails {
+        name: String::new(),
+        group: String::new(),
+        kind: String::new(),
+        uid: String::new(),
+        causes: Vec::new(),
+        retry_after_seconds: 0,
+    };
+    status.details.get_or_insert(none).retry_after_seconds = seconds;
+    Err(kube::Error::Api(Box::new(status)))
+}
+
 impl Connections {
     pub(super) fn new(access: Access, kubeconfig: Option<PathBuf>, counter: RequestCounter) -> Result<Self, kube::Error> {
         Ok(Self { kubeconfig, counter, current: Mutex::new(Current::new(access)?) })
@@ -135,7 +162,7 @@ impl Connections {
             client.send(request).await
         };
         pending.ends(&answer);
-        answer.map_err(discreet)
+        with_retry_after(answer.map_err(discreet)?).await
     }
 
     async fn renew(&self, current: &mut Current) {

@@ -278,6 +278,22 @@ async fn a_token_that_was_rotated_is_read_again_once_it_is_not_accepted() {
     client.apiserver_version().await.expect("the new one");
 }
 
+#[tokio::test]
+async fn what_a_seed_asks_for_in_a_header_is_in_the_error() {
+    let server = server(Options::default()).await;
+    let client = client(&server.kubeconfig(TOKEN)).await;
+    let status =
+        json!({"kind": "Status", "status": "Failure", "message": "storage is (re)initializing", "code": 429}).to_string();
+    for (body, message) in [("busy".to_owned(), "busy"), (status, "storage is (re)initializing")] {
+        let answer = Fault::Answer { code: 429, headers: vec![("retry-after".into(), "3".into())], body: body.into() };
+        server.faults().add(When::request("GET", "/version").once(), answer);
+        let error = client.apiserver_version().await.unwrap_err();
+        let kube::Error::Api(status) = error else { panic!("{error:?}") };
+        assert_eq!((status.code, status.message.as_str()), (429, message));
+        assert_eq!(status.details.map(|details| details.retry_after_seconds), Some(3));
+    }
+}
+
 /// Leads every CONNECT to `to`, and says how the first one began.
 async fn proxy(listener: TcpListener, to: std::net::SocketAddr) -> String {
     let (stream, _) = listener.accept().await.unwrap();

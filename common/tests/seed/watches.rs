@@ -17,7 +17,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::client::{TOKEN, client, server};
@@ -246,6 +246,98 @@ async fn a_watch_that_does_not_begin_is_given_up() {
     let watched = server.requests().wait_for(|records| records.iter().any(|record| answered(record, "watch")).then_some(()));
     timeout(PATIENCE, watched).await.expect("another watch");
     assert_eq!(server.requests().count(|record| answered(record, "list")), 2);
+    cancelled.cancel();
+    timeout(PATIENCE, task).await.expect("it ends").expect("no panic");
+}
+
+/// 200, and the end.
+fn nothing() -> Fault {
+    Fault::Answer { code: 200, headers: vec![], body: "".into() }
+}
+
+#[tokio::test]
+async fn a_watch_that_ends_as_soon_as_it_is_open_is_broken_and_opened_again_after_growing_waits() {
+    let server = server(Options::default()).await;
+    let url = server.url();
+    let mut bed = Bed::start(server, &url).await;
+    let empty = bed.server.faults().add(When::verb("watch", "secrets"), nothing());
+    let begin = Instant::now();
+    bed.server.store().break_watches();
+    timeout(PATIENCE, bed.server.faults().met(empty, 4)).await.expect("it is tried again");
+    // 0.1, 0.2 and 0.4 s, and jitter.
+    assert!(begin.elapsed() >= Duration::from_millis(700), "{:?}", begin.elapsed());
+    assert!(bed.view.live_since().is_none() && bed.view.is_known(), "broken, for less than a minute");
+    bed.server.faults().clear();
+    timeout(PATIENCE, bed.view.live()).await.expect("it works again");
+    bed.server.store().delete("secrets", "a", "one").unwrap();
+    assert_eq!(bed.change().await, "one");
+    assert_eq!(bed.count("list"), 1, "it went on where it had ended");
+    bed.end().await;
+}
+
+#[tokio::test]
+async fn an_api_server_that_asks_for_time_gets_it_and_the_watch_goes_on_without_a_list() {
+    // Without Retry-After it is 10 s. What Kubernetes' API priority and fairness answers is no Status.
+    for (retry_after, expected) in [(Some("7"), 7), (None, 10), (Some("3600"), 60)] {
+        let server = server(Options::default()).await;
+        let url = server.url();
+        let mut bed = Bed::start(server, &url).await;
+        let headers = retry_after.map(|seconds| ("retry-after".to_owned(), seconds.to_owned())).into_iter().collect();
+        let body = "Too many requests, please try again later.".into();
+        let refused =
+            bed.server.faults().add(When::verb("watch", "secrets").times(2), Fault::Answer { code: 429, headers, body });
+        bed.server.store().break_watches();
+        timeout(PATIENCE, bed.server.faults().met(refused, 1)).await.expect("a watch");
+        bed.server.store().delete("secrets", "a", "one").unwrap();
+        tokio::time::pause();
+        let begin = Instant::now();
+        bed.server.faults().met(refused, 2).await;
+        let waited = begin.elapsed();
+        assert_eq!(waited.as_secs(), expected, "{retry_after:?}: {waited:?}");
+        assert!(bed.view.live_since().is_none());
+        assert_eq!(bed.change().await, "one");
+        bed.view.live().await;
+        tokio::time::resume();
+        assert_eq!((bed.count("list"), bed.view.read_at()), (1, None), "known again, and not by a list");
+        bed.end().await;
+    }
+}
+
+#[tokio::test]
+async fn an_ordinary_end_of_a_watch_interrupts_nothing() {
+    let server = server(Options::default()).await;
+    let url = server.url();
+    let mut bed = Bed::start(server, &url).await;
+    let (live_since, read_at) = (bed.view.live_since(), bed.view.read_at());
+    for round in 2..4 {
+        let metadata = json!({"namespace": "a", "name": round.to_string()});
+        bed.server.store().create(json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata})).unwrap();
+        assert_eq!(bed.change().await, round.to_string());
+        bed.server.store().break_watches();
+        bed.asked("watch", round).await;
+    }
+    bed.server.store().delete("secrets", "a", "one").unwrap();
+    assert_eq!(bed.change().await, "one");
+    assert!(live_since.is_some() && read_at.is_some());
+    assert_eq!((bed.view.live_since(), bed.view.read_at(), bed.count("list")), (live_since, read_at, 1));
+    bed.end().await;
+}
+
+#[tokio::test]
+async fn a_list_has_as_long_as_an_api_server_takes_for_it() {
+    let server = server(Options::default()).await;
+    let listed = CancellationToken::new();
+    let held = server.faults().add(When::verb("list", "secrets").once(), Fault::Hold(listed.clone()));
+    let api: Api<DeserializeGuard<Secret>> = Api::all(client(&server.kubeconfig(TOKEN)).await);
+    let (view, cancelled) = (View::new("secrets"), CancellationToken::new());
+    let work = Arc::clone(&view).run(api, watcher::Config::default(), |_: Secret| Some(()), None, cancelled.clone());
+    let task = tokio::spawn(work);
+    timeout(PATIENCE, server.faults().met(held, 1)).await.expect("a list");
+    // kube-apiserver's --request-timeout
+    pass(Duration::from_secs(60)).await;
+    listed.cancel();
+    timeout(PATIENCE, view.live()).await.expect("an answer");
+    assert_eq!(server.requests().count(|record| answered(record, "list")), 1);
     cancelled.cancel();
     timeout(PATIENCE, task).await.expect("it ends").expect("no panic");
 }

@@ -124,7 +124,9 @@ impl Namespaces {
                     });
                 }
             }
-            Change::Lost(_) => self.observes_slices = false,
+            Change::Watched => self.observes_slices = true,
+            Change::Ended => {}
+            Change::Lost => self.observes_slices = false,
         }
     }
 
@@ -138,7 +140,9 @@ impl Namespaces {
                 self.pods.retain(|key, _| objects.contains_key(key) || unreadable.contains(key));
                 objects.into_iter().for_each(|(key, candidate)| self.pod(key, candidate));
             }
-            Change::Lost(_) => self.observes_pods = false,
+            Change::Watched => self.observes_pods = true,
+            Change::Ended => {}
+            Change::Lost => self.observes_pods = false,
         }
     }
 

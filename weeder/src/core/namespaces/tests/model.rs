@@ -112,7 +112,7 @@ proptest! {
                     model.pods.remove(&(namespace, pod));
                 }
                 Step::Lost => {
-                    seed.namespaces.slices(Change::Lost(String::new()), seed.now);
+                    seed.namespaces.slices(Change::Lost, seed.now);
                     model.lost = true;
                 }
                 Step::Relist => {
