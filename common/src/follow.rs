@@ -253,7 +253,7 @@ where
         let again = self.broken_since.is_some();
         let broken_for_s = self.broken_since.get_or_insert_with(Instant::now).elapsed().as_secs_f64();
         match (again, self.listed) {
-            (true, _) => tracing::debug!(what, broken_for_s, error, "still broken"),
+            (true, _) => tracing::trace!(what, broken_for_s, error, "still broken"),
             (false, true) => tracing::warn!(what, error, "watch broke, it is restarted"),
             (false, false) => tracing::warn!(what, error, "cannot be listed yet, trying again"),
         }

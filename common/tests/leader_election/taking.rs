@@ -1,10 +1,15 @@
 //! How a candidate comes to lead.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use chrono::Utc;
+use common::logging::{ZapLayer, ZapOptions};
 use testbed::PATIENCE;
 use testbed::api::{Fault, When};
 use tokio::time::Instant;
+use tracing::instrument::WithSubscriber;
+use tracing_subscriber::layer::SubscriberExt;
 
 use crate::bed::{Bed, GARDEN, LEASE, LEASES, quick, soon};
 
@@ -181,4 +186,20 @@ async fn a_candidate_that_never_led_leaves_the_lease_as_it_is() {
     soon(replica.end()).await;
     assert_eq!(bed.server.store().get(LEASES, GARDEN, LEASE), before);
     assert_eq!(bed.server.requests().writes(), 0);
+}
+
+#[tokio::test]
+async fn a_lease_that_cannot_be_read_is_logged_with_the_causes() {
+    let bed = Bed::start().await;
+    bed.server.faults().add(When::verb("get", LEASES).once(), Fault::CloseBefore);
+    let lines = Arc::new(Mutex::new(String::new()));
+    let heard = Arc::clone(&lines);
+    let sink = move |line: Vec<u8>| heard.lock().unwrap().push_str(std::str::from_utf8(&line).unwrap());
+    // With a single logger tracing asks that of whichever test is first whether a line is wanted, and remembers it for all.
+    tracing::subscriber::set_global_default(tracing_subscriber::registry()).ok();
+    let log = tracing_subscriber::registry().with(ZapLayer::new(ZapOptions::default(), sink, Utc::now));
+    let (mut elector, _fence) = bed.candidate("one", quick());
+    soon(elector.acquire().with_subscriber(log)).await;
+    let lines = lines.lock().unwrap().clone();
+    assert!(lines.contains("Lease cannot be read or written") && lines.contains("(SendRequest): "), "{lines}");
 }

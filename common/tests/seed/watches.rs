@@ -1,16 +1,18 @@
 //! Watches that receive odd things, or nothing at all.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use chrono::Utc;
+use common::logging::{ZapLayer, ZapOptions};
 use common::view::{Key, View};
 use futures::{FutureExt, StreamExt};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, WatchEvent, WatchParams};
 use kube::core::DeserializeGuard;
 use kube::runtime::watcher;
-use serde_json::json;
+use serde_json::{Value, json};
 use testbed::PATIENCE;
 use testbed::api::{Fault, MemoryApi, Options, Record, When};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -19,6 +21,8 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
+use tracing::instrument::WithSubscriber;
+use tracing_subscriber::layer::SubscriberExt;
 
 use crate::client::{TOKEN, client, server};
 
@@ -338,6 +342,43 @@ async fn a_list_has_as_long_as_an_api_server_takes_for_it() {
     listed.cancel();
     timeout(PATIENCE, view.live()).await.expect("an answer");
     assert_eq!(server.requests().count(|record| answered(record, "list")), 1);
+    cancelled.cancel();
+    timeout(PATIENCE, task).await.expect("it ends").expect("no panic");
+}
+
+#[tokio::test]
+async fn the_log_has_changes_of_a_watchs_state_with_their_causes_and_not_each_attempt() {
+    let server = server(Options::default()).await;
+    let lines = Arc::new(Mutex::new(Vec::<Value>::new()));
+    let heard = Arc::clone(&lines);
+    let sink = move |line: Vec<u8>| heard.lock().unwrap().push(serde_json::from_slice(&line).unwrap());
+    // With a single logger tracing asks that of whichever test is first whether a line is wanted, and remembers it for all.
+    tracing::subscriber::set_global_default(tracing_subscriber::registry()).ok();
+    let log = tracing_subscriber::registry().with(ZapLayer::new(ZapOptions::default(), sink, Utc::now));
+    let api: Api<DeserializeGuard<Secret>> = Api::all(client(&server.kubeconfig(TOKEN)).await);
+    let (view, cancelled) = (View::new("secrets"), CancellationToken::new());
+    let work = Arc::clone(&view).run(api, watcher::Config::default(), |_: Secret| Some(()), None, cancelled.clone());
+    let cut = server.faults().add(When::verb("list", "secrets").times(3), Fault::CloseBefore);
+    let refused = server.faults().add(When::verb("watch", "secrets").after(1).times(3), Fault::status(403));
+    let task = tokio::spawn(work.with_subscriber(log));
+    let said = async |count: usize| {
+        let said = async {
+            while lines.lock().unwrap().len() < count {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        assert!(timeout(PATIENCE, said).await.is_ok(), "{:?}", lines.lock().unwrap());
+    };
+    said(2).await;
+    server.store().break_watches();
+    said(4).await;
+    let lines = lines.lock().unwrap().clone();
+    let messages: Vec<_> = lines.iter().map(|line| line["msg"].as_str().unwrap()).collect();
+    let works = "watch works again";
+    assert_eq!(messages, ["cannot be listed yet, trying again", works, "watch broke, it is restarted", works], "{lines:?}");
+    assert_eq!((server.faults().hits(cut), server.faults().hits(refused)), (3, 3));
+    let causes = lines[0]["error"].as_str().unwrap();
+    assert!(causes.contains("(SendRequest): "), "{causes}");
     cancelled.cancel();
     timeout(PATIENCE, task).await.expect("it ends").expect("no panic");
 }
