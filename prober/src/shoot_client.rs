@@ -13,10 +13,13 @@ mod link;
 pub mod wire;
 
 use std::borrow::Cow;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{Instant, timeout_at};
+use futures::FutureExt;
+use futures::future::{Either, select};
+use tokio::time::{Instant, timeout, timeout_at};
 use url::form_urlencoded;
 
 use self::error::{Cause, ProbeError, Stage};
@@ -30,8 +33,11 @@ use crate::core::verdict::NodeRecord;
 
 /// A connection is replaced after this time, so that load balancers and rolled API servers get their share (D-17).
 const LINK_LIFE: Duration = Duration::from_secs(600);
-/// Bounds of an attempt on a kept connection and of connecting (dwd#61); both at most a quarter of probeTimeout.
-const KEPT_ATTEMPT: Duration = Duration::from_secs(2);
+/// A kept connection may have died without a sign (dwd#61): what it has not answered by then is asked on another one as well (D-58), so
+/// that half a second is left of the second by which a probe precedes the moment it is needed at. Healthy API servers answer in
+/// milliseconds.
+const HEDGE: Duration = Duration::from_millis(500);
+/// The longest that connecting may take. As the hedge at most a quarter of probeTimeout.
 const CONNECT: Duration = Duration::from_secs(3);
 /// More pages than this are no honest list: Kubernetes supports 5,000 nodes.
 const MAX_PAGES: usize = 100;
@@ -67,8 +73,8 @@ impl Budget {
         CONNECT.min(self.probe_timeout / 4)
     }
 
-    fn attempt_on_kept_connection(self) -> Instant {
-        self.deadline.min(Instant::now() + KEPT_ATTEMPT.min(self.probe_timeout / 4))
+    fn hedge(self) -> Duration {
+        HEDGE.min(self.probe_timeout / 4)
     }
 }
 
@@ -179,42 +185,62 @@ impl<S: Secrets + Sync> ShootClient<S> {
         Err(Cause::TooManyPages(MAX_PAGES))
     }
 
-    /// One request: repeated once on a fresh connection when a kept one fails, and once with the Secret read again when the credentials are
-    /// not accepted.
+    /// One request, and another one with the Secret read again when the credentials are not accepted.
     async fn get(&mut self, path: &str, limit: usize, budget: Budget) -> Result<(Moment, Answer), Cause> {
-        let (mut redialled, mut reread) = (false, false);
-        loop {
-            let kept = self.link.as_ref().is_some_and(|link| link.proven);
-            match self.attempt(path, limit, budget).await {
-                Err(cause) if kept && !redialled && cause.may_be_stale_connection() => {
-                    (redialled, self.link) = (true, None);
+        match self.request(path, limit, budget).await {
+            Err(Cause::Unauthorized) => {
+                let secret = timeout_at(budget.deadline, self.secrets.reread()).await.map_err(|_| Cause::Timeout)??;
+                if self.secret.as_ref() == Some(&secret) {
+                    return Err(Cause::Unauthorized);
                 }
-                Err(Cause::Unauthorized) if !reread => {
-                    reread = true;
-                    let secret = timeout_at(budget.deadline, self.secrets.reread()).await.map_err(|_| Cause::Timeout)??;
-                    if self.secret.as_ref() == Some(&secret) {
-                        return Err(Cause::Unauthorized);
-                    }
-                    self.adopt(secret);
-                }
-                result => return result,
+                self.adopt(secret);
+                self.request(path, limit, budget).await
             }
+            result => result,
         }
     }
 
-    async fn attempt(&mut self, path: &str, limit: usize, budget: Budget) -> Result<(Moment, Answer), Cause> {
-        let link = match &mut self.link {
-            Some(link) => link,
-            none => {
-                let secret = self.secret.as_ref().ok_or(Cause::NoSecret)?;
-                let text = secret.kubeconfig.as_deref().ok_or(KubeconfigError::Missing)?;
-                none.insert(Link::new(&Access::from_kubeconfig(text)?, budget.connect())?)
+    /// One request; on a kept connection up to two. The link that has answered is kept.
+    async fn request(&mut self, path: &str, limit: usize, budget: Budget) -> Result<(Moment, Answer), Cause> {
+        let link = self.link.take().map_or_else(|| self.new_link(budget), Ok)?;
+        let hedged = async {
+            let kept = link.answered;
+            let mut first = pin!(attempt(self.clock, link, path, limit));
+            if !kept {
+                return Ok(first.await);
             }
+            // Boxed, since it hardly ever happens: the probes of all shoots would have room for it.
+            let second = |link| attempt(self.clock, link, path, limit).boxed();
+            match timeout(budget.hedge(), &mut first).await {
+                Ok((_, Err(cause))) if cause.may_be_stale_connection() => return Ok(second(self.new_link(budget)?).await),
+                Ok(done) => return Ok(done),
+                Err(_) => {}
+            }
+            Ok::<_, Cause>(match select(first, second(self.new_link(budget)?)).await {
+                Either::Left(((_, Err(cause)), second)) if cause.may_be_stale_connection() => second.await,
+                Either::Right((failed @ (_, Err(_)), first)) => {
+                    // Nobody knows any more whether the kept connection lives. It is not waited for until the probe's end, since the next
+                    // probe begins with a new one.
+                    timeout(budget.connect(), first).await.ok().filter(|(_, answer)| answer.is_ok()).unwrap_or(failed)
+                }
+                Either::Left((done, _)) | Either::Right((done, _)) => done,
+            })
         };
-        let deadline = if link.proven { budget.attempt_on_kept_connection() } else { budget.deadline };
-        let sent = self.clock.now();
-        let answer = timeout_at(deadline, link.get(path, limit)).await.map_err(|_| Cause::Timeout)??;
-        link.proven = true;
-        Ok((sent, answer))
+        let (link, answer) = timeout_at(budget.deadline, hedged).await.map_err(|_| Cause::Timeout)??;
+        self.link = Some(link);
+        answer
     }
+
+    fn new_link(&self, budget: Budget) -> Result<Link, Cause> {
+        let secret = self.secret.as_ref().ok_or(Cause::NoSecret)?;
+        let text = secret.kubeconfig.as_deref().ok_or(KubeconfigError::Missing)?;
+        Ok(Link::new(&Access::from_kubeconfig(text)?, budget.connect())?)
+    }
+}
+
+/// A request on a link, which comes back with the answer and when it was asked for.
+async fn attempt(clock: Clock, mut link: Link, path: &str, limit: usize) -> (Link, Result<(Moment, Answer), Cause>) {
+    let sent = clock.now();
+    let answer = link.get(path, limit).await;
+    (link, answer.map(|answer| (sent, answer)))
 }

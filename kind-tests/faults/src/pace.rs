@@ -41,6 +41,5 @@ pub const SUSPENDED_FINDING_AGE: Duration = Duration::from_secs(11);
 pub const OBEDIENCE: Duration = Duration::from_secs(2);
 /// Outages that begin after so long without any disturbance are clean: nothing excuses a late answer.
 pub const CLEAN: Duration = Duration::from_secs(15);
-/// A machine that is later than this disturbs: a probe gives a kept connection up after so long (a quarter of probeTimeout), and needs
-/// several steps.
+/// A machine that is later than this disturbs: a probe asks again on a new connection after so long (D-58), and needs several steps.
 pub const BUSY: Duration = Duration::from_millis(500);

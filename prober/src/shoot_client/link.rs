@@ -31,8 +31,8 @@ pub struct Link {
     headers: HeaderMap,
     /// When the link was made: it is replaced after a while.
     pub born: Instant,
-    /// Whether a request has succeeded on it, so that its connection is a kept one.
-    pub proven: bool,
+    /// Whether it was answered before, so that its connection is a kept one.
+    pub answered: bool,
     /// The length of the last list: the next one will be about as long.
     expected: usize,
 }
@@ -60,7 +60,7 @@ impl Link {
             prefix: access.server.path().trim_end_matches('/').to_owned(),
             headers,
             born: Instant::now(),
-            proven: false,
+            answered: false,
             expected: 0,
         })
     }
@@ -73,6 +73,7 @@ impl Link {
         *request.uri_mut() = uri.map_err(|error| Cause::Broken(error.to_string()))?;
         request.headers_mut().clone_from(&self.headers);
         let response = self.client.request(request).await.map_err(|error| Cause::of(&error, error.is_connect()))?;
+        self.answered = true;
         check(&response)?;
         let content_type = response.headers().get(CONTENT_TYPE).cloned();
         let body = body(response.into_body(), self.expected, limit).await?;

@@ -2,9 +2,15 @@
 
 use std::time::Duration;
 
+use chrono::TimeDelta;
+use prober::shoot_client::Budget;
 use testbed::api::{Connections, Fault, Options, When};
+use tokio_util::sync::CancellationToken;
 
 use super::shoot::{LEASES, NODES, Shoot, VERSION};
+
+/// What a kept connection has not answered by then is asked on another one, too (D-58).
+const HEDGE: TimeDelta = TimeDelta::milliseconds(500);
 
 #[tokio::test]
 async fn a_healthy_probe_is_one_request_on_a_kept_connection() {
@@ -115,17 +121,75 @@ async fn a_connection_that_the_server_closed_in_between_costs_no_probe_and_no_ve
     assert_eq!(shoot.api.connections().accepted, 2);
 }
 
+/// Over which connection each request for the leases came.
+fn connections(shoot: &Shoot) -> Vec<u64> {
+    let leases = shoot.api.requests().all().into_iter().filter(|record| record.path == LEASES);
+    leases.map(|record| record.connection).collect()
+}
+
 #[tokio::test]
-async fn a_half_open_connection_is_given_up_soon_and_the_request_repeated_once_on_a_fresh_one() {
-    for fault in [Fault::Stall, Fault::CloseBefore, Fault::Truncate] {
+async fn what_a_kept_connection_does_not_answer_is_asked_once_more_on_a_new_one_which_is_kept() {
+    for fault in [Fault::Stall, Fault::StallAfter, Fault::CloseBefore, Fault::Truncate] {
         let mut shoot = Shoot::start().await;
         shoot.healthy().await;
         shoot.asked();
         shoot.api.faults().add(When::request("GET", LEASES).once(), fault.clone());
         shoot.healthy().await;
-        assert_eq!(shoot.asked(), [LEASES, LEASES], "{fault:?}");
+        shoot.healthy().await;
+        let [first, second, next] = *connections(&shoot) else { panic!("{fault:?}: {:?}", shoot.asked()) };
+        assert!(first != second && second == next, "{fault:?}: {first}, {second}, {next}");
         assert_eq!(shoot.api.connections().accepted, 2, "{fault:?}");
     }
+}
+
+#[tokio::test]
+async fn the_time_of_sending_is_that_of_the_request_that_was_answered() {
+    let mut shoot = Shoot::start().await;
+    shoot.healthy().await;
+    shoot.api.faults().add(When::request("GET", LEASES).once(), Fault::Stall);
+    let begun = shoot.clock.now();
+    let seen = shoot.leases().await.expect("a complete answer");
+    assert!(seen.times.sent - begun >= HEDGE, "{:?}", seen.times.sent - begun);
+}
+
+#[tokio::test]
+async fn a_kept_connection_that_answers_while_a_new_one_is_silent_or_fails_is_used_and_kept() {
+    for second in [Fault::Stall, Fault::CloseBefore, Fault::status(503)] {
+        let mut shoot = Shoot::start().await;
+        shoot.healthy().await;
+        shoot.asked();
+        let late = CancellationToken::new();
+        shoot.api.faults().add(When::request("GET", LEASES).once(), Fault::Hold(late.clone()));
+        let hedge = shoot.api.faults().add(When::request("GET", LEASES).once(), second.clone());
+        let (api, engine, clock) = (&shoot.api, &mut shoot.engine, shoot.clock);
+        let asked_again = async {
+            api.faults().met(hedge, 1).await;
+            late.cancel();
+            clock.now()
+        };
+        let budget = Budget::starting_now(Duration::from_secs(20));
+        let (seen, asked_again) = tokio::join!(engine.leases(budget), asked_again);
+        let seen = seen.expect("a complete answer");
+        assert!(asked_again - seen.times.sent >= HEDGE, "{second:?}: {:?}", asked_again - seen.times.sent);
+        shoot.healthy().await;
+        let [first, other, next] = *connections(&shoot) else { panic!("{second:?}: {:?}", shoot.asked()) };
+        assert!(first != other && first == next, "{second:?}: {first}, {other}, {next}");
+    }
+}
+
+#[tokio::test]
+async fn an_api_server_that_answers_slowly_has_its_answer_used() {
+    let slow = async |time: Duration| {
+        let mut shoot = Shoot::start().await;
+        shoot.timeout = Duration::from_secs(20);
+        shoot.healthy().await;
+        shoot.asked();
+        shoot.api.faults().add(When::request("GET", LEASES).once(), Fault::Delay(time));
+        shoot.api.faults().add(When::request("GET", LEASES), Fault::Stall);
+        shoot.healthy().await;
+        assert_eq!(shoot.asked(), [LEASES, LEASES]);
+    };
+    tokio::join!(slow(Duration::from_millis(1900)), slow(Duration::from_secs(3)));
 }
 
 #[tokio::test]

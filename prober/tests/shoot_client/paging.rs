@@ -108,7 +108,9 @@ async fn pages_without_an_end_are_given_up_by_what_all_of_them_hold() {
         shoot.api.faults().add(When::request("GET", path), page(kind, &items, "more", length));
         let error = shoot.nodes().await.expect_err("no complete answer");
         assert_eq!(error.cause.category(), "too_large", "{error}");
-        assert_eq!(shoot.asked().iter().filter(|asked| *asked == path).count(), pages, "{kind} of {} items", items.len());
+        // A page that takes more than 0.5 s is asked for twice (D-58).
+        let asked = shoot.asked().iter().filter(|asked| *asked == path).count();
+        assert!((pages..=2 * pages).contains(&asked), "{kind} of {} items: {asked} requests", items.len());
     }
 }
 
@@ -131,5 +133,6 @@ async fn a_list_that_begins_again_has_all_its_room_again() {
     shoot.api.faults().add(continued(LEASES, false), leases("more"));
     shoot.api.faults().add(continued(LEASES, true), leases(""));
     shoot.leases().await.expect("a complete answer");
-    assert_eq!(shoot.asked().iter().filter(|asked| *asked == LEASES).count(), 4);
+    // A page that takes more than 0.5 s is asked for twice (D-58).
+    assert!((4..=8).contains(&shoot.asked().iter().filter(|asked| *asked == LEASES).count()));
 }

@@ -28,6 +28,7 @@ pub struct Shoot {
     pub api: MemoryApi,
     pub secret: Secret,
     pub engine: ShootClient<Secret>,
+    pub clock: Clock,
     /// What one probe may take.
     pub timeout: Duration,
 }
@@ -99,8 +100,9 @@ impl Shoot {
         api.access().grant(TOKEN, testbed::gardener::shoot_probe());
         let secret = Secret::default();
         secret.set(&api.kubeconfig(TOKEN));
-        let engine = ShootClient::new(Clock::start(), secret.clone());
-        let shoot = Self { api, secret, engine, timeout: Duration::from_secs(2) };
+        let clock = Clock::start();
+        let engine = ShootClient::new(clock, secret.clone());
+        let shoot = Self { api, secret, engine, clock, timeout: Duration::from_secs(2) };
         shoot.add_nodes(0..3);
         shoot
     }
