@@ -6,7 +6,7 @@ use std::process::{Output, Stdio};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use testbed::api::{Fault, MemoryApi, Network, Options, When};
+use testbed::api::{Fault, MemoryApi, Network, Options, Rule, User, When};
 use testbed::authority::Authority;
 use testbed::dns::{Dns, Reply};
 use testbed::gardener::{self, KCM};
@@ -139,6 +139,30 @@ async fn status_in_the_probers_own_pod_shows_all_but_who_leads_the_weeders() {
     let refused = world.seed.requests().all().into_iter().filter(|record| record.status == Some(403));
     assert_eq!(refused.map(|record| record.name).collect::<Vec<_>>(), ["dwd-weeder-leader-election"]);
     assert_eq!(world.writes(), 0);
+}
+
+#[tokio::test]
+async fn status_reads_no_secrets_and_says_in_a_few_words_what_it_may_not_read() {
+    let world = World::new().await;
+    world.hold_down(KCM);
+    let rules = json!([
+        {"apiGroups": ["extensions.gardener.cloud"], "resources": ["clusters"], "verbs": ["get", "list", "watch"]},
+        {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "list", "watch"]},
+        {"apiGroups": ["apps"], "resources": ["deployments", "deployments/scale"], "verbs": ["get", "list", "watch"]},
+        {"apiGroups": ["machine.sapcloud.io"], "resources": ["machines"], "verbs": ["get", "list", "watch"]},
+    ]);
+    world.seed.access().grant("no-secrets", User::limited("operator", Rule::of_role(&rules, None)));
+    let kubeconfig = world.files.path().join("no-secrets");
+    std::fs::write(&kubeconfig, world.seed.kubeconfig("no-secrets")).expect("a file");
+    let output = run(["status", "--kubeconfig", kubeconfig.to_str().expect("UTF-8")]).await;
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!errors.contains("Secrets") && !errors.contains("Status {"), "{errors}");
+    let shown = text(&output);
+    let line = |name: &str| shown.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{shown}")).to_owned();
+    assert_eq!(line(NAMESPACE).split_whitespace().collect::<Vec<_>>(), [NAMESPACE, "probed", "3", KCM]);
+    let leads = line("Prober leads");
+    assert!(leads.contains("forbidden") && !leads.contains("Status {"), "{leads}");
+    assert_eq!(world.seed.requests().count(|record| record.resource == "secrets"), 0);
 }
 
 #[tokio::test]

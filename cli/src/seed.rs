@@ -61,7 +61,7 @@ async fn may_be_read(client: &Client, reach: &Reach) -> anyhow::Result<()> {
     let clusters: Api<DynamicObject> = Api::all_with(client.clone(), &ApiResource::erase::<Cluster>(&()));
     let all = ListParams::default().limit(1);
     let params = match reach {
-        Reach::Seed => all,
+        Reach::Seed | Reach::Unprobed => all,
         Reach::Shoot(name) => all.fields(&format!("metadata.name={name}")),
     };
     let answer = tokio::time::timeout(PATIENCE, clusters.list(&params)).await.context("no answer in time");

@@ -82,7 +82,7 @@ struct Row {
 }
 
 pub(crate) async fn run(access: commands::Access) -> anyhow::Result<()> {
-    let seed = seed::read(&access, Reach::Seed).await?;
+    let seed = seed::read(&access, Reach::Unprobed).await?;
     let shoots = seed.prober.clusters().into_iter().map(|(namespace, cluster)| Row::of(namespace, &cluster, &seed.prober));
     let mut shoots: Vec<Row> = shoots.collect();
     let namespaces: Vec<_> = shoots.iter().map(|row| row.namespace.clone()).collect();

@@ -169,7 +169,7 @@ impl Seed {
     /// Follows a changed config: what it names again is watched, what it names no more is not. Returns the latter.
     pub fn follow_config(&self, config: &Config, Watches { tasks, changes, ended }: &mut Watches) -> Vec<Arc<DependentView>> {
         let Named { mut secrets, dependents } = self.named.borrow().clone();
-        if secrets.name != config.kubeconfig_secret_name {
+        if self.reach != Reach::Unprobed && secrets.name != config.kubeconfig_secret_name {
             secrets.ended.cancel();
             secrets = SecretView::new(&config.kubeconfig_secret_name, ended.child_token());
             tasks.spawn(secrets.run(self.client.clone(), &self.reach));
@@ -191,7 +191,10 @@ impl Seed {
     /// Waits until every view was filled once.
     pub async fn filled(&self) {
         let Named { secrets, dependents } = self.named.borrow().clone();
-        futures::join!(self.clusters.live(), self.machines.live(), self.namespaces.live(), secrets.view.live());
+        futures::join!(self.clusters.live(), self.machines.live(), self.namespaces.live());
+        if self.reach != Reach::Unprobed {
+            secrets.view.live().await;
+        }
         futures::future::join_all(dependents.iter().map(|dependent| dependent.filled())).await;
     }
 
@@ -201,7 +204,7 @@ impl Seed {
         let views = [
             (self.clusters.is_known(), "Clusters"),
             (self.machines.is_known(), "Machines"),
-            (self.named.borrow().secrets.view.is_known(), "Secrets"),
+            (self.reach == Reach::Unprobed || self.named.borrow().secrets.view.is_known(), "Secrets"),
         ];
         views.into_iter().find(|(known, _)| !known).map(|(_, what)| what)
     }

@@ -9,6 +9,8 @@ use kube::{Api, Client, Resource};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reach {
     Seed,
+    /// All of them, and none will be probed: their kubeconfigs are not read.
+    Unprobed,
     Shoot(String),
 }
 
@@ -18,14 +20,14 @@ impl Reach {
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
     {
         match self {
-            Self::Seed => Api::all(client),
+            Self::Seed | Self::Unprobed => Api::all(client),
             Self::Shoot(namespace) => Api::namespaced(client, namespace),
         }
     }
 
     pub fn dynamic(&self, client: Client, kind: &ApiResource) -> Api<DeserializeGuard<DynamicObject>> {
         match self {
-            Self::Seed => Api::all_with(client, kind),
+            Self::Seed | Self::Unprobed => Api::all_with(client, kind),
             Self::Shoot(namespace) => Api::namespaced_with(client, namespace, kind),
         }
     }
@@ -33,7 +35,7 @@ impl Reach {
     /// What names the Clusters to be watched.
     pub fn named(&self) -> watcher::Config {
         match self {
-            Self::Seed => watcher::Config::default(),
+            Self::Seed | Self::Unprobed => watcher::Config::default(),
             Self::Shoot(name) => watcher::Config::default().fields(&format!("metadata.name={name}")),
         }
     }
