@@ -10,10 +10,10 @@ pub use self::protobuf::Broken;
 use crate::core::lease::LeaseList;
 use crate::core::verdict::{NodeCondition, NodeRecord};
 
-/// The most items that are read from the pages of a list: twenty times as many nodes as Kubernetes supports in a cluster.
-const MAX_ITEMS: usize = 100_000;
-/// The most that is kept of the pages of a list of nodes, in bytes. Of an honest node 300 are kept, of 5,000 nodes 1.5 MB.
-const MAX_KEPT: usize = 32 << 20;
+/// The most items that are read from the pages of a list: four times as many nodes as Kubernetes supports in a cluster.
+const MAX_ITEMS: usize = 20_000;
+/// The most that is kept of the pages of a list of nodes, in bytes. Of an honest node 500 are kept, of 5,000 nodes 2.5 MB.
+const MAX_KEPT: usize = 8 << 20;
 
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
@@ -115,7 +115,7 @@ impl<'a> Kept<'a> {
 fn size(node: &NodeRecord) -> usize {
     let NodeRecord { name, pool, zone, not_managed_by_mcm: _, conditions } = node;
     let of = |NodeCondition { kind, status, reason }: &NodeCondition| kind.len() + status.len() + reason.len();
-    let conditions: usize = conditions.iter().map(|condition| size_of::<NodeCondition>() + of(condition)).sum();
+    let conditions = conditions.capacity() * size_of::<NodeCondition>() + conditions.iter().map(of).sum::<usize>();
     let labels = pool.as_ref().map_or(0, String::len) + zone.as_ref().map_or(0, |zone| zone.len());
     size_of::<NodeRecord>() + name.len() + labels + conditions
 }

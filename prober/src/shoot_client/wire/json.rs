@@ -5,11 +5,11 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use chrono::{DateTime, Utc};
-use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
 
-use super::{DecodeError, Kept, ListMeta, MAX_ITEMS, check_count, check_kind, room_for_names};
+use super::{DecodeError, Kept, ListMeta, check_count, check_kind, room_for_names};
 use crate::core::lease::{LeaseList, LeaseRecord};
 use crate::core::verdict::{NodeCondition, NodeRecord};
 use crate::gardener::object::{Object, object_or_default};
@@ -37,8 +37,11 @@ impl From<serde_json::Error> for Broken {
 }
 
 pub fn leases(expected: &'static str, body: &[u8], leases: &mut LeaseList) -> Result<ListMeta, DecodeError> {
-    let (metadata, items) = list::<Lease<'_>>(expected, body)?;
-    check_count(leases.len(), items.len())?;
+    let mut items = Vec::new();
+    let metadata = list(expected, body, |lease: Lease<'_>| {
+        items.push(lease);
+        check_count(leases.len(), items.len())
+    })?;
     let first = items.first().map_or("", |lease| &lease.metadata.name);
     leases.reserve(items.len(), room_for_names(items.len(), first, body));
     for Lease { metadata: LeaseMeta { name, uid }, spec } in &items {
@@ -49,29 +52,71 @@ pub fn leases(expected: &'static str, body: &[u8], leases: &mut LeaseList) -> Re
 }
 
 pub fn nodes(expected: &'static str, body: &[u8], nodes: &mut Vec<NodeRecord>) -> Result<ListMeta, DecodeError> {
-    let (metadata, items) = list::<Node<'_>>(expected, body)?;
-    check_count(nodes.len(), items.len())?;
+    let mut count = nodes.len();
     let mut kept = Kept::new(nodes);
-    for Node { metadata: NodeMeta { name, labelled, not_managed_by_mcm }, status } in items {
-        kept.push(NodeRecord { name: name.into_owned(), not_managed_by_mcm, conditions: status.conditions, ..labelled })?;
+    list(expected, body, |Node { metadata: NodeMeta { name, labelled, not_managed_by_mcm }, status }: Node<'_>| {
+        count += 1;
+        check_count(count, 0)?;
+        kept.push(NodeRecord { name: name.into_owned(), not_managed_by_mcm, conditions: status.conditions, ..labelled })
+    })
+}
+
+/// Hands over the items of a list one by one, so that no more of them are kept than may be: until one is refused.
+fn list<'a, T: Deserialize<'a>>(
+    expected: &'static str,
+    body: &'a [u8],
+    mut take: impl FnMut(T) -> Result<(), DecodeError>,
+) -> Result<ListMeta, DecodeError> {
+    let mut refused = None;
+    let mut deserializer = serde_json::Deserializer::from_slice(body);
+    let take = |Object(item)| take(item).map_err(|error| refused = Some(error)).is_ok();
+    let read = deserializer.deserialize_map(ListVisitor(take, PhantomData)).and_then(|list| deserializer.end().map(|()| list));
+    if let Some(refused) = refused {
+        return Err(refused);
     }
+    let (kind, metadata) = read.map_err(Broken::from)?;
+    check_kind(expected, &kind)?;
     Ok(metadata)
 }
 
-fn list<'a, T: Deserialize<'a>>(expected: &'static str, body: &'a [u8]) -> Result<(ListMeta, Vec<T>), DecodeError> {
-    let Object(List { kind, metadata: Object(metadata), items }) = serde_json::from_slice(body).map_err(Broken::from)?;
-    check_kind(expected, &kind)?;
-    Ok((metadata, items))
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "camelCase")]
+enum ListField {
+    Kind,
+    Metadata,
+    Items,
+    #[serde(other)]
+    Other,
 }
 
 #[derive(Deserialize)]
-#[serde(bound = "T: Deserialize<'de>")]
-struct List<'a, T> {
-    #[serde(borrow)]
-    kind: Cow<'a, str>,
-    metadata: Object<ListMeta>,
-    #[serde(default = "Vec::new", deserialize_with = "items")]
-    items: Vec<T>,
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// Of a list gives kind and metadata, and hands over the items.
+struct ListVisitor<F, T>(F, PhantomData<T>);
+
+impl<'de, F: FnMut(Object<T>) -> bool, T: Deserialize<'de>> Visitor<'de> for ListVisitor<F, T> {
+    type Value = (Cow<'de, str>, ListMeta);
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut fields: A) -> Result<Self::Value, A::Error> {
+        let (mut kind, mut metadata, mut items) = (None, None, None);
+        while let Some(field) = fields.next_key()? {
+            let is_repeated = match field {
+                ListField::Kind => kind.replace(fields.next_value::<Text<'_>>()?.0).is_some(),
+                ListField::Metadata => metadata.replace(fields.next_value::<Object<ListMeta>>()?.0).is_some(),
+                ListField::Items => items.replace(fields.next_value_seed(Items(&mut self.0, PhantomData))?).is_some(),
+                ListField::Other => fields.next_value::<IgnoredAny>().map(|_| false)?,
+            };
+            if is_repeated {
+                return Err(A::Error::custom("a field comes twice"));
+            }
+        }
+        Ok((kind.ok_or_else(|| A::Error::missing_field("kind"))?, metadata.ok_or_else(|| A::Error::missing_field("metadata"))?))
+    }
 }
 
 #[derive(Default, Deserialize)]
@@ -138,22 +183,11 @@ struct Condition<'a> {
     reason: Cow<'a, str>,
 }
 
-/// Items up to one more than there may be. Go writes an empty list as null where it was never filled.
-fn items<'de, D: Deserializer<'de>, T: Deserialize<'de>>(items: D) -> Result<Vec<T>, D::Error> {
-    let mut kept = Vec::new();
-    let keep = |Object(item)| {
-        if kept.len() <= MAX_ITEMS {
-            kept.push(item);
-        }
-    };
-    items.deserialize_any(Items(keep, PhantomData))?;
-    Ok(kept)
-}
-
 fn conditions<'de, D: Deserializer<'de>>(conditions: D) -> Result<Vec<NodeCondition>, D::Error> {
     let mut node = NodeRecord::default();
     let note = |Object(Condition { kind, status, reason })| {
         node.note_condition(NodeCondition { kind: &kind, status: &status, reason: &reason });
+        true
     };
     conditions.deserialize_seq(Items(note, PhantomData))?;
     Ok(node.conditions)
@@ -171,10 +205,19 @@ fn not_managed_by_mcm<'de, D: Deserializer<'de>>(annotations: D) -> Result<bool,
     Ok(node.not_managed_by_mcm)
 }
 
-/// Hands over the items of a list, or none of a null, one by one: there may be any number of them.
+/// Hands over the items of a list one by one, until one is not taken: there may be any number of them. Go writes an empty list as null where
+/// it was never filled.
 struct Items<F, T>(F, PhantomData<T>);
 
-impl<'de, F: FnMut(T), T: Deserialize<'de>> Visitor<'de> for Items<F, T> {
+impl<'de, F: FnMut(T) -> bool, T: Deserialize<'de>> DeserializeSeed<'de> for Items<F, T> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, items: D) -> Result<(), D::Error> {
+        items.deserialize_any(self)
+    }
+}
+
+impl<'de, F: FnMut(T) -> bool, T: Deserialize<'de>> Visitor<'de> for Items<F, T> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -187,7 +230,9 @@ impl<'de, F: FnMut(T), T: Deserialize<'de>> Visitor<'de> for Items<F, T> {
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<(), A::Error> {
         while let Some(item) = items.next_element()? {
-            (self.0)(item);
+            if !(self.0)(item) {
+                return Err(A::Error::custom("an item is refused"));
+            }
         }
         Ok(())
     }

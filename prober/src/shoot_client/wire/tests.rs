@@ -365,13 +365,13 @@ fn no_error_repeats_more_than_a_little_of_an_answer() {
 #[test]
 fn a_list_of_more_items_than_any_cluster_has_is_refused_before_it_grows() {
     let list = |count: usize| [list_meta("7", ""), message(2, &[]).repeat(count)];
-    assert_eq!(from_protobuf(&list(100_000)).expect("a page").items.len(), 100_000);
-    assert!(matches!(from_protobuf(&list(100_001)), Err(DecodeError::TooManyItems)));
+    assert_eq!(from_protobuf(&list(20_000)).expect("a page").items.len(), 20_000);
+    assert!(matches!(from_protobuf(&list(20_001)), Err(DecodeError::TooManyItems)));
     let json = |count: usize| lease_list(Value::Array(vec![json!({}); count]));
-    assert_eq!(from_json(&json(100_000)).expect("a page").items.len(), 100_000);
-    assert!(matches!(from_json(&json(100_001)), Err(DecodeError::TooManyItems)));
+    assert_eq!(from_json(&json(20_000)).expect("a page").items.len(), 20_000);
+    assert!(matches!(from_json(&json(20_001)), Err(DecodeError::TooManyItems)));
     let nodes = |count| nodes(PROTOBUF, envelope("NodeList", &list(count)));
-    assert!(matches!(nodes(100_001), Err(DecodeError::TooManyItems)));
+    assert!(matches!(nodes(20_001), Err(DecodeError::TooManyItems)));
 }
 
 #[test]
@@ -382,15 +382,15 @@ fn the_items_of_all_pages_count_together() {
         list["kind"] = json!(kind);
         list.to_string().into_bytes()
     };
-    for (content_type, page) in [(PROTOBUF, envelope("LeaseList", &items(50_000))), (JSON, in_json("LeaseList", 50_000))] {
+    for (content_type, page) in [(PROTOBUF, envelope("LeaseList", &items(10_000))), (JSON, in_json("LeaseList", 10_000))] {
         let mut list = LeaseList::default();
         for _ in 0..2 {
             super::leases(content_type, &page, &mut list).expect("a page");
         }
         assert!(matches!(super::leases(content_type, &page, &mut list), Err(DecodeError::TooManyItems)), "{content_type}");
-        assert_eq!(list.len(), 100_000, "refused before the list grows");
+        assert_eq!(list.len(), 20_000, "refused before the list grows");
     }
-    for (content_type, page) in [(PROTOBUF, envelope("NodeList", &items(50_000))), (JSON, in_json("NodeList", 50_000))] {
+    for (content_type, page) in [(PROTOBUF, envelope("NodeList", &items(10_000))), (JSON, in_json("NodeList", 10_000))] {
         let mut list = Vec::new();
         for _ in 0..2 {
             super::nodes(content_type, &page, &mut list).expect("a page");
@@ -402,16 +402,16 @@ fn the_items_of_all_pages_count_together() {
 #[test]
 fn what_is_kept_of_the_nodes_of_all_pages_is_bounded() {
     let name = "x".repeat(1 << 20);
-    let protobuf = envelope("NodeList", &[list_meta("7", "more"), message(2, &[message(1, &[text(1, &name)])]).repeat(15)]);
+    let protobuf = envelope("NodeList", &[list_meta("7", "more"), message(2, &[message(1, &[text(1, &name)])]).repeat(3)]);
     let list = json!({"kind": "NodeList", "metadata": {"resourceVersion": "7", "continue": "more"},
-        "items": vec![json!({"metadata": {"name": name}}); 15]});
+        "items": vec![json!({"metadata": {"name": name}}); 3]});
     for (content_type, page) in [(PROTOBUF, protobuf), (JSON, list.to_string().into_bytes())] {
         let mut list = Vec::new();
         for _ in 0..2 {
             super::nodes(content_type, &page, &mut list).expect("a page");
         }
         assert!(matches!(super::nodes(content_type, &page, &mut list), Err(DecodeError::TooMuch)), "{content_type}");
-        assert!(list.len() < 32, "{} names of 1 MiB", list.len());
+        assert!(list.len() < 8, "{} names of 1 MiB", list.len());
     }
 }
 
@@ -462,4 +462,21 @@ fn a_first_name_of_any_length_costs_no_more_than_itself() {
     assert_eq!((page.items.len(), page.items[0].name.len(), page.items[1000].name.as_str()), (1001, 1 << 20, "a"));
     let room = super::room_for_names(1001, &long, &[0; 5000]);
     assert_eq!(room, 5000);
+}
+
+#[test]
+fn nodes_in_json_take_no_more_memory_while_they_are_read_than_may_be_kept() {
+    let node = json!({"status": {"conditions": vec![json!({"status": "True"}); 19]}}).to_string();
+    let mut list = br#"{"kind":"NodeList","metadata":{"resourceVersion":"7"},"items":["#.to_vec();
+    while list.len() + node.len() < 8 << 20 {
+        list.extend_from_slice(node.as_bytes());
+        list.push(b',');
+    }
+    list.pop();
+    list.extend_from_slice(b"]}");
+    let mut refused = None;
+    let most = allocation_counter::measure(|| refused = Some(nodes(JSON, list.clone()).err())).bytes_max;
+    assert!(matches!(refused, Some(Some(DecodeError::TooMuch))), "{refused:?}");
+    // The text itself, what may be kept of it, and the growth of the table.
+    assert!(most < 20 << 20, "{} MiB", most >> 20);
 }
