@@ -10,6 +10,7 @@ use chrono::Utc;
 use prober::clock::Clock;
 use prober::core::lease::LeaseClocks;
 use prober::shoot_client::error::Cause;
+use prober::shoot_client::resources::Resources;
 use prober::shoot_client::{Budget, KubeconfigSecret, Secrets, ShootClient};
 use testbed::api::{MemoryApi, Options};
 use testbed::authority::Authority;
@@ -59,7 +60,8 @@ impl Probing {
         let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
         let engine = {
             let _inside = runtime.enter();
-            ShootClient::new(Clock::start(), Known(Arc::new(KubeconfigSecret { kubeconfig: Some(kubeconfig) })))
+            let known = Known(Arc::new(KubeconfigSecret { kubeconfig: Some(kubeconfig) }));
+            ShootClient::new(Clock::start(), Arc::new(Resources::of_system()), known)
         };
         let mut probing = Self { runtime, engine, book: LeaseClocks::default(), _server: (api, apart) };
         for _ in 0..5 {

@@ -26,6 +26,7 @@ use crate::seed::dependent::DependentView;
 use crate::seed::reach::Reach;
 use crate::seed::{Seed, Watches, propagate_panic};
 use crate::shared::Shared;
+use crate::shoot_client::resources::Resources;
 use crate::shoot_statuses::ShootStatuses;
 use crate::status::ProberStatus;
 use crate::suspend_detector::SuspendDetector;
@@ -58,6 +59,7 @@ pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result
     let suspend_detector = SuspendDetector::new(clock);
     let shared = Shared {
         clock,
+        resources: Arc::new(Resources::of_system()),
         writer: Arc::new(Writer::new(frame.client.clone(), args.kube_api_qps, burst, write_fence, suspend_detector.clone())),
         suspend_detector,
         dry_run: frame.dry_run,

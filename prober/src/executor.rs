@@ -62,14 +62,14 @@ struct Slot {
 }
 
 impl Executor {
-    pub fn new(namespace: String, uid: String, Shared { clock, seed, writer, .. }: &Shared) -> Self {
+    pub fn new(namespace: String, uid: String, Shared { clock, resources, seed, writer, .. }: &Shared) -> Self {
         let secret = ShootSecret { seed: Arc::clone(seed), namespace: namespace.clone() };
         Self {
             namespace,
             uid,
             seed: Arc::clone(seed),
             writer: Arc::clone(writer),
-            client: Some(ShootClient::new(*clock, secret)),
+            client: Some(ShootClient::new(*clock, Arc::clone(resources), secret)),
             probing: Fuse::terminated(),
             budget: Budget::starting_now(Duration::ZERO),
             verifying: Fuse::terminated(),

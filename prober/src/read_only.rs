@@ -25,6 +25,7 @@ use crate::seed::dependent::{DependentView, Unavailable};
 use crate::seed::reach::Reach;
 use crate::seed::{ClusterState, Seed, Watches};
 use crate::shared::Shared;
+use crate::shoot_client::resources::Resources;
 use crate::shoot_statuses::ShootStatuses;
 use crate::status::ProbeStatus;
 use crate::suspend_detector::SuspendDetector;
@@ -182,6 +183,7 @@ impl ReadOnlyProber {
         let config = Config { initial_delay: Duration::ZERO, owner_check: None, ..self.config.clone() };
         Shared {
             clock,
+            resources: Arc::new(Resources::of_system()),
             config: watch::channel(Arc::new(config)).1,
             seed: Arc::clone(&self.seed),
             writer: Arc::new(Writer::new(self.client.clone(), QPS, BURST, fence, suspend_detector.clone())),

@@ -15,6 +15,7 @@ use crate::core::shoot::Surroundings;
 use crate::metrics::Metrics;
 use crate::owner_records::OwnerRecords;
 use crate::seed::Seed;
+use crate::shoot_client::resources::Resources;
 use crate::shoot_statuses::ShootStatuses;
 use crate::suspend_detector::SuspendDetector;
 use crate::write::Writer;
@@ -25,6 +26,7 @@ const SPREAD: TimeDelta = TimeDelta::milliseconds(10);
 #[derive(Clone)]
 pub struct Shared {
     pub clock: Clock,
+    pub resources: Arc<Resources>,
     pub config: watch::Receiver<Arc<Config>>,
     pub seed: Arc<Seed>,
     pub writer: Arc<Writer>,

@@ -10,6 +10,7 @@
 pub mod error;
 pub mod kubeconfig;
 mod link;
+pub mod resources;
 pub mod wire;
 
 use std::borrow::Cow;
@@ -25,6 +26,7 @@ use url::form_urlencoded;
 use self::error::{Cause, ProbeError, Stage};
 use self::kubeconfig::{Access, KubeconfigError};
 use self::link::{Answer, Link};
+use self::resources::Resources;
 use self::wire::{DecodeError, Next};
 use crate::clock::Clock;
 use crate::core::lease::LeaseList;
@@ -108,6 +110,7 @@ const NODES: List<Vec<NodeRecord>> =
 
 pub struct ShootClient<S> {
     clock: Clock,
+    resources: Arc<Resources>,
     secrets: S,
     /// What `link` was made from.
     secret: Option<Arc<KubeconfigSecret>>,
@@ -117,8 +120,8 @@ pub struct ShootClient<S> {
 }
 
 impl<S: Secrets + Sync> ShootClient<S> {
-    pub fn new(clock: Clock, secrets: S) -> Self {
-        Self { clock, secrets, secret: None, link: None, ask_version: true }
+    pub fn new(clock: Clock, resources: Arc<Resources>, secrets: S) -> Self {
+        Self { clock, resources, secrets, secret: None, link: None, ask_version: true }
     }
 
     /// Begins a probe: lists the leases of all nodes, asking for the version first where that is due.
@@ -234,7 +237,7 @@ impl<S: Secrets + Sync> ShootClient<S> {
     fn new_link(&self, budget: Budget) -> Result<Link, Cause> {
         let secret = self.secret.as_ref().ok_or(Cause::NoSecret)?;
         let text = secret.kubeconfig.as_deref().ok_or(KubeconfigError::Missing)?;
-        Ok(Link::new(&Access::from_kubeconfig(text)?, budget.connect())?)
+        Ok(Link::new(&Access::from_kubeconfig(text)?, budget.connect(), &self.resources)?)
     }
 }
 

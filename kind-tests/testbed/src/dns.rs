@@ -11,7 +11,7 @@ use hickory_server::net::runtime::Time;
 use hickory_server::net::xfer::Protocol;
 use hickory_server::proto::op::{Header, HeaderCounts, Metadata, ResponseCode};
 use hickory_server::proto::rr::rdata::{A, TXT};
-use hickory_server::proto::rr::{RData, Record};
+use hickory_server::proto::rr::{RData, Record, RecordType};
 use hickory_server::server::{Request, RequestHandler, ResponseHandler, ResponseInfo};
 use hickory_server::zone_handler::MessageResponseBuilder;
 use tokio::net::{TcpListener, UdpSocket};
@@ -32,6 +32,8 @@ pub enum Reply {
     NoRecord,
     /// An address in the place of a TXT record.
     Address,
+    /// These addresses of this name, in this order; NXDOMAIN of every other name.
+    Host(String, Vec<Ipv4Addr>),
     /// SERVFAIL.
     Failure,
     /// REFUSED.
@@ -131,6 +133,12 @@ impl RequestHandler for Script {
             Reply::Address => {
                 answers.push(Record::from_rdata(name.clone(), 300, RData::A(A(Ipv4Addr::LOCALHOST))));
             }
+            Reply::Host(host, addresses) if name.to_ascii() == host => {
+                let queried = info.query.query_type() == RecordType::A;
+                let record = |address| Record::from_rdata(name.clone(), 300, RData::A(A(address)));
+                answers.extend(addresses.into_iter().filter(|_| queried).map(record));
+            }
+            Reply::Host(..) => metadata.response_code = ResponseCode::NXDomain,
             Reply::Failure => metadata.response_code = ResponseCode::ServFail,
             Reply::Refused => metadata.response_code = ResponseCode::Refused,
         }

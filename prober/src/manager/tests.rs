@@ -12,6 +12,7 @@ use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::seed::Seed;
 use crate::seed::reach::Reach;
+use crate::shoot_client::resources::Resources;
 use crate::shoot_statuses::ShootStatuses;
 use crate::suspend_detector::SuspendDetector;
 use crate::write::Writer;
@@ -32,6 +33,7 @@ fn manager_with(config: &str) -> Manager {
     let suspend_detector = SuspendDetector::new(clock);
     let shared = Shared {
         clock,
+        resources: Arc::new(Resources::of_system()),
         seed: Arc::new(Seed::new(client.clone(), Reach::Seed)),
         config: watch::channel(config).1,
         writer: Arc::new(Writer::new(client, 1.0, NonZeroU32::MIN, Fence::always_open(), suspend_detector.clone())),

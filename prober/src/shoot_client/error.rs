@@ -6,6 +6,7 @@ use std::time::Duration;
 use strum::{IntoStaticStr, VariantNames};
 
 use super::kubeconfig::KubeconfigError;
+use super::resources::NameError;
 use super::wire::DecodeError;
 use crate::core::shoot::ProbeFailure;
 use crate::core::span;
@@ -112,7 +113,7 @@ impl Cause {
             return Self::Timeout;
         }
         if let Some(name) = chain().find_map(|error| error.downcast_ref::<NameError>()) {
-            return Self::Dns(name.0.to_string());
+            return Self::Dns(name.to_string());
         }
         if let Some(tls) = chain().find_map(|error| error.downcast_ref::<rustls::Error>()) {
             return Self::Tls(tls.to_string());
@@ -127,7 +128,3 @@ fn cause_of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'st
     let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
     wrapped.map(|wrapped| wrapped as &(dyn Error + 'static)).or_else(|| error.source())
 }
-
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct NameError(pub(super) std::io::Error);

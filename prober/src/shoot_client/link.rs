@@ -2,6 +2,7 @@
 
 mod connector;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -17,6 +18,7 @@ use tokio::time::Instant;
 use self::connector::{Connector, connector};
 use super::error::Cause;
 use super::kubeconfig::{Access, KubeconfigError};
+use super::resources::Resources;
 
 const ACCEPTED: HeaderValue = HeaderValue::from_static("application/vnd.kubernetes.protobuf,application/json;q=0.9");
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("dependency-watchdog/", env!("CARGO_PKG_VERSION")));
@@ -45,7 +47,7 @@ pub struct Answer {
 
 impl Link {
     /// Prepares a link; connects when first used. Each new connection resolves the host's name again.
-    pub fn new(access: &Access, connect_timeout: Duration) -> Result<Self, KubeconfigError> {
+    pub fn new(access: &Access, connect_timeout: Duration, resources: &Arc<Resources>) -> Result<Self, KubeconfigError> {
         let server: Uri =
             access.server.as_str().parse().map_err(|_| KubeconfigError::Invalid("cluster.server", "is not a URL"))?;
         let authority = server.authority().ok_or(KubeconfigError::Absent("cluster.server"))?;
@@ -55,7 +57,7 @@ impl Link {
         let mut client = Client::builder(TokioExecutor::new());
         client.pool_max_idle_per_host(1).pool_idle_timeout(None).http1_max_buf_size(READ_AT_ONCE);
         Ok(Self {
-            client: client.build(connector(access, &server, connect_timeout)?),
+            client: client.build(connector(access, &server, connect_timeout, resources)?),
             server: authority.clone(),
             prefix: access.server.path().trim_end_matches('/').to_owned(),
             headers,

@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use prober::clock::Clock;
-use prober::shoot_client::ShootClient;
 use testbed::api::{MemoryApi, Network, Options};
 use testbed::authority::{Authority, Serving};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, copy_bidirectional};
@@ -172,7 +170,8 @@ async fn a_proxy_that_is_away_is_no_connection() {
 async fn engines_do_not_share_connections() {
     let mut shoot = Shoot::start().await;
     shoot.healthy().await;
-    shoot.engine = ShootClient::new(Clock::start(), shoot.secret.clone());
+    let resources = Arc::clone(&shoot.resources);
+    shoot.share(&resources);
     shoot.healthy().await;
     assert_eq!(shoot.api.connections().accepted, 2);
 }

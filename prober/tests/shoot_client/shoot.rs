@@ -9,6 +9,7 @@ use prober::core::lease::LeaseList;
 use prober::core::verdict::NodeRecord;
 use prober::shoot_client::KubeconfigSecret;
 use prober::shoot_client::error::{Cause, ProbeError};
+use prober::shoot_client::resources::Resources;
 use prober::shoot_client::{Budget, Listing, Secrets, ShootClient};
 use serde_json::json;
 use testbed::api::{MemoryApi, Options};
@@ -29,6 +30,7 @@ pub struct Shoot {
     pub secret: Secret,
     pub engine: ShootClient<Secret>,
     pub clock: Clock,
+    pub resources: Arc<Resources>,
     /// What one probe may take.
     pub timeout: Duration,
 }
@@ -101,10 +103,17 @@ impl Shoot {
         let secret = Secret::default();
         secret.set(&api.kubeconfig(TOKEN));
         let clock = Clock::start();
-        let engine = ShootClient::new(clock, secret.clone());
-        let shoot = Self { api, secret, engine, clock, timeout: Duration::from_secs(2) };
+        let resources = Arc::new(Resources::of_system());
+        let engine = ShootClient::new(clock, Arc::clone(&resources), secret.clone());
+        let shoot = Self { api, secret, engine, clock, resources, timeout: Duration::from_secs(2) };
         shoot.add_nodes(0..3);
         shoot
+    }
+
+    /// Probes with others of what all shoots share from now on.
+    pub fn share(&mut self, resources: &Arc<Resources>) {
+        self.resources = Arc::clone(resources);
+        self.engine = ShootClient::new(self.clock, Arc::clone(resources), self.secret.clone());
     }
 
     /// Adds nodes with their leases.

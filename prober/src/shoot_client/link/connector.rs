@@ -5,7 +5,7 @@
 //! ```
 
 use std::io;
-use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::Uri;
@@ -25,8 +25,8 @@ use tokio::time::timeout;
 use tower::util::{BoxCloneSyncService, Either};
 use tower::{ServiceExt, service_fn};
 
-use super::super::error::NameError;
 use super::super::kubeconfig::{Access, KubeconfigError};
+use super::super::resources::Resources;
 
 /// What is connected: plain or TLS to a proxy, and TLS through that.
 type Connection = MaybeHttpsStream<MaybeHttpsStream<TokioIo<TcpStream>>>;
@@ -37,9 +37,18 @@ pub type Connector = BoxCloneSyncService<Uri, Connection, AnyError>;
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// A connector to this server that gives up after `limit`, TLS included.
-pub fn connector(access: &Access, server: &Uri, limit: Duration) -> Result<Connector, KubeconfigError> {
+pub fn connector(
+    access: &Access,
+    server: &Uri,
+    limit: Duration,
+    resources: &Arc<Resources>,
+) -> Result<Connector, KubeconfigError> {
     let tls = tls(access)?;
-    let mut tcp = HttpConnector::new_with_resolver(service_fn(resolve));
+    let resources = Arc::clone(resources);
+    let mut tcp = HttpConnector::new_with_resolver(service_fn(move |name: Name| {
+        let resources = Arc::clone(&resources);
+        async move { resources.addresses(name.as_str()).await }
+    }));
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
     tcp.set_keepalive(Some(KEEP_ALIVE));
@@ -116,9 +125,4 @@ fn identity(pem: &[u8]) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'
         (Ok(chain), Ok(key)) if !chain.is_empty() => Ok((chain, key)),
         _ => Err(unreadable),
     }
-}
-
-async fn resolve(name: Name) -> Result<std::vec::IntoIter<SocketAddr>, NameError> {
-    let addresses = tokio::net::lookup_host((name.as_str(), 0)).await.map_err(NameError)?;
-    Ok(addresses.collect::<Vec<_>>().into_iter())
 }
