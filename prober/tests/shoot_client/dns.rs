@@ -1,13 +1,16 @@
 //! How the name of an API server becomes the address to connect to.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use hickory_resolver::config::{NameServerConfig, ResolverConfig, ResolverOpts};
 use hickory_resolver::proto::rr::Name;
+use prober::shoot_client::Budget;
 use prober::shoot_client::resources::Resources;
 use testbed::dns::{Dns, Reply};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::time::timeout;
 
 use super::shoot::{LEASES, Shoot, TOKEN, VERSION, words};
 
@@ -96,4 +99,22 @@ async fn a_silent_dns_costs_a_probe_its_time_and_nothing_afterwards() {
     dns.say(host(&format!("{HOST}."), &[Ipv4Addr::LOCALHOST]));
     shoot.timeout = Duration::from_secs(20);
     shoot.healthy().await;
+}
+
+#[tokio::test]
+async fn of_several_addresses_one_that_swallows_everything_keeps_no_probe_from_the_next() {
+    let dead = Ipv4Addr::new(127, 0, 0, 2);
+    let dns = Dns::start(host(&format!("{HOST}."), &[dead, Ipv4Addr::LOCALHOST])).await.expect("a server");
+    let mut shoot = named(&dns).await;
+    let address = SocketAddr::from((dead, shoot.api.address().port()));
+    let listener = TcpSocket::new_v4().expect("a socket");
+    listener.bind(address).expect("a free port");
+    let _listener = listener.listen(1).expect("a listener");
+    // Once its queue is full, what knocks gets no answer.
+    let mut queued = Vec::new();
+    while let Ok(stream) = timeout(Duration::from_millis(500), TcpStream::connect(address)).await {
+        queued.push(stream.expect("a place in the queue"));
+    }
+    let answer = shoot.engine.leases(Budget::starting_now(Duration::from_secs(12))).await;
+    assert_eq!(answer.expect("a complete answer").items.len(), 3);
 }

@@ -50,6 +50,8 @@ pub fn connector(
         async move { resources.addresses(name.as_str()).await }
     }));
     tcp.enforce_http(false);
+    // Each address of a name gets an equal part of it, so that one which swallows everything leaves time for the next.
+    tcp.set_connect_timeout(Some(limit));
     tcp.set_nodelay(true);
     tcp.set_keepalive(Some(KEEP_ALIVE));
     tcp.set_keepalive_interval(Some(KEEP_ALIVE));
