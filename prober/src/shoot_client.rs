@@ -43,8 +43,10 @@ const HEDGE: Duration = Duration::from_millis(500);
 const CONNECT: Duration = Duration::from_secs(3);
 /// More pages than this are no honest list: Kubernetes supports 5,000 nodes.
 const MAX_PAGES: usize = 100;
-/// No honest answer is larger: 500 nodes (one page) come to 5 MB, 5,000 leases to 1.5 MB.
-const MAX_ANSWER: usize = 32 << 20;
+/// No honest answer is larger: 100 nodes (one page) come to 1 MB, 5,000 leases to 1.5 MB, in JSON to 4 MB.
+const MAX_ANSWER: usize = 8 << 20;
+/// The same of /version, which has some 400 bytes.
+const MAX_VERSION: usize = 64 << 10;
 /// The pages of a list of nodes together: 5,000 come to 10 kB each, and may be five times as large.
 const MAX_NODES: usize = 256 << 20;
 
@@ -104,9 +106,9 @@ const LEASES: List<LeaseList> = List {
     decode: wire::leases,
     limit: MAX_ANSWER,
 };
-/// In pages of the size that kubectl uses.
+/// In pages that need no share of what all shoots have together ([`resources`]): kubectl's 500 nodes come to 5 MB.
 const NODES: List<Vec<NodeRecord>> =
-    List { stage: Stage::Nodes, path: "/api/v1/nodes?limit=500", decode: wire::nodes, limit: MAX_NODES };
+    List { stage: Stage::Nodes, path: "/api/v1/nodes?limit=100", decode: wire::nodes, limit: MAX_NODES };
 
 pub struct ShootClient<S> {
     clock: Clock,
@@ -128,7 +130,7 @@ impl<S: Secrets + Sync> ShootClient<S> {
     pub async fn leases(&mut self, budget: Budget) -> Result<Listing<LeaseList>, ProbeError> {
         self.renew_link().map_err(|cause| self.failed(Stage::Kubeconfig, cause))?;
         if self.ask_version {
-            let answer = self.get("/version", MAX_ANSWER, budget).await;
+            let answer = self.get("/version", MAX_VERSION, budget).await;
             answer.map_err(|cause| self.failed(Stage::Version, cause))?;
             self.ask_version = false;
         }

@@ -5,7 +5,7 @@ mod connector;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER, USER_AGENT};
 use http::uri::{Authority, Scheme};
 use http::{Request, Response, StatusCode, Uri};
@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use self::connector::{Connector, connector};
 use super::error::Cause;
 use super::kubeconfig::{Access, KubeconfigError};
-use super::resources::Resources;
+use super::resources::{FREE, Resources, Share};
 
 const ACCEPTED: HeaderValue = HeaderValue::from_static("application/vnd.kubernetes.protobuf,application/json;q=0.9");
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("dependency-watchdog/", env!("CARGO_PKG_VERSION")));
@@ -31,6 +31,7 @@ pub struct Link {
     server: Authority,
     prefix: String,
     headers: HeaderMap,
+    resources: Arc<Resources>,
     /// When the link was made: it is replaced after a while.
     pub born: Instant,
     /// Whether it was answered before, so that its connection is a kept one.
@@ -42,7 +43,9 @@ pub struct Link {
 /// A complete answer with status 200.
 pub struct Answer {
     pub content_type: Option<HeaderValue>,
-    pub body: Bytes,
+    pub body: Vec<u8>,
+    /// Held for as long as the body is.
+    _share: Share,
 }
 
 impl Link {
@@ -61,6 +64,7 @@ impl Link {
             server: authority.clone(),
             prefix: access.server.path().trim_end_matches('/').to_owned(),
             headers,
+            resources: Arc::clone(resources),
             born: Instant::now(),
             answered: false,
             expected: 0,
@@ -78,9 +82,9 @@ impl Link {
         self.answered = true;
         check(&response)?;
         let content_type = response.headers().get(CONTENT_TYPE).cloned();
-        let body = body(response.into_body(), self.expected, limit).await?;
+        let (body, share) = body(response.into_body(), self.expected, limit, &self.resources).await?;
         self.expected = body.len();
-        Ok(Answer { content_type, body })
+        Ok(Answer { content_type, body, _share: share })
     }
 }
 
@@ -101,21 +105,29 @@ fn check(response: &Response<Incoming>) -> Result<(), Cause> {
 }
 
 /// Reads the whole body. A kube-apiserver does not declare the length of a list; then `expected` is a guess at it.
-async fn body(mut incoming: Incoming, expected: usize, limit: usize) -> Result<Bytes, Cause> {
-    let declared = incoming.size_hint().exact();
-    if declared.is_some_and(|length| length > limit as u64) {
+async fn body(mut incoming: Incoming, expected: usize, limit: usize, resources: &Resources) -> Result<(Vec<u8>, Share), Cause> {
+    let declared = incoming.size_hint().exact().map(|length| usize::try_from(length).unwrap_or(usize::MAX));
+    if declared.is_some_and(|length| length > limit) {
         return Err(Cause::TooLarge(limit));
     }
     // A sixteenth more than last time, since names and numbers do not stay equally long.
-    let length = declared.map_or(expected + expected / 16, |length| usize::try_from(length).unwrap_or_default());
-    let mut body = BytesMut::with_capacity(length.min(limit));
+    let likely = declared.unwrap_or(expected + expected / 16);
+    let (mut body, mut share) = (Vec::with_capacity(likely.min(limit).min(FREE)), Share::default());
     while let Some(frame) = incoming.frame().await {
         // Trailers say nothing here.
         let Ok(chunk) = frame.map_err(|error| Cause::of(&error, false))?.into_data() else { continue };
-        if body.len() + chunk.len() > limit {
+        let length = body.len() + chunk.len();
+        if length > limit {
             return Err(Cause::TooLarge(limit));
+        }
+        if length > body.capacity() {
+            // Never by what is only declared: whoever sends nothing takes nothing from others.
+            let most = if length <= FREE { FREE } else { declared.unwrap_or(limit) };
+            let capacity = (2 * body.capacity()).min(most).max(length);
+            resources.enlarge(&mut share, capacity).await;
+            body.reserve_exact(capacity - body.len());
         }
         body.extend_from_slice(&chunk);
     }
-    Ok(body.freeze())
+    Ok((body, share))
 }

@@ -1,7 +1,9 @@
-//! What the clients of all shoots share: how names are resolved.
+//! What the clients of all shoots share: how names are resolved, and how much memory large answers may take together. A shoot that is hostile,
+//! or out of reach, takes no more of either than leaves enough for the others.
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hickory_resolver::TokioResolver;
@@ -11,11 +13,23 @@ use hickory_resolver::net::{DnsError, NetError, NoRecords};
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::system_conf::read_system_conf;
 use tokio::net::lookup_host;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// A body up to this size needs no share: 3,500 leases of 300 bytes, or a page of 100 nodes of 10 kB.
+pub const FREE: usize = 1 << 20;
+/// What all larger bodies have together beyond that: enough for two of the largest, or for 30 lists of 5,000 leases at once.
+const LARGE_BODIES: usize = 16 << 20;
+const KIB: usize = 1 << 10;
+
+/// For its length beyond [`FREE`] a body holds a share, until it is decoded.
+pub type Share = Option<OwnedSemaphorePermit>;
 
 pub struct Resources {
     /// None where the system's DNS servers cannot be told; then the C library is asked, whose every question blocks a thread until it gives
     /// up.
     resolver: Option<TokioResolver>,
+    /// One permit for each KiB.
+    large_bodies: Arc<Semaphore>,
 }
 
 impl Resources {
@@ -36,7 +50,24 @@ impl Resources {
     }
 
     fn with(resolver: Option<TokioResolver>) -> Self {
-        Self { resolver }
+        Self { resolver, large_bodies: Arc::new(Semaphore::new(LARGE_BODIES / KIB)) }
+    }
+
+    /// Waits until a body may be so large; for as long as its probe may take.
+    pub(super) async fn enlarge(&self, share: &mut Share, capacity: usize) {
+        let held = share.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        let more = capacity.saturating_sub(FREE).div_ceil(KIB).saturating_sub(held);
+        if more == 0 {
+            return;
+        }
+        let more = u32::try_from(more).unwrap_or(u32::MAX);
+        // Never closed.
+        if let Ok(permit) = Arc::clone(&self.large_bodies).acquire_many_owned(more).await {
+            match share {
+                Some(share) => share.merge(permit),
+                none => *none = Some(permit),
+            }
+        }
     }
 
     /// The addresses of a host, by a lookup that ends when its probe does.

@@ -6,6 +6,7 @@ mod credentials;
 mod dns;
 mod failures;
 mod healthy;
+mod hostile;
 mod network;
 mod paging;
 mod shoot;

@@ -17,9 +17,9 @@ use tokio_rustls::TlsAcceptor;
 use crate::{DOWN, alone, comes_back, end_alone, through_an_outage};
 
 const JSON: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
-/// What the prober may use beyond what it needed before: one answer of the largest size that is read (32 MiB), twice where a
-/// buffer grows, and room for what an allocator keeps. In MiB.
-const ROOM: f64 = 128.0;
+/// What the prober may use beyond what it needed before: two answers of the largest size that is read (8 MiB), since what is late is
+/// asked for twice (D-58), each twice where a buffer grows, and room for what an allocator keeps. In MiB.
+const ROOM: f64 = 64.0;
 
 /// What every request is answered, byte for byte: no HTTP library would say most of it.
 struct Script {
