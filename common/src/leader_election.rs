@@ -33,7 +33,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 pub use self::fence::{Fence, FenceKeeper};
 use self::record::{Observation, held_by, holder, released};
-pub use self::role::{Role, Standing};
+pub use self::role::{Holder, Role, Standing};
 use crate::events::Events;
 use crate::flags::LeaderElection;
 use crate::logging::with_causes;
@@ -42,6 +42,8 @@ use crate::logging::with_causes;
 const WATCH_TIMEOUT: u32 = 225;
 /// The shortest time that a request may take (rule 80).
 const MIN_REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
+/// How much later than two retry periods a leader may renew before it counts as gone (D-61): what a slow API server takes.
+const RENEWAL_TOLERANCE: Duration = Duration::from_secs(1);
 /// Giving up the Lease may take so long: the process has 5 s for its whole end (rule 85), and an unreleased Lease expires.
 const RELEASE_LIMIT: Duration = Duration::from_secs(2);
 /// How often giving up the Lease is tried: a renewal that was under way may still change it, and an answer may get lost.
@@ -95,7 +97,7 @@ pub struct Elector {
     reference: ObjectReference,
     /// Whether anything was written, so that the Lease may be ours even if no answer said so.
     wrote: bool,
-    holder: watch::Sender<String>,
+    holder: watch::Sender<Holder>,
 }
 
 type LeaseEvents = BoxStream<'static, kube::Result<WatchEvent<Lease>>>;
@@ -142,8 +144,8 @@ impl Elector {
         }
     }
 
-    /// Shows the holder of the Lease, as last seen; empty when nobody holds it.
-    pub fn holder(&self) -> watch::Receiver<String> {
+    /// Shows the holder of the Lease, as last seen.
+    pub fn holder(&self) -> watch::Receiver<Holder> {
         self.holder.subscribe()
     }
 
@@ -348,8 +350,11 @@ impl Elector {
         }
         self.reference.uid.clone_from(&lease.metadata.uid);
         self.reference.resource_version.clone_from(&lease.metadata.resource_version);
-        self.holder.send_replace(holder.to_owned());
+        let identity = holder.to_owned();
         self.observation.note(spec, Instant::now());
+        let silence = 2 * self.settings.retry_period + RENEWAL_TOLERANCE;
+        let silent_from = self.observation.changed_at().map(|at| at + silence);
+        self.holder.send_replace(Holder { identity, silent_from });
     }
 
     fn report(&self, what: &str) {

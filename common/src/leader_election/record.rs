@@ -58,6 +58,11 @@ impl Observation {
         self.seen.as_ref().map_or("", |(spec, _)| holder(spec))
     }
 
+    /// When the Lease was last seen to be another than before; none if it was never seen.
+    pub fn changed_at(&self) -> Option<Instant> {
+        Some(self.seen.as_ref()?.1)
+    }
+
     pub fn note(&mut self, spec: LeaseSpec, now: Instant) {
         if self.seen.as_ref().is_none_or(|(known, _)| *known != spec) {
             self.seen = Some((spec, now));

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::fence::Fence;
 
@@ -12,8 +13,8 @@ pub enum Role {
     Candidate {
         /// Its own name in the election.
         identity: String,
-        /// The holder of the Lease as last seen; empty when nobody holds it.
-        holder: watch::Receiver<String>,
+        /// Who holds the Lease, as last seen.
+        holder: watch::Receiver<Holder>,
         /// Open while this replica leads.
         fence: Fence,
     },
@@ -21,6 +22,14 @@ pub enum Role {
     Alone,
     /// It writes nothing, and so needs no lead.
     DryRun,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Holder {
+    /// Empty when nobody holds the Lease.
+    pub identity: String,
+    /// When the holder will have missed two renewals unless it makes one.
+    pub silent_from: Option<Instant>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -42,10 +51,18 @@ impl Role {
             Self::Candidate { identity, holder, fence } => Standing {
                 role: if fence.is_open() { "leading" } else { "waiting" },
                 identity: Some(identity.clone()),
-                leader: Some(holder.borrow().clone()).filter(|holder| !holder.is_empty()),
+                leader: Some(holder.borrow().identity.clone()).filter(|holder| !holder.is_empty()),
             },
             Self::Alone => Standing { role: "alone", identity: None, leader: None },
             Self::DryRun => Standing { role: "dry run", identity: None, leader: None },
+        }
+    }
+
+    /// When the leader will have missed two renewals of its Lease unless it makes one; none if no Lease was seen.
+    pub fn leader_silent_from(&self) -> Option<Instant> {
+        match self {
+            Self::Candidate { holder, .. } => holder.borrow().silent_from,
+            Self::Alone | Self::DryRun => None,
         }
     }
 
@@ -55,7 +72,7 @@ impl Role {
         let (mut holder, mut last) = (holder.clone(), String::new());
         holder.mark_changed();
         while holder.changed().await.is_ok() {
-            let now = holder.borrow_and_update().clone();
+            let now = holder.borrow_and_update().identity.clone();
             if now != last {
                 take(self.standing());
                 last = now;
