@@ -86,7 +86,7 @@ impl Controller {
                     self.reconfigure(config).await;
                 }
                 Some(change) = self.watches.slices.recv() => self.namespaces.slices(change, Instant::now()),
-                Some(change) = self.watches.pods.recv() => self.namespaces.pods(change),
+                Some(change) = self.watches.pods.recv() => self.namespaces.pods(change, Instant::now()),
                 Some(Err(error)) = self.watches.tasks.join_next() => pass_on_panic(error),
                 Some(ended) = self.deletions.join_next_with_id() => self.ended(ended),
                 () = sleep_until(next) => {}

@@ -5,20 +5,36 @@ use serde_json::{Value, json};
 /// The label of the pods that Gardener's selectors ask for, and its value.
 pub const ROLE: (&str, &str) = ("gardener.cloud/role", "controlplane");
 
+/// How a pod's container is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It runs and is ready.
+    Running,
+    /// It crash-loops, and its kubelet says so.
+    Waiting,
+    /// It crash-loops, and its kubelet says no more than that it has ended.
+    Terminated,
+}
+
 /// A pod of the ReplicaSet `owner`; one without an owner is not recreated.
-pub fn pod(namespace: &str, name: &str, labels: &Value, owner: Option<&str>, crashing: bool) -> Value {
+pub fn pod(namespace: &str, name: &str, labels: &Value, owner: Option<&str>, state: State) -> Value {
     let owned =
         |name: &str| json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": name, "controller": true});
     let owners = Vec::from_iter(owner.map(owned));
     json!({"apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": name, "namespace": namespace, "labels": labels, "ownerReferences": owners},
-        "spec": {"containers": [{"name": "c", "image": "c"}]}, "status": status(crashing)})
+        "spec": {"containers": [{"name": "c", "image": "c"}]}, "status": status(state)})
 }
 
 /// The status of a pod that runs, or that crash-loops.
-pub fn status(crashing: bool) -> Value {
-    let state = if crashing { json!({"waiting": {"reason": "CrashLoopBackOff"}}) } else { json!({"running": {}}) };
-    json!({"phase": "Running", "containerStatuses": [{"name": "c", "ready": !crashing, "restartCount": 3, "state": state}]})
+pub fn status(state: State) -> Value {
+    let ready = state == State::Running;
+    let state = match state {
+        State::Running => json!({"running": {}}),
+        State::Waiting => json!({"waiting": {"reason": "CrashLoopBackOff"}}),
+        State::Terminated => json!({"terminated": {"exitCode": 1}}),
+    };
+    json!({"phase": "Running", "containerStatuses": [{"name": "c", "ready": ready, "restartCount": 3, "state": state}]})
 }
 
 /// The only slice of a Service.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use common::change::Key;
 use tokio::time::Instant;
 
-use super::verdict::DeletionCandidate;
+use super::verdict::{CrashLoop, DeletionCandidate, Termination};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deletion {
@@ -37,6 +37,10 @@ pub enum Outcome {
 #[derive(Debug)]
 pub struct Tracked {
     pub candidate: DeletionCandidate,
+    /// When each of its terminations was first seen.
+    terminations: Vec<(Termination, Instant)>,
+    /// When terminations alone make a crash loop of it; none: it is one.
+    crash_loops_from: Option<Instant>,
     attempt: Attempt,
     failures: u32,
     refusals: u32,
@@ -57,16 +61,18 @@ enum Attempt {
 }
 
 impl Tracked {
-    pub const fn new(candidate: DeletionCandidate) -> Self {
-        Self { candidate, attempt: Attempt::Due, failures: 0, refusals: 0 }
+    pub fn new(candidate: DeletionCandidate, now: Instant) -> Self {
+        let (terminations, crash_loops_from) = follow_terminations(&candidate.crash_loop, &[], now);
+        Self { candidate, terminations, crash_loops_from, attempt: Attempt::Due, failures: 0, refusals: 0 }
     }
 
     /// The pod has changed, or another one has its name.
-    pub fn apply(&mut self, candidate: DeletionCandidate) {
+    pub fn apply(&mut self, candidate: DeletionCandidate, now: Instant) {
         if candidate.uid != self.candidate.uid {
-            *self = Self::new(candidate);
+            *self = Self::new(candidate, now);
             return;
         }
+        (self.terminations, self.crash_loops_from) = follow_terminations(&candidate.crash_loop, &self.terminations, now);
         self.candidate = candidate;
         if matches!(self.attempt, Attempt::Refused(_) | Attempt::Outdated) {
             self.attempt = Attempt::Due;
@@ -75,24 +81,25 @@ impl Tracked {
 
     /// Another window is there: whatever held the pod back has to do with an earlier one.
     pub fn start_over(&mut self) {
-        if self.retry().is_some() {
+        if matches!(self.attempt, Attempt::NotBefore(_) | Attempt::Refused(_)) {
             (self.attempt, self.failures, self.refusals) = (Attempt::Due, 0, 0);
         }
     }
 
     /// When time alone makes it due.
-    pub const fn retry(&self) -> Option<Instant> {
+    pub fn next(&self) -> Option<Instant> {
         match self.attempt {
-            Attempt::NotBefore(then) | Attempt::Refused(then) => Some(then),
-            Attempt::Due | Attempt::Done | Attempt::Outdated => None,
+            Attempt::Due => self.crash_loops_from,
+            Attempt::NotBefore(then) | Attempt::Refused(then) => self.crash_loops_from.max(Some(then)),
+            Attempt::Done | Attempt::Outdated => None,
         }
     }
 
     pub fn is_due(&mut self, now: Instant) -> bool {
-        if self.retry().is_some_and(|then| then <= now) {
-            self.attempt = Attempt::Due;
+        if self.next().is_some_and(|then| then <= now) {
+            (self.attempt, self.crash_loops_from) = (Attempt::Due, None);
         }
-        self.attempt == Attempt::Due
+        self.attempt == Attempt::Due && self.crash_loops_from.is_none()
     }
 
     pub fn ended(&mut self, deletion: &Deletion, outcome: Outcome, now: Instant) {
@@ -106,6 +113,22 @@ impl Tracked {
             Outcome::Refused => Attempt::Refused(now + wait_refused(one_more(&mut self.refusals))),
         };
     }
+}
+
+/// A container that is restarted at once is seen terminated for less than this; the shortest back-off is ten times as long.
+const RESTARTED_WITHIN: Duration = Duration::from_secs(1);
+
+/// When each termination was first seen, and when the first of them has lasted for long enough.
+fn follow_terminations(
+    shown: &CrashLoop,
+    known: &[(Termination, Instant)],
+    now: Instant,
+) -> (Vec<(Termination, Instant)>, Option<Instant>) {
+    let CrashLoop::Terminated(shown) = shown else { return (Vec::new(), None) };
+    let since = |shown: &Termination| known.iter().find(|(known, _)| known == shown).map_or(now, |(_, since)| *since);
+    let terminations: Vec<_> = shown.iter().map(|shown| (shown.clone(), since(shown))).collect();
+    let first = terminations.iter().map(|(_, since)| *since + RESTARTED_WITHIN).min();
+    (terminations, first)
 }
 
 fn one_more(count: &mut u32) -> u32 {

@@ -131,14 +131,14 @@ impl Namespaces {
     }
 
     /// Applies what the watch of pods shows.
-    pub fn pods(&mut self, change: Change<DeletionCandidate>) {
+    pub fn pods(&mut self, change: Change<DeletionCandidate>, now: Instant) {
         match change {
-            Change::Applied(key, candidate) => self.pod(key, candidate),
+            Change::Applied(key, candidate) => self.pod(key, candidate, now),
             Change::Gone(key) => drop(self.pods.remove(&key)),
             Change::Listed { objects, unreadable } => {
                 self.observes_pods = true;
                 self.pods.retain(|key, _| objects.contains_key(key) || unreadable.contains(key));
-                objects.into_iter().for_each(|(key, candidate)| self.pod(key, candidate));
+                objects.into_iter().for_each(|(key, candidate)| self.pod(key, candidate, now));
             }
             Change::Watched => self.observes_pods = true,
             Change::Ended => {}
@@ -146,10 +146,10 @@ impl Namespaces {
         }
     }
 
-    fn pod(&mut self, key: Key, candidate: DeletionCandidate) {
+    fn pod(&mut self, key: Key, candidate: DeletionCandidate, now: Instant) {
         match self.pods.entry(key) {
-            Entry::Occupied(mut tracked) => tracked.get_mut().apply(candidate),
-            Entry::Vacant(place) => drop(place.insert(Tracked::new(candidate))),
+            Entry::Occupied(mut tracked) => tracked.get_mut().apply(candidate, now),
+            Entry::Vacant(place) => drop(place.insert(Tracked::new(candidate, now))),
         }
     }
 
@@ -194,9 +194,9 @@ impl Namespaces {
             let windows = self.windows.get(&pod.namespace);
             windows.is_some_and(|windows| tracked.candidate.services.iter().any(|service| windows.contains_key(service)))
         };
-        let retries = self.pods.iter().filter(waits).filter_map(|(_, tracked)| tracked.retry());
+        let pods = self.pods.iter().filter(waits).filter_map(|(_, tracked)| tracked.next());
         let phases = self.windows().map(Window::next);
-        if self.observes() { retries.chain(phases).min() } else { phases.min() }
+        if self.observes() { pods.chain(phases).min() } else { phases.min() }
     }
 
     /// What happened to windows since it was last asked.

@@ -102,6 +102,7 @@ mod tests {
     use common::change::Key;
 
     use super::*;
+    use crate::core::verdict::CrashLoop;
 
     const MINUTE: Duration = Duration::from_secs(60);
 
@@ -127,7 +128,8 @@ mod tests {
     }
 
     fn pod(owner: &str, uid: &str) -> DeletionCandidate {
-        DeletionCandidate { uid: uid.into(), resource_version: String::new(), owner: owner.into(), services: vec![] }
+        let crash_loop = CrashLoop::Reported;
+        DeletionCandidate { uid: uid.into(), resource_version: String::new(), owner: owner.into(), services: vec![], crash_loop }
     }
 
     fn ended(window: &mut Window, DeletionCandidate { uid, owner, resource_version, .. }: DeletionCandidate, outcome: Outcome) {

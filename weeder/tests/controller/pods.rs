@@ -2,18 +2,19 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use testbed::api::{Fault, When};
+use tokio::time::Instant;
 
-use crate::seed::{ETCD, Seed, healthy, pod, soon};
+use crate::seed::{ETCD, Seed, healthy, pod, soon, terminated};
 
 /// How long a DELETE is held up for something to happen meanwhile: well below the weeder's patience of 10 s.
 const MEANWHILE: Duration = Duration::from_secs(5);
 
 /// Lets a DELETE of a crash-looping pod be under way, whose answer takes a while.
-async fn a_slow_delete(seed: &Seed) {
+async fn a_slow_delete(seed: &Seed, pod: Value) {
     seed.server.faults().add(When::verb("delete", "pods").once(), Fault::Delay(MEANWHILE));
-    seed.apply(pod("a", "p", "apiserver"));
+    seed.apply(pod);
     seed.recover("a", ETCD);
     let sent = seed.server.requests().wait_for(|records| records.iter().any(|record| record.verb == "delete").then_some(()));
     soon("a DELETE", sent).await;
@@ -47,6 +48,68 @@ async fn a_pod_that_crashes_in_an_init_container_is_deleted() {
 }
 
 #[tokio::test]
+async fn a_pod_whose_container_stays_terminated_for_a_second_is_deleted() {
+    let seed = Seed::start().await;
+    let weeder = seed.start_weeder().await;
+    seed.recover("a", ETCD);
+    seed.settle().await;
+    let shown = Instant::now();
+    seed.apply(terminated("a", "p", 1, 1));
+    seed.gone("a", "p").await;
+    assert!(shown.elapsed() >= Duration::from_secs(1), "{:?}", shown.elapsed());
+    weeder.end().await;
+}
+
+#[tokio::test]
+async fn a_pod_whose_container_ended_before_its_watch_and_window_began_is_deleted() {
+    let seed = Seed::start().await;
+    seed.apply(terminated("a", "p", 7, 0));
+    let weeder = seed.start_weeder().await;
+    seed.recover("a", ETCD);
+    seed.gone("a", "p").await;
+    weeder.end().await;
+}
+
+#[tokio::test]
+async fn what_is_restarted_at_once_or_has_ended_well_is_left_alone() {
+    let seed = Seed::start().await;
+    let weeder = seed.start_weeder().await;
+    seed.recover("a", ETCD);
+    let mut done = terminated("a", "done", 3, 0);
+    done["spec"]["restartPolicy"] = json!("OnFailure");
+    let mut failed = terminated("a", "failed", 3, 1);
+    failed["status"]["phase"] = json!("Failed");
+    let mut init = terminated("a", "init", 3, 0);
+    init["status"]["initContainerStatuses"] = init["status"]["containerStatuses"].take();
+    let mut sidecar = init.clone();
+    sidecar["metadata"]["name"] = json!("sidecar");
+    sidecar["spec"]["initContainers"] = json!([{"name": "c", "restartPolicy": "Always"}]);
+    // The last one is due last.
+    for pod in [terminated("a", "first", 0, 1), done, failed, init, sidecar] {
+        seed.apply(pod);
+    }
+    seed.gone("a", "sidecar").await;
+    seed.settle().await;
+    assert_eq!(seed.deletes("a").len(), 1);
+    weeder.end().await;
+}
+
+#[tokio::test]
+async fn a_kubelet_that_restarts_the_container_before_the_delete_arrives_wins() {
+    let seed = Seed::start().await;
+    let weeder = seed.start_weeder().await;
+    a_slow_delete(&seed, terminated("a", "p", 1, 1)).await;
+    seed.apply(healthy("a", "p", "apiserver"));
+    seed.answered("p", 409).await;
+    seed.settle().await;
+    assert!(seed.has("a", "p"));
+    assert_eq!(seed.deletes("a").len(), 1);
+    seed.apply(terminated("a", "p", 2, 1));
+    seed.gone("a", "p").await;
+    weeder.end().await;
+}
+
+#[tokio::test]
 async fn pods_that_nobody_makes_again_or_that_end_already_are_left_alone() {
     let seed = Seed::start().await;
     let weeder = seed.start_weeder().await;
@@ -73,7 +136,7 @@ async fn pods_that_nobody_makes_again_or_that_end_already_are_left_alone() {
 async fn a_new_pod_of_the_same_name_survives_a_delete_that_was_meant_for_the_old_one() {
     let seed = Seed::start().await;
     let weeder = seed.start_weeder().await;
-    a_slow_delete(&seed).await;
+    a_slow_delete(&seed, pod("a", "p", "apiserver")).await;
     seed.server.store().delete("pods", "a", "p").unwrap();
     seed.apply(healthy("a", "p", "apiserver"));
     seed.answered("p", 409).await;
@@ -87,7 +150,7 @@ async fn a_new_pod_of_the_same_name_survives_a_delete_that_was_meant_for_the_old
 async fn a_pod_that_gets_well_while_its_delete_is_on_the_way_is_left_alone() {
     let seed = Seed::start().await;
     let weeder = seed.start_weeder().await;
-    a_slow_delete(&seed).await;
+    a_slow_delete(&seed, pod("a", "p", "apiserver")).await;
     seed.apply(healthy("a", "p", "apiserver"));
     seed.answered("p", 409).await;
     seed.settle().await;
@@ -118,7 +181,7 @@ async fn a_delete_whose_answer_was_lost_counts() {
 async fn a_pod_that_somebody_else_has_deleted_is_done_with() {
     let seed = Seed::start().await;
     let weeder = seed.start_weeder().await;
-    a_slow_delete(&seed).await;
+    a_slow_delete(&seed, pod("a", "p", "apiserver")).await;
     seed.server.store().delete("pods", "a", "p").unwrap();
     seed.answered("p", 404).await;
     seed.settle().await;

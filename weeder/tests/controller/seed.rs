@@ -219,6 +219,15 @@ pub fn pod(namespace: &str, name: &str, role: &str) -> Value {
     })
 }
 
+/// The same pod, of which its kubelet says no more than that its container has ended with this exit code, after so many restarts.
+pub fn terminated(namespace: &str, name: &str, restarts: u32, exit_code: u8) -> Value {
+    let mut pod = pod(namespace, name, "apiserver");
+    let state = json!({"terminated": {"exitCode": exit_code, "reason": "Error"}});
+    let container = json!({"name": "c", "ready": false, "restartCount": restarts, "state": state});
+    pod["status"] = json!({"phase": "Running", "containerStatuses": [container]});
+    pod
+}
+
 /// The same pod in good health.
 pub fn healthy(namespace: &str, name: &str, role: &str) -> Value {
     let mut pod = pod(namespace, name, role);

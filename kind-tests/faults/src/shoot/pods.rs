@@ -1,11 +1,14 @@
 //! The stand-in for those who run the pods of a shoot's control plane, and recreate what is deleted.
 
 use anyhow::Result;
-use faults::pods::{ROLE, pod, slice, status};
+use faults::pods::{ROLE, State, pod, slice, status};
 use serde_json::json;
 
 use super::Shoot;
 use crate::oracle::record::plane::SERVICES;
+
+/// What the kubelets of pods that need each Service say when these crash.
+const CRASHES: [State; 2] = [State::Waiting, State::Terminated];
 
 impl Shoot {
     /// Makes the Services and pods, with everything ready.
@@ -15,8 +18,8 @@ impl Shoot {
         }
         self.recreate_pods();
         // Nobody would recreate this one (D-44), and no selector asks for that one.
-        self.seed.create(pod(&self.namespace, "bare", &json!({ROLE.0: ROLE.1, "role": "x"}), None, true))?;
-        self.seed.create(pod(&self.namespace, "other", &json!({"role": "x"}), Some("set"), true))?;
+        self.seed.create(pod(&self.namespace, "bare", &json!({ROLE.0: ROLE.1, "role": "x"}), None, State::Waiting))?;
+        self.seed.create(pod(&self.namespace, "other", &json!({"role": "x"}), Some("set"), State::Terminated))?;
         Ok(())
     }
 
@@ -30,7 +33,8 @@ impl Shoot {
             if pods.is_empty() {
                 let (name, labels) = (format!("{role}-{}", rand::random::<u32>()), json!({ROLE.0: ROLE.1, "role": role}));
                 // Only an unknown kind could be refused.
-                self.seed.create(pod(&self.namespace, &name, &labels, Some("set"), !ready)).ok();
+                let state = if ready { State::Running } else { CRASHES[service] };
+                self.seed.create(pod(&self.namespace, &name, &labels, Some("set"), state)).ok();
             }
         }
     }
@@ -49,12 +53,13 @@ impl Shoot {
     }
 
     /// The pods that need a Service begin to crash, or are back by themselves.
-    pub fn crash(&self, service: usize, crashing: bool) {
+    pub fn crash(&self, service: usize, crashes: bool) {
         // The store must not be used while the record is locked.
         let pods = self.record().plane.pods_of(service);
+        let state = if crashes { CRASHES[service] } else { State::Running };
         for name in pods {
             // One that was deleted in this moment stays so.
-            self.seed.update("pods", &self.namespace, &name, |pod| pod["status"] = status(crashing)).ok();
+            self.seed.update("pods", &self.namespace, &name, |pod| pod["status"] = status(state)).ok();
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
-use faults::pods::{ROLE, pod, slice};
+use faults::pods::{ROLE, State, pod, slice};
 use parking_lot::Mutex;
 use serde_json::json;
 use testbed::agent::{Kind as Agent, Start};
@@ -42,7 +42,8 @@ async fn tell(kill: Option<Kill>) -> Result<Told> {
     seed.access().grant(USERS[0], User { name: USERS[0].to_owned(), ..seed_weeder() });
     for name in WEEDS.iter().chain(&FLOWERS) {
         let owner = Some(*name).filter(|name| *name != "ownerless");
-        seed.store().create(pod(NAMESPACE, name, &json!({ROLE.0: ROLE.1}), owner, *name != "well"))?;
+        let state = if *name == "well" { State::Running } else { State::Waiting };
+        seed.store().create(pod(NAMESPACE, name, &json!({ROLE.0: ROLE.1}), owner, state))?;
     }
     seed.store().create(slice(NAMESPACE, "kube-apiserver", false))?;
     let folder = leash::folder("kills")?;

@@ -96,9 +96,9 @@ async fn away_and_back(plane: &Plane, etcd: &mut Etcd, containers: &mut watch::R
     etcd.kill().await?;
     plane.all("main", State::NotReady).await?;
     plane.service(ETCD, false).await?;
-    let before = until(containers, "back-off", |container| matches!(container.phase, Phase::BackOff(_))).await?;
-    let Phase::BackOff(due) = before.phase else { anyhow::bail!("no back-off: {before:?}") };
-    ensure!(before.restarts == RESTARTS, "{before:?}");
+    let is_in_back_off = |container: &Container| matches!(container.phase, Phase::Ended(_)) && container.restarts == RESTARTS;
+    let before = until(containers, "back-off", is_in_back_off).await?;
+    let Phase::Ended(due) = before.phase else { anyhow::bail!("no back-off: {before:?}") };
     ensure!(pods.contains(&before.pod), "replaced while etcd was away: {before:?}, {pods:?}");
 
     etcd.start_again().await?;

@@ -27,7 +27,7 @@ fn etcd_back_restarts_kube_apiserver_and_kube_apiserver_back_restarts_its_depend
         let selector = json!({"matchLabels": {"role": "apiserver"}});
         let budget = json!({"metadata": {"name": "none"}, "spec": {"maxUnavailable": 0, "selector": selector}});
         plane.api().create(&plane.path("/apis/policy/v1", "poddisruptionbudgets"), &budget).await?;
-        plane.all("controller-manager", State::Crashing).await?;
+        plane.all("controller-manager", State::Terminated).await?;
         let (servers, managers) = (plane.outage(None).await?, plane.pods("controller-manager").await?);
         plane.recovery(&servers).await?;
         ensure!(plane.pods("controller-manager").await? == managers, "what they need is not back yet");

@@ -2,9 +2,11 @@ mod deletions;
 mod model;
 mod observing;
 mod reconfigure;
+mod terminations;
 mod windows;
 
 use super::*;
+use crate::core::verdict::{CrashLoop, Termination};
 
 const SECOND: Duration = Duration::from_secs(1);
 const WATCH_DURATION: Duration = Duration::from_secs(300);
@@ -48,16 +50,21 @@ impl Seed {
 
     fn list_pods(&mut self, pods: &[(&str, DeletionCandidate)]) {
         let objects = pods.iter().map(|(name, candidate)| (key(name), candidate.clone())).collect();
-        self.namespaces.pods(Change::Listed { objects, unreadable: HashSet::new() });
+        self.namespaces.pods(Change::Listed { objects, unreadable: HashSet::new() }, self.now);
     }
 
     /// A pod crash-loops that waits for these Services.
     fn pod(&mut self, name: &str, uid: &str, services: &[usize]) {
-        self.namespaces.pods(Change::Applied(key(name), candidate(uid, "owner", services)));
+        self.show(name, candidate(uid, "owner", services));
+    }
+
+    /// The watch shows a pod so.
+    fn show(&mut self, name: &str, candidate: DeletionCandidate) {
+        self.namespaces.pods(Change::Applied(key(name), candidate), self.now);
     }
 
     fn pod_is_fine(&mut self, name: &str) {
-        self.namespaces.pods(Change::Gone(key(name)));
+        self.namespaces.pods(Change::Gone(key(name)), self.now);
     }
 
     /// The deletions to send now.
@@ -121,7 +128,15 @@ fn candidate(uid: &str, owner: &str, services: &[usize]) -> DeletionCandidate {
 /// A pod in this state.
 fn candidate_at(resource_version: &str, uid: &str, owner: &str, services: &[usize]) -> DeletionCandidate {
     let [uid, resource_version, owner] = [uid, resource_version, owner].map(str::to_owned);
-    DeletionCandidate { uid, resource_version, owner, services: services.to_vec() }
+    DeletionCandidate { uid, resource_version, owner, services: services.to_vec(), crash_loop: CrashLoop::Reported }
+}
+
+/// A pod whose containers are terminated, each after so many restarts.
+fn terminated(uid: &str, containers: &[(&str, i32)], services: &[usize]) -> DeletionCandidate {
+    let termination =
+        |(container, restarts): &(&str, i32)| Termination { container: (*container).to_owned(), restarts: *restarts };
+    let crash_loop = CrashLoop::Terminated(containers.iter().map(termination).collect());
+    DeletionCandidate { crash_loop, ..candidate(uid, "owner", services) }
 }
 
 const OPENED: Event = Event::Opened(Cause::Recovery);

@@ -23,7 +23,6 @@ fn pod(change: impl FnOnce(&mut Value)) -> Option<DeletionCandidate> {
                 {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "owner", "controller": true},
             ],
         },
-        "spec": {"containers": "not read"},
         "status": {"containerStatuses": waiting("CrashLoopBackOff")},
     });
     change(&mut pod);
@@ -33,7 +32,7 @@ fn pod(change: impl FnOnce(&mut Value)) -> Option<DeletionCandidate> {
 
 fn candidate(services: &[usize]) -> Option<DeletionCandidate> {
     let [uid, resource_version, owner] = ["pod", "7", "owner"].map(str::to_owned);
-    Some(DeletionCandidate { uid, resource_version, owner, services: services.to_vec() })
+    Some(DeletionCandidate { uid, resource_version, owner, services: services.to_vec(), crash_loop: CrashLoop::Reported })
 }
 
 #[test]
@@ -93,4 +92,100 @@ fn a_pod_that_nobody_would_make_again_is_left_alone() {
 fn a_mirror_pod_is_left_alone_although_its_node_owns_it() {
     let annotations = json!({"kubernetes.io/config.mirror": "hash"});
     assert_eq!(pod(|pod| pod["metadata"]["annotations"] = annotations), None);
+}
+
+/// The status of a container that has ended with this exit code, after so many restarts.
+fn ended(container: &str, restarts: i32, exit_code: i32) -> Value {
+    json!({"name": container, "restartCount": restarts, "state": {"terminated": {"exitCode": exit_code, "reason": "Error"}}})
+}
+
+/// The terminations that make a crash loop of a pod, if they last, with this spec and status.
+fn terminations(spec: Value, status: Value) -> Vec<(String, i32)> {
+    let candidate = pod(|pod| (pod["spec"], pod["status"]) = (spec, status));
+    match candidate.map(|candidate| candidate.crash_loop) {
+        None => Vec::new(),
+        Some(CrashLoop::Terminated(ended)) => ended.into_iter().map(|ended| (ended.container, ended.restarts)).collect(),
+        Some(CrashLoop::Reported) => panic!("nothing was reported"),
+    }
+}
+
+/// Whether a container that has ended again is taken to be in back-off, with these restart policies of its pod and its own.
+fn is_restarted(status: &str, of_pod: Value, own: Value, exit_code: i32) -> bool {
+    let list = if status == "initContainerStatuses" { "initContainers" } else { "containers" };
+    let spec = json!({"restartPolicy": of_pod, list: [{"name": "other"}, {"name": "c", "restartPolicy": own}]});
+    !terminations(spec, json!({"phase": "Running", status: [ended("c", 1, exit_code)]})).is_empty()
+}
+
+#[test]
+fn containers_that_have_ended_again_and_are_restarted_may_be_in_back_off() {
+    let running = json!({"name": "fine", "restartCount": 4, "state": {"running": {}}});
+    let status = json!({
+        "phase": "Running",
+        "initContainerStatuses": [ended("init", 1, 2), ended("done", 1, 0)],
+        "containerStatuses": [running, ended("a", 3, 1), ended("b", 12, 137)],
+    });
+    let expected = [("a", 3), ("b", 12), ("init", 1)].map(|(container, restarts)| (container.to_owned(), restarts));
+    assert_eq!(terminations(json!({"restartPolicy": "Always"}), status), expected);
+}
+
+#[test]
+fn a_container_that_has_ended_for_the_first_time_is_restarted_at_once() {
+    let status =
+        json!({"phase": "Running", "containerStatuses": [ended("c", 0, 1)], "initContainerStatuses": [ended("i", 0, 1)]});
+    assert!(terminations(json!({}), status).is_empty());
+}
+
+#[test]
+fn a_kubelet_that_reports_a_crash_loop_is_believed_at_once_whatever_else_has_ended() {
+    let status = json!({"phase": "Running", "containerStatuses": waiting("CrashLoopBackOff"), "initContainerStatuses": [ended("i", 2, 1)]});
+    assert_eq!(pod(|pod| pod["status"] = status), candidate(&[0]));
+}
+
+#[test]
+fn a_container_is_restarted_as_its_policy_says_or_else_its_pods() {
+    for (of_pod, own, after_failure, after_success) in [
+        (json!(null), json!(null), true, true),
+        (json!("Always"), json!(null), true, true),
+        (json!("OnFailure"), json!(null), true, false),
+        (json!("Never"), json!(null), false, false),
+        (json!("Never"), json!("Always"), true, true),
+        (json!("Always"), json!("OnFailure"), true, false),
+        (json!("Always"), json!("Never"), false, false),
+        (json!("Always"), json!("of another time"), false, false),
+    ] {
+        let restarted = [1, 0].map(|exit_code| is_restarted("containerStatuses", of_pod.clone(), own.clone(), exit_code));
+        assert_eq!(restarted, [after_failure, after_success], "{of_pod} {own}");
+    }
+}
+
+#[test]
+fn an_init_container_that_has_succeeded_is_done_and_a_sidecar_is_restarted() {
+    for (of_pod, own, after_failure, after_success) in [
+        (json!("Always"), json!(null), true, false),
+        (json!("OnFailure"), json!(null), true, false),
+        (json!("Never"), json!(null), false, false),
+        (json!("Always"), json!("Always"), true, true),
+        (json!("Never"), json!("Always"), true, true),
+        (json!("Always"), json!("Never"), false, false),
+    ] {
+        let restarted = [1, 0].map(|exit_code| is_restarted("initContainerStatuses", of_pod.clone(), own.clone(), exit_code));
+        assert_eq!(restarted, [after_failure, after_success], "{of_pod} {own}");
+    }
+}
+
+#[test]
+fn a_pod_that_has_ended_or_is_being_deleted_restarts_nothing() {
+    let shown = |phase: &str, deleted: Value| {
+        pod(|pod| {
+            pod["metadata"]["deletionTimestamp"] = deleted;
+            pod["status"] = json!({"phase": phase, "containerStatuses": [ended("c", 5, 1)]});
+        })
+    };
+    for phase in ["Running", "Pending"] {
+        assert!(shown(phase, Value::Null).is_some(), "{phase}");
+        assert!(shown(phase, json!("2026-01-01T00:00:00Z")).is_none(), "{phase}");
+    }
+    for phase in ["Succeeded", "Failed"] {
+        assert!(shown(phase, Value::Null).is_none(), "{phase}");
+    }
 }

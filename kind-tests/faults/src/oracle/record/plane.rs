@@ -19,7 +19,8 @@ pub const SERVICES: [(&str, &str); 2] = [("etcd-main-client", "apiserver"), ("ku
 const WAY: Duration = Duration::from_secs(2);
 /// A first window opens up to a tenth of its length late.
 const SPREAD: Duration = Duration::from_millis(1200);
-/// A crash-looping pod whose Service has recovered is deleted within this time: at once, and 5 s for a busy machine.
+/// A crash-looping pod whose Service has recovered is deleted within this time: at once, or after the second for which it must have been
+/// terminated, and 4 s for a busy machine.
 const DELETED_WITHIN: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
@@ -59,7 +60,7 @@ impl Plane {
         let metadata = &write.after["metadata"];
         let owned = metadata["ownerReferences"][0].is_object() && metadata["labels"][ROLE.0] == ROLE.1;
         let needs = SERVICES.iter().position(|(_, role)| metadata["labels"]["role"] == *role).filter(|_| owned);
-        let crashing = write.after["status"]["containerStatuses"][0]["state"]["waiting"].is_object();
+        let crashing = write.after["status"]["containerStatuses"][0]["state"]["running"].is_null();
         let new = Pod { needs, crashing_since: None, crashed_until: now, reported: false };
         let pod = self.pods.entry(name.to_owned()).or_insert(new);
         match (crashing, pod.crashing_since) {

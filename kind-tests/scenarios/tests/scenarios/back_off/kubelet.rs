@@ -1,5 +1,6 @@
 //! A kubelet for kube-apiserver's only pod: the container is a real process, which is restarted with CrashLoopBackOff's waits, and
-//! the pod's status on the seed says what has become of it.
+//! the pod's status on the seed says what has become of it, as kubelets of Kubernetes 1.36 do: they write it, then they try to start what
+//! has ended, and in back-off they look at the pod again only at its end. Not before that is CrashLoopBackOff written.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -42,8 +43,8 @@ pub struct Container {
 pub enum Phase {
     Starting,
     Ready,
-    /// It waits until then.
-    BackOff(Instant),
+    /// It is started again then: at once after its first end, later at the end of its back-off.
+    Ended(Instant),
 }
 
 /// The kubelet, and what it reports.
@@ -101,10 +102,11 @@ impl<'a> Kubelet<'a> {
         loop {
             self.run_once(&mut container).await?;
             let due = Instant::now() + wait;
+            self.report(&mut container, Phase::Ended(due)).await?;
             if !wait.is_zero() {
-                self.report(&mut container, Phase::BackOff(due)).await?;
+                sleep_until(due).await;
+                self.plane.report(&container.pod.0, State::Crashing, container.restarts).await?;
             }
-            sleep_until(due).await;
             container.restarts += 1;
             wait = (wait * 2).max(BACK_OFF);
         }
@@ -140,7 +142,7 @@ impl<'a> Kubelet<'a> {
         let state = match phase {
             Phase::Starting => State::NotReady,
             Phase::Ready => State::Ready,
-            Phase::BackOff(_) => State::Crashing,
+            Phase::Ended(_) => State::Terminated,
         };
         self.plane.report(&container.pod.0, state, container.restarts).await?;
         self.reports.send_replace(Some(container.clone()));

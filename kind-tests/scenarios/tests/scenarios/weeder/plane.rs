@@ -21,7 +21,11 @@ pub const API: &str = "kube-apiserver";
 pub enum State {
     Ready,
     NotReady,
+    /// It waits in CrashLoopBackOff, and its kubelet says so.
     Crashing,
+    /// Its container has ended, and that is all that its kubelet says: it has not tried to start it since, or has and tries again at the
+    /// end of the back-off.
+    Terminated,
 }
 
 /// A control plane in a namespace of its own.
@@ -224,6 +228,7 @@ fn status(state: State, restarts: u32) -> Value {
     let ip = format!("10.1.{}.{}", number / 250, number % 250 + 1);
     let container = match state {
         State::Crashing => json!({"waiting": {"reason": "CrashLoopBackOff"}}),
+        State::Terminated => json!({"terminated": {"exitCode": 1, "reason": "Error"}}),
         State::Ready | State::NotReady => json!({"running": {"startedAt": "2026-01-01T00:00:00Z"}}),
     };
     let ready = state == State::Ready;

@@ -116,7 +116,7 @@ fn each_owner_loses_at_most_so_many_pods_in_one_window() {
     seed.slice("s", ETCD, &["e"]);
     for uid in ["1", "2", "3"] {
         seed.pod("a", uid, &[ETCD]);
-        seed.namespaces.pods(Change::Applied(key(&format!("other-{uid}")), candidate(&format!("other-{uid}"), uid, &[ETCD])));
+        seed.show(&format!("other-{uid}"), candidate(&format!("other-{uid}"), uid, &[ETCD]));
         let expected: &[&str] = if uid == "3" { &["other-3"] } else { &[uid, &format!("other-{uid}")] };
         assert_eq!(seed.deleted(), expected);
     }
@@ -176,9 +176,7 @@ fn what_an_answer_that_was_lost_counts_for_one_pod_it_does_not_count_for_its_suc
 fn a_pod_that_has_changed_is_deleted_only_as_the_watch_shows_it_then() {
     let mut seed = Seed::leading("maxDeletionsPerOwner: 1");
     seed.slice("s", ETCD, &["e"]);
-    let show = |seed: &mut Seed, version| {
-        seed.namespaces.pods(Change::Applied(key("a"), candidate_at(version, "1", "owner", &[ETCD])));
-    };
+    let show = |seed: &mut Seed, version| seed.show("a", candidate_at(version, "1", "owner", &[ETCD]));
     show(&mut seed, "1");
     assert_eq!(seed.deletes(Outcome::Changed), ["1"]);
     seed.pass(60 * SECOND);
@@ -203,7 +201,7 @@ fn a_pod_that_gets_well_and_crashes_again_is_not_sent_before_its_delete_has_ende
     seed.pod("a", "1", &[ETCD]);
     let first = seed.due();
     seed.pod_is_fine("a");
-    seed.namespaces.pods(Change::Applied(key("a"), candidate_at("2", "1", "owner", &[ETCD])));
+    seed.show("a", candidate_at("2", "1", "owner", &[ETCD]));
     assert!(seed.due().is_empty());
     seed.namespaces.ended(&first[0], Outcome::Changed, seed.now);
     let second = seed.due();
@@ -279,7 +277,7 @@ fn pods_are_known_again_after_a_list_and_those_that_cannot_be_read_stay() {
     seed.pod("b", "2", &[ETCD]);
     seed.pod("c", "3", &[ETCD]);
     let objects = HashMap::from([(key("a"), candidate("1", "owner", &[ETCD])), (key("d"), candidate("4", "owner", &[ETCD]))]);
-    seed.namespaces.pods(Change::Listed { objects, unreadable: HashSet::from([key("b")]) });
+    seed.namespaces.pods(Change::Listed { objects, unreadable: HashSet::from([key("b")]) }, seed.now);
     seed.slice("s", ETCD, &["e"]);
     assert_eq!(seed.deleted(), ["1", "2", "4"]);
 }

@@ -8,7 +8,7 @@ fn pods_that_were_crash_looping_before_their_watch_broke_are_not_deleted_until_t
     seed.pod("a", "1", &[ETCD]);
     seed.pod("b", "2", &[ETCD]);
     seed.slice("s", ETCD, &[]);
-    seed.namespaces.pods(Change::Lost);
+    seed.namespaces.pods(Change::Lost, seed.now);
     seed.namespaces.slices(Change::Lost, seed.now);
     seed.list_slices(&[("s", slice(ETCD, &["e"]))]);
     assert_eq!(seed.events(), [(ETCD, OPENED)], "a recovery is one, whoever is there to have use of it");
@@ -49,7 +49,7 @@ fn a_retry_waits_for_sight_without_turning_in_circles() {
     seed.slice("s", ETCD, &["e"]);
     seed.pod("a", "1", &[ETCD]);
     assert_eq!(seed.deletes(Outcome::Later(None)), ["1"]);
-    seed.namespaces.pods(Change::Lost);
+    seed.namespaces.pods(Change::Lost, seed.now);
     seed.pass(20 * SECOND);
     assert!(seed.due().is_empty());
     assert_eq!(seed.namespaces.next(), Some(seed.now + WATCH_DURATION - 20 * SECOND), "the end of the window");

@@ -156,7 +156,7 @@ fn all_is_seen_from_the_lists_of_both_kinds_until_a_watch_breaks() {
     assert!(!seed.namespaces.observes());
     seed.list_slices(&[]);
     assert!(!seed.namespaces.observes());
-    seed.namespaces.pods(Change::Listed { objects: HashMap::new(), unreadable: HashSet::new() });
+    seed.list_pods(&[]);
     assert!(seed.namespaces.observes());
     seed.namespaces.slices(Change::Lost, seed.now);
     assert!(!seed.namespaces.observes());
