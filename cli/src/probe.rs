@@ -18,9 +18,6 @@ use crate::{commands, output, seed, why};
 
 /// A shoot that cannot be asked so often in a row is said to be out of reach.
 pub(crate) const FAILURES: u32 = 3;
-/// The verdict that time alone can change.
-const UNDECIDED: Verdict = Verdict::HoldUndecided;
-
 #[derive(Serialize)]
 struct Answer {
     namespace: String,
@@ -45,7 +42,8 @@ pub(crate) async fn run(args: commands::Probe) -> anyhow::Result<()> {
 
 /// Whether there is a verdict that waiting cannot change.
 pub(crate) fn is_clear(probe: &ProbeStatus) -> bool {
-    probe.failure.is_none() && probe.found.as_ref().is_some_and(|found| found.finding.verdict != UNDECIDED)
+    let decided = |Found { finding, .. }: &Found| finding.verdict.aim().is_some() || finding.tally.undecided == 0;
+    probe.failure.is_none() && probe.found.as_ref().is_some_and(decided)
 }
 
 /// Looks at a shoot until `enough`, and says on stderr what is waited for; none when it may not be probed.
@@ -61,7 +59,7 @@ pub(crate) async fn look(
         let what = match (&probe.failure, &probe.found) {
             _ if enough(probe) => return,
             (Some(failure), _) => format!("{} at {}, trying again", failure.category, failure.stage),
-            (None, Some(_)) => "watching the leases until their stamps can be believed".to_owned(),
+            (None, Some(_)) => "watching the leases until they can be judged".to_owned(),
             (None, None) => return,
         };
         progress.tell(&format!("looking at {namespace}, {what}"), began.elapsed().as_secs());
@@ -82,7 +80,9 @@ pub(crate) fn report(probe: &ProbeStatus) -> String {
         let _ = writeln!(text, "Would be written: {kind}/{name} from {before} to {after} replicas");
     }
     match &probe.found {
-        Some(found) if found.finding.verdict == UNDECIDED => text.push_str("Nothing would be written before that is decided.\n"),
+        Some(found) if found.finding.verdict == Verdict::HoldUndecided => {
+            text.push_str("Nothing would be written before that is decided.\n")
+        }
         Some(_) if probe.would_write.is_empty() => text.push_str("Nothing would be written.\n"),
         _ => {}
     }

@@ -90,13 +90,15 @@ pub(crate) fn owner(owner: &OwnerStatus) -> String {
 pub(crate) fn verdict(word: &str) -> &'static str {
     match word {
         "scale_up" => "the nodes reach their API server",
-        "scale_up_held_down" => "the only node that counts reaches its API server: what is held down may come back",
+        "scale_up_held_down" => "the nodes that count reach their API server: what is held down may come back",
         "scale_down" => "the nodes have lost the way to their API server",
         "hold_single_candidate" => "only one node counts, and its lease is not known to be valid: nothing is concluded",
         "hold_no_machines" => {
             "there are leases and not a single Machine: nothing is concluded until none was renewed for ten minutes"
         }
-        _ => "the stamps of some leases cannot be believed yet: nothing is concluded",
+        _ => {
+            "some leases cannot be judged yet, since their stamps may be wrong or no renewal was seen since something was taken down: nothing is concluded"
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use super::bodies;
 
 /// With Gardener's defaults.
 fn rules() -> Rules {
-    Rules { grace: GRACE, fraction: 0.6, pool_conditions: PoolConditions::new() }
+    Rules { grace: GRACE, fraction: 0.6, pool_conditions: PoolConditions::new(), renewed_after: None }
 }
 
 pub const GRACE: Grace = Grace::new(TimeDelta::seconds(40));

@@ -155,15 +155,12 @@ async fn work(shared: Shared, mut file: ConfigFile<Config>, configs: watch::Send
     };
     let leaders = role.each_leader(|standing| statuses.history.happened(None, What::Leader, who_leads(standing)));
     let wakes = seed.clusters.each_time_live(|| seed.wakers.wake_all());
-    // Whoever regains the seed restores only after that, too.
-    let rereads = seed.clusters.reread_after_interruptions();
     tokio::join!(
         owners,
         manager,
         shutdown.run_until_cancelled(lead),
         shutdown.run_until_cancelled(leaders),
         shutdown.run_until_cancelled(wakes),
-        shutdown.run_until_cancelled(rereads),
         shutdown.run_until_cancelled(follow),
         shutdown.run_until_cancelled(suspend_detector.run())
     );

@@ -11,11 +11,12 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, Fuse};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::config::{Config, ResourceRef};
 use crate::core::replicas::{DependentState, Observed};
 use crate::core::retry::Refusal;
-use crate::core::shoot::{Action, Input, Order, Verified};
+use crate::core::shoot::{Action, Input, Order, ProbeFailure, Verified};
 use crate::core::verdict::BackedNodes;
 use crate::seed::Seed;
 use crate::seed::dependent::{DependentView, Unavailable};
@@ -39,6 +40,8 @@ pub struct Executor {
     probing: Work<(Client, Result<Input, ProbeError>)>,
     /// What is left for the probe that is under way.
     budget: Budget,
+    /// The nodes, where they are listed beside the leases.
+    nodes: Option<AbortOnDropHandle<Result<Input, ProbeError>>>,
     verifying: Work<Option<Verified>>,
     /// The Machines that were seen last, and what of them matters.
     machines: (Arc<Namespaced<Option<String>>>, Arc<BackedNodes>),
@@ -72,6 +75,7 @@ impl Executor {
             client: Some(ShootClient::new(*clock, Arc::clone(resources), secret)),
             probing: Fuse::terminated(),
             budget: Budget::starting_now(Duration::ZERO),
+            nodes: None,
             verifying: Fuse::terminated(),
             machines: Default::default(),
             slots: Vec::new(),
@@ -81,11 +85,11 @@ impl Executor {
     /// Begins what is asked for. To report is for others.
     pub fn carry_out(&mut self, action: Action, config: &Arc<Config>) {
         match action {
-            Action::ListLeases => {
+            Action::ListLeases { with_nodes } => {
                 self.budget = Budget::starting_now(config.probe_timeout);
-                self.list(false);
+                self.list_leases(with_nodes);
             }
-            Action::ListNodes => self.list(true),
+            Action::ListNodes => self.list_nodes(),
             Action::Verify => {
                 let (seed, config) = (Arc::clone(&self.seed), Arc::clone(config));
                 let (namespace, uid) = (self.namespace.clone(), self.uid.clone());
@@ -102,12 +106,31 @@ impl Executor {
         }
     }
 
-    fn list(&mut self, nodes: bool) {
+    fn list_leases(&mut self, with_nodes: bool) {
         let (budget, Some(mut client)) = (self.budget, self.client.take()) else { return };
+        // Where answers are slow, one after the other may be too late.
+        self.nodes = with_nodes.then(|| {
+            let mut client = client.beside();
+            AbortOnDropHandle::new(tokio::spawn(async move { nodes(&mut client, budget).await }))
+        });
         let probing = async move {
-            let listed = match nodes {
-                false => client.leases(budget).await.map(|Listing { times, items }| Input::Leases(times, items, None)),
-                true => client.nodes(budget).await.map(|nodes| Input::Nodes(nodes.items)),
+            let listed = client.leases(budget).await;
+            (client, listed.map(|Listing { times, items }| Input::Leases(times, items, None)))
+        };
+        self.probing = probing.boxed().fuse();
+    }
+
+    fn list_nodes(&mut self) {
+        let (budget, Some(mut client), begun) = (self.budget, self.client.take(), self.nodes.take()) else { return };
+        let probing = async move {
+            let listed = match begun {
+                Some(begun) => begun.await.ok(),
+                None => None,
+            };
+            let listed = match listed {
+                Some(Ok(listed)) => Ok(listed),
+                Some(Err(error)) if matches!(error.failure(), ProbeFailure::Throttled(_)) => Err(error),
+                _ => nodes(&mut client, budget).await,
             };
             (client, listed)
         };
@@ -136,6 +159,10 @@ impl Executor {
     /// Waits until something is done; for ever while nothing is under way. Without a complete, most-recent answer a probe comes to an
     /// error, which is never evidence of anything.
     pub async fn next(&mut self, config: &Config) -> Result<Input, ProbeError> {
+        if self.client.is_some() {
+            // The probe is over: nobody wants the nodes that were listed beside it.
+            self.nodes = None;
+        }
         let (at, done) = tokio::select! {
             biased;
             done = done(&mut self.slots) => done,
@@ -194,6 +221,10 @@ impl Executor {
     fn view(&self, resource: &ResourceRef) -> Result<Arc<DependentView>, Unavailable> {
         self.seed.dependent(resource).ok_or(Unavailable::Unknown)
     }
+}
+
+async fn nodes(client: &mut Client, budget: Budget) -> Result<Input, ProbeError> {
+    Ok(Input::Nodes(client.nodes(budget).await?.items))
 }
 
 /// Waits until one of the slots is done, the first one first; for ever while none is busy.

@@ -133,11 +133,12 @@ impl ReadOnlyProber {
         }
     }
 
-    /// For how long a shoot may have to be watched until its leases can be judged.
+    /// For how long a shoot may have to be watched until its leases can be judged, and are.
     pub fn longest_doubt(&self, namespace: &str) -> Duration {
         let lifecycle = self.cluster(namespace).and_then(|cluster| cluster.lifecycle());
         let settings = if let Some(Lifecycle::Probe(settings)) = lifecycle { settings } else { ShootSettings::default() };
-        settings.grace(&self.config).longest_doubt().to_std().unwrap_or_default()
+        let grace = settings.grace(&self.config);
+        (grace.longest_doubt() + grace.recovery_gap()).to_std().unwrap_or_default()
     }
 
     /// Probes the shoot in this namespace until `enough`, for at most `limit`; none when it may not be probed. `progress` gets the status

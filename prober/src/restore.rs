@@ -143,7 +143,8 @@ impl Restore {
         self.feed(Input::Woken);
         loop {
             let found = self.leases();
-            let clear = found.as_ref().is_ok_and(|verdict| *verdict != Verdict::HoldUndecided);
+            // Any hold may end when nodes are seen to renew.
+            let clear = found.as_ref().is_ok_and(|verdict| verdict.aim().is_some());
             if clear || self.machine.failures() >= patience.failures || Instant::now() >= deadline {
                 return found;
             }
@@ -255,7 +256,7 @@ impl Restore {
 
     fn carry_out(&mut self, action: Action) {
         match action {
-            Action::ListLeases if self.vouched => self.awaits_word = true,
+            Action::ListLeases { .. } if self.vouched => self.awaits_word = true,
             Action::Report(report) => self.report(report),
             action => self.executor.carry_out(action, &self.config),
         }

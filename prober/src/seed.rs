@@ -162,6 +162,9 @@ impl Seed {
         };
         tasks.spawn(Arc::clone(&self.namespaces).run(Api::all(client()), named, prune, Some(changes.clone()), ended()));
         tasks.spawn(Arc::clone(&self.wakers).forward(changed, ended()));
+        // Whoever regains the seed restores only by Clusters that were read since.
+        let (clusters, stop) = (Arc::clone(&self.clusters), ended());
+        tasks.spawn(async move { stop.run_until_cancelled(clusters.reread_after_interruptions()).await.unwrap_or_default() });
         self.follow_config(config, &mut watches);
         watches
     }

@@ -106,7 +106,7 @@ impl Driver {
         self.note_options(&around);
         let now = self.shared.clock.now();
         for action in self.machine.input(input, &around, now) {
-            if action == Action::ListLeases {
+            if matches!(action, Action::ListLeases { .. }) {
                 self.began = now;
             }
             match action {

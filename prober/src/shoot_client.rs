@@ -43,7 +43,7 @@ const HEDGE: Duration = Duration::from_millis(500);
 const CONNECT: Duration = Duration::from_secs(3);
 /// More pages than this are no honest list: Kubernetes supports 5,000 nodes.
 const MAX_PAGES: usize = 100;
-/// No honest answer is larger: 100 nodes (one page) come to 1 MB, 5,000 leases to 1.5 MB, in JSON to 4 MB.
+/// No honest answer is larger: 200 nodes (one page) come to 2 MB, 5,000 leases to 1.5 MB, in JSON to 4 MB.
 const MAX_ANSWER: usize = 8 << 20;
 /// The same of /version, which has some 400 bytes.
 const MAX_VERSION: usize = 64 << 10;
@@ -108,7 +108,7 @@ const LEASES: List<LeaseList> = List {
 };
 /// In pages that need no share of what all shoots have together ([`resources`]): kubectl's 500 nodes come to 5 MB.
 const NODES: List<Vec<NodeRecord>> =
-    List { stage: Stage::Nodes, path: "/api/v1/nodes?limit=100", decode: wire::nodes, limit: MAX_NODES };
+    List { stage: Stage::Nodes, path: "/api/v1/nodes?limit=200", decode: wire::nodes, limit: MAX_NODES };
 
 pub struct ShootClient<S> {
     clock: Clock,
@@ -124,6 +124,15 @@ pub struct ShootClient<S> {
 impl<S: Secrets + Sync> ShootClient<S> {
     pub fn new(clock: Clock, resources: Arc<Resources>, secrets: S) -> Self {
         Self { clock, resources, secrets, secret: None, link: None, ask_version: true }
+    }
+
+    /// One with the same Secret and a connection of its own, for what is asked beside.
+    pub fn beside(&self) -> Self
+    where
+        S: Clone,
+    {
+        let Self { clock, resources, secrets, secret, .. } = self;
+        Self { secret: secret.clone(), ..Self::new(*clock, Arc::clone(resources), secrets.clone()) }
     }
 
     /// Begins a probe: lists the leases of all nodes, asking for the version first where that is due.

@@ -14,7 +14,7 @@ use chrono::TimeDelta;
 use serde::Serialize;
 
 use super::as_seconds;
-use super::lease::{Grace, LeaseClock, LeaseClocks, LeaseRecord, LeaseState};
+use super::lease::{Criteria, Grace, LeaseClock, LeaseClocks, LeaseRecord, LeaseState};
 use super::moment::{Moment, RequestTimes};
 use super::plan::ordering_deadline;
 use super::schedule::verdict_possible;
@@ -32,6 +32,8 @@ pub struct Rules {
     /// From which share of expired leases on there is an outage.
     pub fraction: f64,
     pub pool_conditions: PoolConditions,
+    /// See [`Criteria::renewed_after`].
+    pub renewed_after: Option<Moment>,
 }
 
 /// What a probe came to: stored and shown as it is.
@@ -128,8 +130,9 @@ impl Judge {
     /// while every lease that Machines allow is expired: then no node can change the verdict but by being counted or not (D-53). What is
     /// known of the nodes is forgotten when they do not matter.
     pub fn wants_nodes(&mut self, rules: &Rules, settled: bool, good_since: Option<Moment>) -> bool {
-        let allowed = Candidates::by_machines(&self.leases, &self.machines).tally(self.judged_at(), self.answering, rules.grace);
-        if self.holds_without_machines(rules.grace) || !nodes_matter(allowed, settled) {
+        let by = self.criteria(rules);
+        let allowed = Candidates::by_machines(&self.leases, &self.machines).tally(by);
+        if self.has_moved_away(by) || !nodes_matter(allowed, settled) {
             self.nodes = None;
             return false;
         }
@@ -138,15 +141,18 @@ impl Judge {
     }
 
     pub fn judge(&self, rules: &Rules) -> Finding {
-        let (now, answering, grace) = (self.judged_at(), self.answering, rules.grace);
+        let by @ Criteria { now, grace, .. } = self.criteria(rules);
         let candidates = match &self.nodes {
             Some((_, nodes)) => Candidates::by_nodes(&self.leases, &self.machines, nodes, &rules.pool_conditions),
             None => Candidates::by_machines(&self.leases, &self.machines),
         };
         let nodes_known = self.nodes.is_some();
-        let tally = candidates.tally(now, answering, grace);
-        let holds = self.holds_without_machines(grace);
-        let verdict = if holds { Verdict::HoldNoMachines } else { tally.verdict(rules.fraction) };
+        let tally = candidates.tally(by);
+        let verdict = match tally.verdict(rules.fraction) {
+            _ if self.has_moved_away(by) => self.verdict_without_machines(by, rules.fraction),
+            _ if tally.candidates == 0 && by.renewed_after.is_some() => self.verdict_without_candidates(by, rules.fraction),
+            verdict => verdict,
+        };
         let clocks = candidates.clocks();
         Finding {
             verdict,
@@ -157,42 +163,64 @@ impl Judge {
             nodes_known,
             excluded: candidates.excluded.iter().map(|(reason, count)| (reason.into_str(), *count)).collect(),
             skewed: clocks.clone().filter(|clock| !clock.skew(grace).is_zero()).count(),
-            verdict_possible: verdict_possible(clocks.clone(), nodes_known, rules.fraction, answering, grace),
-            leases: if nodes_known { self.oldest(&candidates, grace) } else { Vec::new() },
-            lost_zones: if verdict == Verdict::ScaleDown { Vec::new() } else { self.lost_zones(&candidates, tally, grace) },
+            verdict_possible: verdict_possible(clocks.clone(), nodes_known, rules.fraction, by),
+            leases: if nodes_known { self.oldest(&candidates, by) } else { Vec::new() },
+            lost_zones: if verdict == Verdict::ScaleDown { Vec::new() } else { self.lost_zones(&candidates, tally, by) },
             ordering_deadline: ordering_deadline(clocks, self.last.map_or(now, |times| times.received), grace),
         }
     }
 
-    /// D-55.
-    fn holds_without_machines(&self, grace: Grace) -> bool {
-        let silent = |clock: &LeaseClock| clock.is_silent_for(ABANDONED, self.judged_at(), self.answering, grace);
-        self.machines.count == 0 && self.leases.len() >= 2 && !self.leases.iter().all(|(_, clock)| silent(clock))
+    /// Whether there are leases, not all of them long silent, and no Machine: these moved away with their control plane, or were deleted by
+    /// force (D-55).
+    fn has_moved_away(&self, by: Criteria) -> bool {
+        self.machines.count == 0 && self.leases.len() >= 2 && self.recently_renewed(by).next().is_some()
+    }
+
+    fn recently_renewed(&self, by: Criteria) -> impl Iterator<Item = &LeaseClock> {
+        self.leases.iter().map(|(_, clock)| clock).filter(move |clock| !clock.is_silent_for(ABANDONED, by))
+    }
+
+    /// Holds, but for what is held down: that comes back when enough of the nodes are seen to renew (D-59).
+    fn verdict_without_machines(&self, by: Criteria, fraction: f64) -> Verdict {
+        let renewed = || Tally::of(self.recently_renewed(by).map(|clock| clock.state(by))).verdict(fraction).is_up();
+        if by.renewed_after.is_some() && renewed() { Verdict::ScaleUpHeldDown } else { Verdict::HoldNoMachines }
+    }
+
+    /// While anything is held down, that no node counts any more proves nothing: then those that Machines back are judged (D-59).
+    fn verdict_without_candidates(&self, by: Criteria, fraction: f64) -> Verdict {
+        match Candidates::by_machines(&self.leases, &self.machines).tally(by).verdict(fraction) {
+            Verdict::ScaleDown => Verdict::HoldUndecided,
+            verdict => verdict,
+        }
+    }
+
+    fn criteria(&self, rules: &Rules) -> Criteria {
+        Criteria { now: self.judged_at(), answering: self.answering, renewed_after: rules.renewed_after, grace: rules.grace }
     }
 
     fn judged_at(&self) -> Moment {
         self.last.map_or(Moment::START, |times| times.sent)
     }
 
-    fn lost_zones(&self, candidates: &Candidates<'_>, tally: Tally, grace: Grace) -> Vec<LostZone> {
+    fn lost_zones(&self, candidates: &Candidates<'_>, tally: Tally, by: Criteria) -> Vec<LostZone> {
         let Some((_, nodes)) = self.nodes.as_ref().filter(|_| tally.expired > 0) else { return Vec::new() };
         // The candidates come in the order of their nodes.
         let mut nodes = nodes.iter();
         lost(candidates.leases.iter().filter_map(|&(name, clock)| {
             let zone = nodes.find(|node| node.name == name)?.failure_zone()?;
-            Some((zone, clock.state(self.judged_at(), self.answering, grace)))
+            Some((zone, clock.state(by)))
         }))
     }
 
-    fn oldest(&self, candidates: &Candidates<'_>, grace: Grace) -> Vec<SeenLease> {
-        let mut leases: Vec<_> = candidates.leases.iter().map(|&(node, clock)| (clock.renewed(grace), node, clock)).collect();
+    fn oldest(&self, candidates: &Candidates<'_>, by: Criteria) -> Vec<SeenLease> {
+        let mut leases: Vec<_> = candidates.leases.iter().map(|&(node, clock)| (clock.renewed(by.grace), node, clock)).collect();
         leases.sort_unstable_by_key(|&(renewed, node, _)| (renewed, node));
         leases.truncate(SHOWN_LEASES);
         let seen = |(renewed, node, clock): (Moment, &str, &LeaseClock)| SeenLease {
             node: node.to_owned(),
-            age: self.judged_at() - renewed,
-            state: clock.state(self.judged_at(), self.answering, grace),
-            skew: clock.skew(grace),
+            age: by.now - renewed,
+            state: clock.state(by),
+            skew: clock.skew(by.grace),
         };
         leases.into_iter().map(seen).collect()
     }

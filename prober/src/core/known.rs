@@ -17,10 +17,12 @@ pub struct Known {
     state: DependentState,
     /// The newest state that was seen: a view may lag behind the answer to a write.
     newest: Option<Arc<Observed>>,
-    /// The resource of which an answer said that it does not exist any more.
-    gone: Option<String>,
-    /// When it was seen first.
+    /// When that was seen first.
     newest_at: Option<Moment>,
+    /// The last known state of a resource of which an answer said that it does not exist any more, and when.
+    gone: Option<(Arc<Observed>, Moment)>,
+    /// Whether the marker was seen on the resource since it was last up without.
+    was_held_down: bool,
     /// When this state was first seen here, or none was known (D-52).
     since: Option<Moment>,
     /// Which scaling of ours brought this state about.
@@ -33,8 +35,11 @@ impl Known {
     /// Takes in what the view shows. Says whether a marker is seen that was not there before.
     pub fn observe(&mut self, seen: DependentState, now: Moment) -> bool {
         let newest = self.newest.clone().filter(|_| self.newest_at.is_some_and(|at| now < at + LONGEST_LAG));
+        let gone = self.gone.as_ref().filter(|(_, at)| now < *at + LONGEST_LAG).map(|(gone, _)| gone);
         self.state = match (seen, newest) {
-            (DependentState::Present(observed), _) if self.gone.as_ref() == Some(&observed.uid) => DependentState::Absent,
+            (DependentState::Present(observed), _) if gone.is_some_and(|gone| gone.is_no_older_than(&observed)) => {
+                DependentState::Absent
+            }
             (DependentState::Present(observed), Some(newest)) if observed.is_older_than(&newest) => {
                 DependentState::Present(newest)
             }
@@ -56,14 +61,17 @@ impl Known {
         self.adopt(after, Some(by), now);
     }
 
-    pub fn is_gone(&mut self) {
-        self.gone = self.newest.as_ref().map(|newest| newest.uid.clone());
+    /// Takes in that what was last known of it does not exist any more.
+    pub fn is_gone(&mut self, known: Option<Arc<Observed>>, now: Moment) {
+        self.gone = known.map(|known| (known, now));
         self.state = DependentState::Absent;
     }
 
     fn adopt(&mut self, observed: Arc<Observed>, by: Option<u64>, now: Moment) -> bool {
         let before = self.newest.as_ref();
         let marked = observed.marks.held_down && before.is_none_or(|before| !before.marks.held_down);
+        let stays = before.is_some_and(|before| before.uid == observed.uid) && observed.replicas <= 0 && self.was_held_down;
+        self.was_held_down = observed.marks.held_down || stays;
         if before.is_none_or(|before| !before.is_same_state(&observed)) {
             (self.since, self.by) = (Some(now), by);
         }
@@ -97,6 +105,19 @@ impl Known {
 
     pub fn is_held_down(&self) -> bool {
         self.observed().is_some_and(|observed| observed.marks.held_down)
+    }
+
+    pub fn was_held_down(&self) -> bool {
+        self.was_held_down
+    }
+
+    /// Whether it is brought back only once nodes are seen to renew (D-59): it is held down, and there, and the prober's to bring back.
+    pub fn wants_proof(&self) -> bool {
+        match &self.state {
+            DependentState::Present(observed) => self.was_held_down && !observed.marks.ignored,
+            DependentState::Unknown => self.was_held_down,
+            DependentState::Absent | DependentState::NoSuchKind => false,
+        }
     }
 
     pub fn has_replicas(&self) -> bool {

@@ -114,8 +114,22 @@ pub enum LeaseState {
     Valid,
     /// Not renewed for at least the threshold.
     Expired,
-    /// Its stamp says expired, but we have not yet watched it for long enough to know that the stamp can be believed.
+    /// Its stamp says expired, but we have not yet watched it for long enough to know that the stamp can be believed; or valid, but no
+    /// renewal was seen since something was held down.
     Undecided,
+}
+
+/// What leases are judged by.
+#[derive(Clone, Copy, Debug)]
+pub struct Criteria {
+    /// The moment that is judged.
+    pub now: Moment,
+    /// The first probe after any time in which the API server may have been away: silence counts from a beat and the tolerance after it on
+    /// (D-54).
+    pub answering: Moment,
+    /// While anything is held down: which probe a later one must have seen a renewal after, for the lease to be valid (D-59).
+    pub renewed_after: Option<Moment>,
+    pub grace: Grace,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -189,11 +203,11 @@ impl LeaseClock {
         if self.clocks_differ(grace) { self.offset } else { TimeDelta::zero() }
     }
 
-    /// What the lease is at `now`; silence counts from a beat and the tolerance after `answering` on (D-54).
-    pub fn state(&self, now: Moment, answering: Moment, grace: Grace) -> LeaseState {
-        if self.renewed(grace) + grace.threshold() > now {
-            LeaseState::Valid
-        } else if now < self.certain_from(answering, grace) {
+    pub fn state(&self, by: Criteria) -> LeaseState {
+        if self.renewed(by.grace) + by.grace.threshold() > by.now {
+            let proven = by.renewed_after.is_none_or(|probe| self.changed && self.seen > probe);
+            if proven { LeaseState::Valid } else { LeaseState::Undecided }
+        } else if by.now < self.certain_from(by) {
             LeaseState::Undecided
         } else {
             LeaseState::Expired
@@ -201,19 +215,19 @@ impl LeaseClock {
     }
 
     /// The earliest moment at which this lease counts as expired unless it is renewed.
-    pub fn expires(&self, answering: Moment, grace: Grace) -> Moment {
-        (self.renewed(grace) + grace.threshold()).max(self.certain_from(answering, grace))
+    pub fn expires(&self, by: Criteria) -> Moment {
+        (self.renewed(by.grace) + by.grace.threshold()).max(self.certain_from(by))
     }
 
     /// Whether it is certain that the lease has not been renewed for `span`.
-    pub fn is_silent_for(&self, span: TimeDelta, now: Moment, answering: Moment, grace: Grace) -> bool {
-        self.renewed(grace) + span <= now && self.certain_from(answering, grace) <= now
+    pub fn is_silent_for(&self, span: TimeDelta, by: Criteria) -> bool {
+        self.renewed(by.grace) + span <= by.now && self.certain_from(by) <= by.now
     }
 
     /// From when on an unchanged stamp is believed.
-    fn certain_from(&self, answering: Moment, grace: Grace) -> Moment {
-        let watched = if self.doubted { self.seen.max(answering) } else { answering };
-        (watched + grace.beat_and_tolerance(self.duration_seconds)).max(self.seen)
+    fn certain_from(&self, by: Criteria) -> Moment {
+        let watched = if self.doubted { self.seen.max(by.answering) } else { by.answering };
+        (watched + by.grace.beat_and_tolerance(self.duration_seconds)).max(self.seen)
     }
 
     fn clocks_agree(&self, offset: TimeDelta, grace: Grace) -> bool {

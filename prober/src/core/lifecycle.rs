@@ -86,12 +86,13 @@ pub fn lifecycle(shoot: &Shoot, seed: Option<&str>) -> Lifecycle {
     if ready { Lifecycle::Probe(settings(shoot)) } else { Lifecycle::Wait(WaitReason::NotYetReconciled) }
 }
 
-/// Whether the last operation on a shoot is over for longer than `delay`, so that it is in operation rather than being made (D-51). `now`
-/// is by our clock; what is absent or in the future tells nothing.
+/// Whether a shoot that may be probed is in operation rather than just made (D-51): it is being reconciled, which finished control planes
+/// are, or its last operation has succeeded longer ago than `delay`, since that may have made it or woken it up. `now` is by our clock; what
+/// is absent or in the future tells nothing.
 pub fn is_in_operation(shoot: &Shoot, delay: TimeDelta, now: DateTime<Utc>) -> bool {
     shoot.last_operation.as_ref().is_some_and(|operation| {
-        let over = matches!(operation.state, OperationState::Succeeded | OperationState::Failed | OperationState::Aborted);
-        over && operation.last_update_time.is_some_and(|updated| updated <= now && now - updated > delay)
+        let long_over = || operation.last_update_time.is_some_and(|updated| updated <= now && now - updated > delay);
+        operation.state != OperationState::Succeeded || long_over()
     })
 }
 

@@ -1,6 +1,7 @@
 //! The order in which dependents are scaled (rule 59, D-35).
 
 use std::collections::BTreeMap;
+use std::ops::Index;
 
 use chrono::TimeDelta;
 use strum::{IntoStaticStr, VariantNames};
@@ -14,6 +15,24 @@ use crate::config::{Dependent, ScaleInfo};
 pub enum Direction {
     Up,
     Down,
+}
+
+/// One of each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ByDirection<T> {
+    pub up: T,
+    pub down: T,
+}
+
+impl<T> Index<Direction> for ByDirection<T> {
+    type Output = T;
+
+    fn index(&self, direction: Direction) -> &T {
+        match direction {
+            Direction::Up => &self.up,
+            Direction::Down => &self.down,
+        }
+    }
 }
 
 impl Direction {

@@ -31,6 +31,11 @@ impl Observed {
         (&self.uid, self.replicas, &self.marks) == (&other.uid, other.replicas, &other.marks)
     }
 
+    /// Whether the other is the same resource in a state that is not newer.
+    pub fn is_no_older_than(&self, other: &Self) -> bool {
+        self.uid == other.uid && !self.is_older_than(other)
+    }
+
     /// Whether this is certain to be an older state of the resource than `other`. Kubernetes' own storage numbers its versions.
     pub fn is_older_than(&self, other: &Self) -> bool {
         let number = |observed: &Self| observed.resource_version.parse::<u64>().ok();
@@ -118,15 +123,15 @@ fn hands_off(marks: &Marks) -> Option<Write> {
 }
 
 /// The write that takes a resource to 0 and remembers its replicas; none when there is nothing to do. A valid memory under a marker is
-/// never overwritten (D-31), and 0 is never remembered. A marker that somebody took from what is at 0 with a valid memory is set again, as
-/// a late patch of a Go replica's can do.
-pub fn scale_down(observed: &Observed) -> Option<Write> {
+/// never overwritten (D-31), and 0 is never remembered. A marker that was seen there, and that somebody took from what is at 0 with a valid
+/// memory, is set again, as a late patch of a Go replica's can do.
+pub fn scale_down(observed: &Observed, was_held_down: bool) -> Option<Write> {
     let marks = &observed.marks;
     if marks.ignored {
         return hands_off(marks);
     }
     if observed.replicas <= 0 {
-        let lost = !marks.held_down && marks.remembered().is_some();
+        let lost = was_held_down && !marks.held_down && marks.remembered().is_some();
         return lost.then(|| Write { marks: Marks { held_down: true, ..marks.clone() }, ..Write::default() });
     }
     let remembered = marks.held_down && marks.remembered().is_some();

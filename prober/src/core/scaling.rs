@@ -28,7 +28,7 @@ pub struct Scaling {
     /// When the next level of a scale-down opens whatever the pods do.
     latest: Moment,
     /// None: no level waits for another.
-    ordering_deadline: Option<Moment>,
+    pub ordering_deadline: Option<Moment>,
 }
 
 #[derive(Clone, Debug, Hash)]

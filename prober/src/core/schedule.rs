@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 
-use super::lease::{Grace, LeaseClock};
+use super::lease::{Criteria, LeaseClock};
 use super::moment::Moment;
 use super::scaled;
 use super::verdict::fails;
@@ -35,10 +35,9 @@ pub fn verdict_possible<'a>(
     leases: impl IntoIterator<Item = &'a LeaseClock>,
     candidates_known: bool,
     fraction: f64,
-    answering: Moment,
-    grace: Grace,
+    by: Criteria,
 ) -> Option<Moment> {
-    let mut expiries: Vec<Moment> = leases.into_iter().map(|clock| clock.expires(answering, grace)).collect();
+    let mut expiries: Vec<Moment> = leases.into_iter().map(|clock| clock.expires(by)).collect();
     let count = failing_count(if candidates_known { expiries.len() } else { 2 }, fraction)?;
     if expiries.len() < count.max(2) {
         return None;
@@ -56,10 +55,9 @@ pub struct ScheduleInputs {
     pub interval: TimeDelta,
     /// See [`verdict_possible`]; of the last complete probe. None also before the first one.
     pub verdict_possible: Option<Moment>,
-    /// After this moment a renewal would be seen so late that it could be doubted when it counts; see [`Grace::longest_gap`].
+    /// After this moment a renewal would be seen so late that it could be doubted when it counts; see
+    /// [`Grace::longest_gap`](super::lease::Grace::longest_gap).
     pub doubt_from: Option<Moment>,
-    /// A moment from which on something waits for a probe, such as the end of the initial delay.
-    pub awaited: Option<Moment>,
     pub failure: Option<Failure>,
     /// The factor, from 1 on, by which the wait after a failure is stretched so that shoots do not move in step.
     pub stretch: f64,
@@ -74,11 +72,11 @@ pub struct Failure {
 
 /// When to probe next. A moment that has been judged never schedules again.
 pub fn next_probe(inputs: &ScheduleInputs) -> Moment {
-    let ScheduleInputs { now, judged_at, interval, verdict_possible, doubt_from, awaited, failure, stretch } = *inputs;
+    let ScheduleInputs { now, judged_at, interval, verdict_possible, doubt_from, failure, stretch } = *inputs;
     let regular = now + interval;
     let retry =
         failure.filter(|f| f.urgent || verdict_possible.is_some_and(|due| due <= regular)).map(|f| now + retry_wait(f, stretch));
-    let moments = [verdict_possible, doubt_from, awaited].into_iter().flatten().filter(|&moment| moment > judged_at);
+    let moments = [verdict_possible, doubt_from].into_iter().flatten().filter(|&moment| moment > judged_at);
     moments.chain(retry).fold(regular, Moment::min).max(now)
 }
 

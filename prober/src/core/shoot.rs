@@ -10,6 +10,7 @@
 //! carried out after it.
 
 mod act;
+mod evidence;
 mod interface;
 mod owner;
 mod schedule;
@@ -26,7 +27,7 @@ use super::judgement::{Finding, Judge, Rules};
 use super::known::Known;
 use super::lease::LeaseList;
 use super::moment::{Moment, RequestTimes};
-use super::plan::Direction;
+use super::plan::{ByDirection, Direction};
 use super::replicas::{DependentState, scale_up};
 use super::scaled;
 use super::scaling::{Scaling, Stage};
@@ -58,6 +59,9 @@ pub struct Shoot {
     reprobes: ReprobeRequests,
     jitter: StartupJitter,
     failures: u32,
+    /// When the last probe began, and when the last complete one was over.
+    probed_at: Moment,
+    answered_at: Moment,
     /// Until when the API server asked us to stay away (429); none after a complete probe.
     throttled_until: Option<Moment>,
     finding: Option<Arc<Finding>>,
@@ -70,6 +74,15 @@ pub struct Shoot {
     down_since: Option<(Moment, Option<Moment>)>,
     /// Whether it was paused when that was known last.
     was_paused: bool,
+    /// Since when nothing but its turn has kept this replica from writing, without interruption (D-56).
+    free_since: ByDirection<Option<Moment>>,
+    /// Since when leadership, config and settings are the same.
+    same_since: Moment,
+    led: bool,
+    /// When the last complete probe was over before the newest marker was seen, ours included: renewals must be seen later (D-59).
+    marked_after: Moment,
+    /// When a dependent was last held down here.
+    protected_at: Moment,
     /// Whether the shoot is lost to another seed, as far as is known here: it is neither probed nor, of its own verdict, written.
     stood_down: bool,
     /// In which direction the owner record prevents a write.
@@ -146,6 +159,7 @@ impl Shoot {
         }
         self.follow_owner(&mut cx);
         self.observe(around, now);
+        self.note_freedom(matches!(input, Input::Reloaded | Input::SettingsChanged), &mut cx);
         match input {
             Input::Woken => {}
             Input::Reloaded => {
@@ -190,10 +204,16 @@ impl Shoot {
         for (at, (known, state)) in self.known.iter_mut().zip(&around.dependents).enumerate() {
             let step = self.scaling.as_ref().and_then(|scaling| scaling.steps.get(at));
             let writes = step.is_some_and(|step| matches!(step.stage, Stage::Writing(..)));
-            if known.observe(state.clone(), now) && !writes {
-                self.marker_seen = Some(now);
+            if known.observe(state.clone(), now) {
+                self.marked_after = self.answered_at;
+                self.marker_seen = if writes { self.marker_seen } else { Some(now) };
             }
         }
+    }
+
+    /// Notes a marker that others have set.
+    fn note_marker(&mut self, now: Moment) {
+        (self.marked_after, self.marker_seen) = (self.answered_at, Some(now));
     }
 
     /// Applies a changed config: what it names as before stays known.
@@ -231,7 +251,7 @@ impl Shoot {
 
     fn complete(&mut self, finding: Finding, cx: &mut Context<'_>) {
         self.probing = Probing::Idle;
-        (self.failures, self.throttled_until) = (0, None);
+        (self.failures, self.throttled_until, self.answered_at) = (0, None, cx.now);
         self.jitter.probe_completed();
         self.adopt(finding, cx);
         self.next_probe = self.scheduled(None, cx);
@@ -280,16 +300,13 @@ impl Shoot {
             grace: settings.grace(config),
             fraction: config.node_lease_failure_fraction,
             pool_conditions: settings.pool_conditions.clone(),
+            renewed_after: self.known.iter().any(Known::wants_proof).then_some(self.marked_after),
         }
     }
 
     /// What the last probe said; none when it was not complete, or there was none.
     fn verdict(&self) -> Option<Verdict> {
         self.finding.as_ref().filter(|_| self.failures == 0).map(|finding| finding.verdict)
-    }
-
-    fn judged_at(&self) -> Option<Moment> {
-        self.finding.as_ref().map(|finding| finding.judged_at)
     }
 
     /// Whether a scale-up would find nothing to do; false when that is not known.

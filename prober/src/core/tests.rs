@@ -5,3 +5,4 @@ mod explore;
 mod model;
 pub(crate) mod scene;
 mod simulation;
+mod two_replicas;

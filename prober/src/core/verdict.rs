@@ -6,8 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use strum::{IntoStaticStr, VariantNames};
 
-use super::lease::{Grace, LeaseClock, LeaseClocks, LeaseState};
-use super::moment::Moment;
+use super::lease::{Criteria, LeaseClock, LeaseClocks, LeaseState};
 use super::plan::Direction;
 use super::sorted::position;
 
@@ -244,9 +243,9 @@ impl<'a> Candidates<'a> {
         self.leases.iter().map(|(_, clock)| *clock)
     }
 
-    /// The states of the leases at `now`, counted; silence counts since `answering` (D-54).
-    pub fn tally(&self, now: Moment, answering: Moment, grace: Grace) -> Tally {
-        Tally::of(self.clocks().map(|clock| clock.state(now, answering, grace)))
+    /// The states of the leases, counted.
+    pub fn tally(&self, by: Criteria) -> Tally {
+        Tally::of(self.clocks().map(|clock| clock.state(by)))
     }
 
     /// None yet, with room for so many of these leases.

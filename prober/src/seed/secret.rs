@@ -41,6 +41,7 @@ impl SecretView {
     }
 }
 
+#[derive(Clone)]
 pub struct ShootSecret {
     pub seed: Arc<Seed>,
     pub namespace: String,

@@ -15,10 +15,10 @@ use hickory_resolver::system_conf::read_system_conf;
 use tokio::net::lookup_host;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// A body up to this size needs no share: 3,500 leases of 300 bytes, or a page of 100 nodes of 10 kB.
-pub const FREE: usize = 1 << 20;
-/// What all larger bodies have together beyond that: enough for two of the largest, or for 30 lists of 5,000 leases at once.
-const LARGE_BODIES: usize = 16 << 20;
+/// A body up to this size needs no share: 7,000 leases of 300 bytes, or a page of 200 nodes of 10 kB.
+pub const FREE: usize = 2 << 20;
+/// What all larger bodies have together beyond that: enough for one of the largest, which no honest API server sends.
+const LARGE_BODIES: usize = 8 << 20;
 const KIB: usize = 1 << 10;
 
 /// For its length beyond [`FREE`] a body holds a share, until it is decoded.

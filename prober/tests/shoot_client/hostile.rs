@@ -73,7 +73,7 @@ async fn hostile_shoots_have_a_bounded_share_of_memory_and_keep_no_ordinary_answ
         body.resize(length, b' ');
         Fault::Answer { code: 200, headers: vec![("content-type".to_owned(), "application/json".to_owned())], body: body.into() }
     };
-    let large = shoot.api.faults().add(When::request("GET", LEASES), leases(5 * MIB));
+    let large = shoot.api.faults().add(When::request("GET", LEASES), leases(6 * MIB));
     let taken = async {
         // In time to see that it waits for them, and not for its own bytes.
         shoot.timeout = Duration::from_secs(4);
@@ -87,11 +87,11 @@ async fn hostile_shoots_have_a_bounded_share_of_memory_and_keep_no_ordinary_answ
     };
     tokio::time::timeout(Duration::from_secs(60), taken).await.expect("no more is left than belongs to each");
     shoot.api.faults().remove(large);
-    let ordinary = shoot.api.faults().add(When::request("GET", LEASES), leases(MIB));
+    let ordinary = shoot.api.faults().add(When::request("GET", LEASES), leases(2 * MIB));
     shoot.timeout = Duration::from_secs(20);
     shoot.healthy().await;
     shoot.api.faults().remove(ordinary);
     drop(hostile);
-    shoot.api.faults().add(When::request("GET", LEASES), leases(5 * MIB));
+    shoot.api.faults().add(When::request("GET", LEASES), leases(6 * MIB));
     shoot.healthy().await;
 }

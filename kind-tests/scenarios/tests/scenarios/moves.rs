@@ -67,15 +67,16 @@ fn a_live_migration_is_protected_by_the_source_until_the_target_takes_over() -> 
         add_machines(&source, &target).await?;
         let without_machines = "dwd_held_down_shoots{verdict=\"hold_no_machines\"}";
         finds(&source, &first, without_machines).await?;
-        source.nodes.heal_all();
-        source.leases_younger_than(Duration::from_secs(3)).await?;
-        source.after_probes(2).await?;
         ensure!(first.terminate().await?.success());
         let second = prober(&source.seed, "").await?;
         finds(&source, &second, without_machines).await?;
         // Beyond its initial delay.
         source.after_probes(4).await?;
         source.untouched_since(begin)?;
+        // It is the source's still, and the nodes are seen to renew.
+        source.nodes.heal_all();
+        source.free_at(&UP).await?;
+        let begin = source.history().len();
         target.untouched_since(at_target)?;
         ensure!(target.relay.connections() == 0, "{}", target.story());
 

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::core::tests::scene::{GRACE, LONG_AGO, at, lease, span, times, wall};
+use crate::core::tests::scene::{GRACE, at, criteria, lease, span, times, wall};
 
 /// A clock that was shown these (probe, stamp) pairs, in seconds.
 fn shown(probes: &[(f64, f64)]) -> LeaseClock {
@@ -45,17 +45,17 @@ fn the_beat_is_a_quarter_of_the_lease_and_at_most_of_the_grace() {
 fn a_lease_is_expired_from_the_very_instant_of_its_threshold() {
     let clock = shown(&[(0.0, -1.0), (9.5, 9.0)]);
     assert_eq!(clock.renewed(GRACE), at(9.0));
-    assert_eq!(clock.expires(LONG_AGO, GRACE), at(39.0));
-    assert_eq!(clock.state(at(39.0) - TimeDelta::nanoseconds(1), LONG_AGO, GRACE), LeaseState::Valid);
-    assert_eq!(clock.state(at(39.0), LONG_AGO, GRACE), LeaseState::Expired);
+    assert_eq!(clock.expires(criteria(at(0.0))), at(39.0));
+    assert_eq!(clock.state(criteria(at(39.0) - TimeDelta::nanoseconds(1))), LeaseState::Valid);
+    assert_eq!(clock.state(criteria(at(39.0))), LeaseState::Expired);
 }
 
 #[test]
 fn another_grace_holds_from_the_next_judgement_on() {
     let clock = shown(&[(0.0, -1.0), (9.5, 9.0)]);
-    assert_eq!(clock.state(at(45.0), LONG_AGO, GRACE), LeaseState::Expired);
-    assert_eq!(clock.state(at(45.0), LONG_AGO, Grace::new(span(50.0))), LeaseState::Valid);
-    assert_eq!(clock.state(at(45.0), LONG_AGO, Grace::new(span(8.0))), LeaseState::Expired);
+    assert_eq!(clock.state(criteria(at(45.0))), LeaseState::Expired);
+    assert_eq!(clock.state(Criteria { grace: Grace::new(span(50.0)), ..criteria(at(45.0)) }), LeaseState::Valid);
+    assert_eq!(clock.state(Criteria { grace: Grace::new(span(8.0)), ..criteria(at(45.0)) }), LeaseState::Expired);
 }
 
 #[test]
@@ -108,8 +108,8 @@ fn a_stepped_clock_is_noticed_while_the_clocks_agree() {
         (span(21.001), at(20.0)),
         "it may be the last renewal before an outage"
     );
-    assert_eq!(stepped.state(at(50.0), LONG_AGO, GRACE), LeaseState::Expired);
-    assert_eq!(stepped.state(at(40.9), LONG_AGO, GRACE), LeaseState::Valid);
+    assert_eq!(stepped.state(criteria(at(50.0))), LeaseState::Expired);
+    assert_eq!(stepped.state(criteria(at(40.9))), LeaseState::Valid);
 }
 
 #[test]
@@ -129,8 +129,8 @@ fn what_shows_a_step_is_doubted_for_a_beat_and_a_second() {
     let mut clock = shown(&[(0.0, -1.0), (10.0, 9.5), (20.0, 19.5)]);
     clock.observe(&times(55.0), at(20.0), wall(-5.0), Some(40), GRACE);
     assert_eq!(clock.renewed(GRACE), at(20.0));
-    assert_eq!(clock.state(at(65.9), LONG_AGO, GRACE), LeaseState::Undecided);
-    assert_eq!(clock.state(at(66.0), LONG_AGO, GRACE), LeaseState::Expired);
+    assert_eq!(clock.state(criteria(at(65.9))), LeaseState::Undecided);
+    assert_eq!(clock.state(criteria(at(66.0))), LeaseState::Expired);
     clock.observe(&times(60.0), at(55.0), wall(5.0), Some(40), GRACE);
     assert_eq!(clock.renewed(GRACE), at(60.0), "the next one tells where the clock is now");
 }
@@ -158,11 +158,11 @@ fn silence_counts_only_from_a_beat_and_a_second_after_the_api_server_answers_aga
     // D-54
     let clock = shown(&[(0.0, -1.0), (9.5, 9.0)]);
     let answering = at(45.0);
-    assert_eq!(clock.state(at(45.0), answering, GRACE), LeaseState::Undecided);
-    assert_eq!(clock.state(at(56.0) - TimeDelta::nanoseconds(1), answering, GRACE), LeaseState::Undecided);
-    assert_eq!(clock.state(at(56.0), answering, GRACE), LeaseState::Expired);
-    assert_eq!(clock.expires(answering, GRACE), at(56.0));
-    assert_eq!(shown(&[(0.0, -1.0), (50.0, 49.0)]).state(at(50.0), answering, GRACE), LeaseState::Valid);
+    assert_eq!(clock.state(Criteria { answering, ..criteria(at(45.0)) }), LeaseState::Undecided);
+    assert_eq!(clock.state(Criteria { answering, ..criteria(at(56.0) - TimeDelta::nanoseconds(1)) }), LeaseState::Undecided);
+    assert_eq!(clock.state(Criteria { answering, ..criteria(at(56.0)) }), LeaseState::Expired);
+    assert_eq!(clock.expires(Criteria { answering, ..criteria(at(0.0)) }), at(56.0));
+    assert_eq!(shown(&[(0.0, -1.0), (50.0, 49.0)]).state(Criteria { answering, ..criteria(at(50.0)) }), LeaseState::Valid);
 }
 
 #[test]
@@ -172,11 +172,7 @@ fn a_lease_that_was_made_again_is_another_one() {
     book.observe(&times(10.0), vec![lease("a", 9.0)], GRACE);
     let again = LeaseRecord { uid: "another".into(), ..lease("a", -50.0) };
     book.observe(&times(20.0), vec![again], GRACE);
-    assert_eq!(
-        book.get("a").map(|clock| clock.state(at(20.0), LONG_AGO, GRACE)),
-        Some(LeaseState::Undecided),
-        "never seen to change"
-    );
+    assert_eq!(book.get("a").map(|clock| clock.state(criteria(at(20.0)))), Some(LeaseState::Undecided), "never seen to change");
 }
 
 #[test]
@@ -198,42 +194,46 @@ fn the_look_that_showed_the_old_value_counts_from_its_request() {
 #[test]
 fn an_old_stamp_is_undecided_until_it_was_watched_for_a_beat_and_a_second() {
     let clock = shown(&[(0.0, -31.0)]);
-    assert_eq!(clock.state(at(0.0), LONG_AGO, GRACE), LeaseState::Undecided);
-    assert_eq!(clock.state(at(11.0) - TimeDelta::nanoseconds(1), LONG_AGO, GRACE), LeaseState::Undecided);
-    assert_eq!(clock.state(at(11.0), LONG_AGO, GRACE), LeaseState::Expired);
-    assert_eq!(clock.expires(LONG_AGO, GRACE), at(11.0));
+    assert_eq!(clock.state(criteria(at(0.0))), LeaseState::Undecided);
+    assert_eq!(clock.state(criteria(at(11.0) - TimeDelta::nanoseconds(1))), LeaseState::Undecided);
+    assert_eq!(clock.state(criteria(at(11.0))), LeaseState::Expired);
+    assert_eq!(clock.expires(criteria(at(0.0))), at(11.0));
 }
 
 #[test]
 fn the_watching_lasts_as_long_as_the_leases_own_beat() {
     let faster = LeaseClock::new(&times(0.0), wall(-31.0), Some(20));
-    assert_eq!(faster.expires(LONG_AGO, GRACE), at(6.0));
+    assert_eq!(faster.expires(criteria(at(0.0))), at(6.0));
     let unsaid = LeaseClock::new(&times(0.0), wall(-31.0), None);
-    assert_eq!(unsaid.expires(LONG_AGO, GRACE), at(11.0));
-    assert_eq!(unsaid.expires(LONG_AGO, Grace::new(span(4.0))), at(2.0), "at most a quarter of the grace");
+    assert_eq!(unsaid.expires(criteria(at(0.0))), at(11.0));
+    assert_eq!(
+        unsaid.expires(Criteria { grace: Grace::new(span(4.0)), ..criteria(at(0.0)) }),
+        at(2.0),
+        "at most a quarter of the grace"
+    );
 }
 
 #[test]
 fn a_fresh_stamp_is_valid_at_first_sight_and_expires_in_its_time() {
     let clock = shown(&[(0.0, -5.0)]);
-    assert_eq!(clock.state(at(0.0), LONG_AGO, GRACE), LeaseState::Valid);
-    assert_eq!(clock.expires(LONG_AGO, GRACE), at(25.0));
-    assert_eq!(clock.state(at(25.0), LONG_AGO, GRACE), LeaseState::Expired, "25 s of watching are enough");
+    assert_eq!(clock.state(criteria(at(0.0))), LeaseState::Valid);
+    assert_eq!(clock.expires(criteria(at(0.0))), at(25.0));
+    assert_eq!(clock.state(criteria(at(25.0))), LeaseState::Expired, "25 s of watching are enough");
 }
 
 #[test]
 fn a_stamp_from_the_future_counts_from_when_it_was_first_seen() {
     let clock = shown(&[(0.0, 600.0)]);
     assert_eq!(clock.renewed(GRACE), at(0.0));
-    assert_eq!(clock.state(at(30.0), LONG_AGO, GRACE), LeaseState::Expired);
+    assert_eq!(clock.state(criteria(at(30.0))), LeaseState::Expired);
 }
 
 #[test]
 fn a_stamp_that_was_seen_to_change_is_never_undecided() {
     let clock = shown(&[(0.0, -50.0), (1.0, -45.0)]);
-    assert_eq!(clock.state(at(1.0), LONG_AGO, GRACE), LeaseState::Valid, "its clock is 46 s behind");
+    assert_eq!(clock.state(criteria(at(1.0))), LeaseState::Valid, "its clock is 46 s behind");
     let clock = shown(&[(0.0, -35.0), (1.0, -10.0)]);
-    assert_eq!(clock.state(at(20.0), LONG_AGO, GRACE), LeaseState::Expired);
+    assert_eq!(clock.state(criteria(at(20.0))), LeaseState::Expired);
 }
 
 #[test]
@@ -256,8 +256,8 @@ fn a_lease_that_went_away_is_forgotten_and_starts_again() {
     book.observe(&times(20.0), vec![lease("a", 19.0)], GRACE);
     assert!(book.get("b").is_none());
     book.observe(&times(60.0), vec![lease("a", 19.0), lease("b", 9.0)], GRACE);
-    assert_eq!(book.get("a").map(|clock| clock.state(at(60.0), LONG_AGO, GRACE)), Some(LeaseState::Expired));
-    assert_eq!(book.get("b").map(|clock| clock.state(at(60.0), LONG_AGO, GRACE)), Some(LeaseState::Undecided));
+    assert_eq!(book.get("a").map(|clock| clock.state(criteria(at(60.0)))), Some(LeaseState::Expired));
+    assert_eq!(book.get("b").map(|clock| clock.state(criteria(at(60.0)))), Some(LeaseState::Undecided));
 }
 
 /// What a book must know after lists of (node, stamp), by the simplest means.
@@ -318,7 +318,7 @@ proptest! {
         let mut clock = LeaseClock::new(&times(probes[0]), wall(last_renewal(phase, probes[0]) + skew), Some(40));
         for (&before, &now) in probes.iter().zip(&probes[1..]) {
             clock.observe(&times(now), at(before), wall(last_renewal(phase, now) + skew), Some(40), GRACE);
-            prop_assert_ne!(clock.state(at(now), LONG_AGO, GRACE), LeaseState::Expired, "at {} s", now);
+            prop_assert_ne!(clock.state(criteria(at(now))), LeaseState::Expired, "at {} s", now);
         }
     }
 
@@ -340,8 +340,8 @@ proptest! {
         if let Some(stamp) = change {
             clock.observe(&times(10.0), at(0.0), wall(stamp), Some(40), grace);
         }
-        let expires = clock.expires(LONG_AGO, grace);
-        prop_assert_ne!(clock.state(expires - TimeDelta::nanoseconds(1), LONG_AGO, grace), LeaseState::Expired);
-        prop_assert_eq!(clock.state(expires, LONG_AGO, grace), LeaseState::Expired);
+        let expires = clock.expires(Criteria { grace, ..criteria(at(0.0)) });
+        prop_assert_ne!(clock.state(Criteria { grace, ..criteria(expires - TimeDelta::nanoseconds(1)) }), LeaseState::Expired);
+        prop_assert_eq!(clock.state(Criteria { grace, ..criteria(expires) }), LeaseState::Expired);
     }
 }

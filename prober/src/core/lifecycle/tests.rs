@@ -182,3 +182,27 @@ fn a_shoot_that_waits_has_settings_all_the_same() {
     assert_eq!(lifecycle(&shoot, None), Lifecycle::Wait(WaitReason::NotYetReconciled));
     assert_eq!(settings(&shoot).node_monitor_grace, Some(TimeDelta::seconds(50)));
 }
+
+#[test]
+fn a_shoot_is_in_operation_while_it_is_reconciled_and_some_time_after_any_success() {
+    let now = DateTime::from_timestamp(1_700_000_000, 0).expect("a date");
+    let updated = |ago: i64| json!((now - TimeDelta::seconds(ago)).to_rfc3339());
+    let is_in_operation = |kind, state, ago: Option<i64>| {
+        let shoot = after(kind, state);
+        let shoot = match ago {
+            Some(ago) => changed(shoot, "/status/lastOperation/lastUpdateTime", updated(ago)),
+            None => shoot,
+        };
+        let shoot: Shoot = serde_json::from_value(shoot).expect("a shoot");
+        is_in_operation(&shoot, TimeDelta::seconds(30), now)
+    };
+    for state in ["Processing", "Error", "Pending", "Failed", "Aborted"] {
+        assert!(is_in_operation("Reconcile", state, Some(1)) && is_in_operation("LiveMigrate", state, None), "{state}");
+    }
+    for kind in ["Create", "Restore", "Reconcile"] {
+        assert!(is_in_operation(kind, "Succeeded", Some(31)), "{kind}");
+        for ago in [Some(30), Some(-60), None] {
+            assert!(!is_in_operation(kind, "Succeeded", ago), "{kind}, {ago:?}: it may just have been made, or woken up");
+        }
+    }
+}

@@ -20,7 +20,7 @@ fn after(observed: &Observed, write: Option<Write>) -> Observed {
 }
 
 fn down(observed: &Observed) -> Observed {
-    after(observed, scale_down(observed))
+    after(observed, scale_down(observed, true))
 }
 
 fn up(observed: &Observed) -> Observed {
@@ -30,7 +30,7 @@ fn up(observed: &Observed) -> Observed {
 #[test]
 fn a_scale_down_remembers_and_marks_in_one_write_and_a_scale_up_undoes_it() {
     let running = observed(2, None, false);
-    let write = scale_down(&running).expect("a write");
+    let write = scale_down(&running, true).expect("a write");
     assert_eq!(write.marks, Marks { replicas: Some("2".to_owned()), held_down: true, ignored: false });
     assert_eq!(write.replicas, Some(0));
     assert_eq!(down(&running), observed(0, Some("2"), true));
@@ -41,7 +41,7 @@ fn a_scale_down_remembers_and_marks_in_one_write_and_a_scale_up_undoes_it() {
 fn what_is_at_0_is_left_there_on_the_way_down_and_comes_up_with_1() {
     // Rule 63
     let stopped = observed(0, None, false);
-    assert_eq!(scale_down(&stopped), None);
+    assert_eq!(scale_down(&stopped, true), None);
     assert_eq!(up(&stopped), observed(1, None, false));
     assert_eq!([0, 1, 2].map(|replicas| up(&down(&observed(replicas, None, false))).replicas), [1, 1, 2]);
 }
@@ -51,7 +51,7 @@ fn an_operators_word_keeps_hands_off_in_both_directions() {
     // Rule 67: a marker is removed, memory and replicas stay.
     for (replicas, memory) in [(2, None), (0, None), (0, Some("2"))] {
         let unmarked = ignored(observed(replicas, memory, false));
-        assert_eq!(scale_down(&unmarked), None);
+        assert_eq!(scale_down(&unmarked, true), None);
         assert_eq!(scale_up(&unmarked, Scope::All, false), None);
         let marked = ignored(observed(replicas, memory, true));
         assert_eq!(down(&marked), unmarked);
@@ -222,7 +222,7 @@ proptest! {
 
     #[test]
     fn a_second_scale_in_the_same_direction_changes_nothing(found in any_observed(), only_held_down in any::<bool>()) {
-        prop_assert_eq!(scale_down(&down(&found)), None);
+        prop_assert_eq!(scale_down(&down(&found), true), None);
         let once = after(&found, scale_up(&found, Scope::All, only_held_down));
         prop_assert_eq!(scale_up(&once, Scope::All, only_held_down), None);
         prop_assert_eq!(scale_up(&once, Scope::HeldDown, only_held_down), None);
@@ -230,7 +230,7 @@ proptest! {
 
     #[test]
     fn what_is_written_is_always_a_way_back(found in any_observed()) {
-        if let Some(Write { marks, .. }) = scale_down(&found)
+        if let Some(Write { marks, .. }) = scale_down(&found, true)
             && marks.replicas != found.marks.replicas
         {
             let memory = marks.replicas.as_deref().and_then(atoi);
@@ -247,7 +247,7 @@ proptest! {
 
     #[test]
     fn a_write_says_only_what_changes(found in any_observed()) {
-        for write in [scale_down(&found), scale_up(&found, Scope::All, false), scale_up(&found, Scope::HeldDown, false)] {
+        for write in [scale_down(&found, true), scale_up(&found, Scope::All, false), scale_up(&found, Scope::HeldDown, false)] {
             let Some(write) = write else { continue };
             prop_assert_ne!(after(&found, Some(write.clone())), found.clone(), "no write without effect");
             if found.marks.ignored {
@@ -260,7 +260,7 @@ proptest! {
     fn a_scale_that_was_cut_in_half_is_finished_or_undone(found in any_observed()) {
         prop_assume!(!found.marks.ignored && found.replicas > 0);
         // Kinds with a scale subresource take two writes. On the way down the annotations come first.
-        let write = scale_down(&found).expect("a write");
+        let write = scale_down(&found, true).expect("a write");
         let half = after(&found, Some(Write { replicas: None, ..write }));
         prop_assert_eq!(down(&half), down(&found), "still ill: finished");
         prop_assert_eq!(up(&half), observed(found.replicas, None, false), "healthy again: undone");

@@ -23,7 +23,7 @@ fn protection_asks_again_soon_and_then_waits_as_long_as_ever() {
 #[test]
 fn a_write_without_an_answer_is_known_by_what_it_leaves() {
     let before = Observed { uid: "u".into(), replicas: 2, ..Observed::default() };
-    let change = Change { write: scale_down(&before).unwrap(), base: Arc::new(before.clone()) };
+    let change = Change { write: scale_down(&before, true).unwrap(), base: Arc::new(before.clone()) };
     let marks = Marks { replicas: Some("2".into()), held_down: true, ignored: false };
     let after = Observed { replicas: 0, marks, ..before.clone() };
     let landed = |refusal, now: &Observed| {

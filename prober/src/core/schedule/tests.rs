@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::super::verdict::{Tally, Verdict};
 use super::*;
-use crate::core::tests::scene::{GRACE, LONG_AGO, at, span, times, wall};
+use crate::core::tests::scene::{GRACE, at, criteria, span, times, wall};
 
 /// A lease that was seen to change and was last renewed then.
 fn renewed(seconds: f64) -> LeaseClock {
@@ -17,7 +17,7 @@ fn unwatched(stamp: f64, seen: f64) -> LeaseClock {
 }
 
 fn possible(leases: &[LeaseClock], candidates_known: bool, fraction: f64) -> Option<Moment> {
-    verdict_possible(leases, candidates_known, fraction, LONG_AGO, GRACE)
+    verdict_possible(leases, candidates_known, fraction, criteria(at(0.0)))
 }
 
 fn just_after(seconds: f64) -> Option<Moment> {
@@ -78,7 +78,6 @@ const CALM: ScheduleInputs = ScheduleInputs {
     interval: TimeDelta::seconds(30),
     verdict_possible: None,
     doubt_from: None,
-    awaited: None,
     failure: None,
     stretch: 1.0,
 };
@@ -101,15 +100,15 @@ fn the_next_look_is_when_the_verdict_can_fall_if_that_is_earlier() {
 #[test]
 fn an_instant_that_has_passed_or_is_now_never_schedules() {
     for passed in [-100.0, -0.001, 0.0] {
-        let inputs = ScheduleInputs { verdict_possible: Some(at(passed)), awaited: Some(at(passed)), ..CALM };
+        let inputs = ScheduleInputs { verdict_possible: Some(at(passed)), doubt_from: Some(at(passed)), ..CALM };
         assert_eq!(next_probe(&inputs), at(30.0), "{passed} s");
     }
 }
 
 #[test]
 fn what_waits_for_a_probe_is_served_in_time() {
-    assert_eq!(next_probe(&ScheduleInputs { awaited: Some(at(7.0)), ..CALM }), at(7.0));
-    assert_eq!(next_probe(&ScheduleInputs { awaited: Some(at(7.0)), verdict_possible: Some(at(5.0)), ..CALM }), at(5.0));
+    assert_eq!(next_probe(&ScheduleInputs { doubt_from: Some(at(7.0)), ..CALM }), at(7.0));
+    assert_eq!(next_probe(&ScheduleInputs { doubt_from: Some(at(7.0)), verdict_possible: Some(at(5.0)), ..CALM }), at(5.0));
 }
 
 #[test]
@@ -160,7 +159,7 @@ fn clocks() -> impl Strategy<Value = Vec<LeaseClock>> {
 }
 
 fn verdict<'a>(leases: impl IntoIterator<Item = &'a LeaseClock>, now: Moment, fraction: f64) -> Verdict {
-    Tally::of(leases.into_iter().map(|clock| clock.state(now, LONG_AGO, GRACE))).verdict(fraction)
+    Tally::of(leases.into_iter().map(|clock| clock.state(criteria(now)))).verdict(fraction)
 }
 
 proptest! {
@@ -201,17 +200,17 @@ proptest! {
         now in 0.0..1e6_f64,
         interval in 1.0..100.0_f64,
         possible in prop::option::of(-100.0..100.0_f64),
-        awaited in prop::option::of(-100.0..100.0_f64),
+        doubt in prop::option::of(-100.0..100.0_f64),
         failure in prop::option::of((1_u32..40, any::<bool>())),
         stretch in 1.0..1.5_f64,
     ) {
         let failure = failure.map(|(in_a_row, urgent)| Failure { in_a_row, urgent });
-        let next = next_probe(&ScheduleInputs { doubt_from: None,
+        let next = next_probe(&ScheduleInputs {
             now: at(now),
             judged_at: at(now),
             interval: span(interval),
             verdict_possible: possible.map(|ahead| at(now + ahead)),
-            awaited: awaited.map(|ahead| at(now + ahead)),
+            doubt_from: doubt.map(|ahead| at(now + ahead)),
             failure,
             stretch,
         });

@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 
-use super::{Action, Context, Direction, Ended, Intended, Order, PAUSE_READ, Reason, Report, Shoot};
+use super::{Action, Context, Direction, Ended, Intended, Order, Reason, Report, Shoot};
 use crate::config::ResourceRef;
-use crate::core::moment::Moment;
 use crate::core::replicas::{Change, DependentState, Observed, scale_down, scale_up};
 use crate::core::retry::Refusal;
 use crate::core::scaling::{Scaling, Stage};
 use crate::core::schedule::Failure;
 use crate::core::span;
-use crate::core::verdict::{Scope, Verdict};
+use crate::core::verdict::Scope;
+
+/// For so long after the verdict probes follow each other closely while a scale-down is under way (D-57).
+const CLOSE_PROBES: TimeDelta = TimeDelta::seconds(10);
 
 impl Shoot {
     /// Makes what is under way be what the verdict and the surroundings ask for.
@@ -45,42 +47,24 @@ impl Shoot {
         cx.report(Report::Abandoned(scaling.direction));
     }
 
-    /// From when on probes lead to writes: from the end of initialDelay on; protection of a shoot in operation at once (D-51).
-    pub(super) fn acts_from(&self, direction: Direction, cx: &Context<'_>) -> Moment {
-        match direction {
-            Direction::Down if self.start.in_operation => self.start.eligible,
-            _ => self.start.eligible + span(cx.around.config.initial_delay),
-        }
-    }
-
-    /// Since when "up" has been said for as long as is configured (D-22).
-    pub(super) fn stable_from(&self, cx: &Context<'_>) -> Option<Moment> {
-        self.up_since.map(|(since, _)| since + span(cx.around.options.scale_up_stabilization.value))
-    }
-
     /// Begins a scaling if there is something to do, and a probe that is newer than all that it depends on says so.
     fn begin(&mut self, cx: &mut Context<'_>) {
         let Some((direction, scope)) = self.aim(cx.around) else { return self.intended.clear() };
-        let Some(judged_at) = self.evidence(cx.around) else { return };
-        let stable = direction == Direction::Down || self.stable_from(cx).is_some_and(|from| from <= judged_at);
-        if judged_at < self.acts_from(direction, cx) || !stable {
-            return;
-        }
         if cx.around.dry_run {
             return self.report_dry_run(direction, scope, cx);
         }
         let due: Vec<usize> = (0..self.known.len()).filter(|&at| self.is_due(at, direction, scope, cx)).collect();
-        if due.is_empty() || !self.may_write(direction, cx) {
+        if due.is_empty() {
             return;
         }
-        let rests = |at: &usize| self.known[*at].is_older_than_probe(judged_at, None);
+        let Some(judged_at) = self.evidence(direction, cx) else { return };
+        let rests = due.into_iter().any(|at| self.is_behind(judged_at, at, direction, None, cx));
         // What a scaling could not do, the next one tries after a later probe; for all else one is requested.
         let ended = self.ended.filter(|ended| ended.at >= judged_at);
-        if ended.is_some() || !due.iter().any(rests) {
-            let changed = due.into_iter().find(|at| !rests(at));
-            if changed.is_some() || ended.is_some_and(|ended| ended.in_full) {
-                cx.request_reprobe(changed);
-            }
+        if ended.is_some_and(|ended| ended.in_full) {
+            cx.request_reprobe(None);
+        }
+        if ended.is_some() || !rests {
             return;
         }
         self.scalings += 1;
@@ -93,14 +77,14 @@ impl Shoot {
     fn is_due(&self, at: usize, direction: Direction, scope: Scope, cx: &mut Context<'_>) -> bool {
         match self.known[at].state() {
             DependentState::Unknown => direction == Direction::Down && cx.around.leads,
-            _ => self.intends(at, direction, scope, cx).is_some() && !self.leader_comes_first(at, direction, cx),
+            _ => self.intends(at, direction, scope, cx).is_some(),
         }
     }
 
     fn intends(&self, at: usize, direction: Direction, scope: Scope, cx: &mut Context<'_>) -> Option<Change> {
         let base = Arc::clone(self.known[at].observed()?);
         let write = match direction {
-            Direction::Down => scale_down(&base),
+            Direction::Down => scale_down(&base, self.known[at].was_held_down()),
             Direction::Up => scale_up(&base, scope, cx.around.options.restore_only_held_down.value),
         }?;
         let change = Change { base, write };
@@ -109,6 +93,9 @@ impl Shoot {
 
     /// In a dry run says what would be written: each write once, for as long as it stays the one that would be made.
     fn report_dry_run(&mut self, direction: Direction, scope: Scope, cx: &mut Context<'_>) {
+        if self.judged_at(cx.around) < self.ripe_from(direction, cx.around) {
+            return;
+        }
         let before = std::mem::take(&mut self.intended);
         if cx.around.paused == Some(true) || !self.is_owner(direction, cx) {
             return;
@@ -124,45 +111,12 @@ impl Shoot {
         }
     }
 
-    /// Whether a write in this direction is allowed now: a Cluster that was read again after any interruption, a complete probe since then
-    /// and since this process was last suspended, and for the way up a last probe that was complete and says so (D-23).
-    fn may_write(&mut self, direction: Direction, cx: &mut Context<'_>) -> bool {
-        let around = cx.around;
-        let Some(judged_at) = self.evidence(around) else { return false };
-        let up = self.verdict().is_some_and(Verdict::is_up);
-        let allowed = around.is_ours && self.is_not_paused(direction, cx) && self.is_owner(direction, cx);
-        if !allowed || direction == Direction::Up && !up {
-            return false;
-        }
-        // Whoever gains the lead brings up only what a Cluster says that was read since.
-        let seed_since = match direction {
-            Direction::Down => around.seed_since,
-            Direction::Up => around.seed_since.and(around.clusters_read),
-        };
-        let Some(seed_since) = seed_since else { return false };
-        if judged_at < seed_since || judged_at < around.resumed {
-            cx.request_reprobe(None);
-            return false;
-        }
-        around.leads || self.standby_may_write(direction, cx)
-    }
-
-    /// While it is unknown whether the shoot is paused nothing is written for a moment; then the leader protects. A pause that was once
-    /// read holds until it is read otherwise.
-    fn is_not_paused(&self, direction: Direction, cx: &mut Context<'_>) -> bool {
-        match cx.around.paused {
-            Some(paused) => !paused,
-            None => {
-                let from = self.start.eligible + PAUSE_READ;
-                cx.wake_at(from);
-                from <= cx.now && cx.around.leads && direction == Direction::Down && !self.was_paused
-            }
-        }
-    }
-
     /// Takes a scaling as far as it goes now. Says whether that was its end.
     fn advance(&mut self, cx: &mut Context<'_>) -> bool {
         let Some(mut scaling) = self.scaling.take() else { return false };
+        if scaling.direction == Direction::Down && self.down_since.is_some_and(|(verdict, _)| cx.now < verdict + CLOSE_PROBES) {
+            self.probe_again_soon(cx);
+        }
         loop {
             for at in scaling.opened() {
                 self.step(&mut scaling, at, cx);
@@ -211,26 +165,13 @@ impl Shoot {
         // The delay is waited once, and only when there is something to scale (D-18, D-35).
         if change.write.replicas.is_some() && !step.delayed && delay > TimeDelta::zero() {
             step.delayed = true;
-            step.stage = Stage::Due(cx.now + delay);
+            (step.stage, step.began) = (Stage::Due(cx.now + delay), cx.now + delay);
             return;
         }
-        if self.write_rests_on(scaling, at, cx).is_some() {
+        if self.evidence_for(scaling, at, cx).is_some() {
             scaling.steps[at].stage = Stage::AwaitingPermit;
             cx.actions.push(Action::AcquirePermit(at, direction));
         }
-    }
-
-    /// When the probe was sent that a write of one dependent may rest on now; it must be newer than the dependent's state (D-52).
-    fn write_rests_on(&mut self, scaling: &Scaling, at: usize, cx: &mut Context<'_>) -> Option<Moment> {
-        if !self.may_write(scaling.direction, cx) || self.leader_comes_first(at, scaling.direction, cx) {
-            return None;
-        }
-        let is_newer = |judged_at: &Moment| self.known[at].is_older_than_probe(*judged_at, Some(scaling.id));
-        let evidence = self.evidence(cx.around).filter(is_newer);
-        if evidence.is_none() {
-            cx.request_reprobe(Some(at));
-        }
-        evidence
     }
 
     /// What is to be written, if anything. The error says why that cannot be said, or what must not be so.
@@ -269,7 +210,7 @@ impl Shoot {
 
     pub(super) fn on_permitted(&mut self, at: usize, cx: &mut Context<'_>) {
         let Some(mut scaling) = self.scaling.take() else { return cx.actions.push(Action::Cancel(at)) };
-        let (decision, judged_at) = (self.decide(&scaling, at, cx), self.write_rests_on(&scaling, at, cx));
+        let (decision, judged_at) = (self.decide(&scaling, at, cx), self.evidence_for(&scaling, at, cx));
         let step = &mut scaling.steps[at];
         match (decision, judged_at) {
             (Ok(Some(change)), Some(judged_at)) => {
@@ -296,13 +237,13 @@ impl Shoot {
                 }
                 // It went away in the meantime; what follows under its name is another resource.
                 Err(Refusal::Gone) => {
-                    self.known[at].is_gone();
+                    self.known[at].is_gone(Some(change.base), cx.now);
                     scaling.steps[at].stage = Stage::Done(None);
                 }
                 Err(refusal) => {
                     if refusal == Refusal::Conflict && self.known[at].is_held_down() && !change.base.marks.held_down {
                         // So the marker that was seen while the write was under way is of others.
-                        self.marker_seen = Some(cx.now);
+                        self.note_marker(cx.now);
                     }
                     scaling.steps[at].retry.failed(change, refusal);
                     self.try_again(&mut scaling, at, refusal, Reason::Refused, cx);
@@ -323,9 +264,10 @@ impl Shoot {
             match result {
                 Ok(state) => {
                     if state == DependentState::Absent {
-                        self.known[at].is_gone();
+                        let known = self.known[at].observed().cloned();
+                        self.known[at].is_gone(known, cx.now);
                     } else if self.known[at].read(state, cx.now) {
-                        self.marker_seen = Some(cx.now);
+                        self.note_marker(cx.now);
                     }
                     scaling.steps[at].stage = Stage::Due(cx.now);
                 }
@@ -342,6 +284,10 @@ impl Shoot {
         let waits = direction == Direction::Up && change.write.replicas.is_some();
         step.stage = Stage::Done(waits.then_some(cx.now));
         step.written = true;
+        if change.write.marks.held_down {
+            (self.marked_after, self.protected_at) = (self.answered_at, cx.now);
+            self.probe_again_soon(cx);
+        }
         let (turn, without_lead) = (cx.now - step.began, !cx.around.leads);
         if without_lead {
             self.known[at].stood_in = Some(cx.now);

@@ -12,7 +12,7 @@ use crate::core::lifecycle::ShootSettings;
 use crate::core::moment::{Moment, RequestTimes};
 use crate::core::options::ResolvedOptions;
 use crate::core::owner::Standing;
-use crate::core::plan::Direction;
+use crate::core::plan::{ByDirection, Direction};
 use crate::core::replicas::{Change, DependentState, Observed};
 use crate::core::retry::Refusal;
 use crate::core::verdict::{BackedNodes, NodeRecord};
@@ -35,17 +35,16 @@ pub struct Surroundings {
     pub leads: bool,
     /// Whether nothing is written: what would be is reported.
     pub dry_run: bool,
-    /// Since when the Clusters are seen without interruption: they were read again then. None while they are not.
-    pub seed_since: Option<Moment>,
-    /// When they were read last, this replica's gain of the lead included; none while that is to come.
-    pub clusters_read: Option<Moment>,
+    /// Since when what is known of the seed may be written by: its Clusters are seen, and this process was not suspended, without
+    /// interruption; for a restore they were also read again since this replica leads. None while that is not so.
+    pub seed_since: ByDirection<Option<Moment>>,
+    /// When the leader counts as gone unless it renews its Lease before (D-61); none while no leader is known.
+    pub leader_silent_from: Option<Moment>,
     pub is_ours: bool,
     /// What the owner record says; none while none is configured.
     pub owner: Option<Standing>,
     /// Whether operators want nothing written; none while that is not known.
     pub paused: Option<bool>,
-    /// When this process was last suspended, the end of it.
-    pub resumed: Moment,
     /// Each dependent of the config, in its order, as the seed's view shows it.
     pub dependents: Vec<DependentState>,
     /// Over which time probes are spread that all shoots would take at once.
@@ -96,9 +95,10 @@ pub struct Verified {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Begin a probe: list the leases; then [`Input::Leases`] or [`Input::Failed`].
-    ListLeases,
-    /// List the nodes for the same probe; then [`Input::Nodes`] or [`Input::Failed`].
+    /// Begin a probe: list the leases; then [`Input::Leases`] or [`Input::Failed`]. Where the verdict may fall by them the nodes will be
+    /// wanted next, and are best listed beside them.
+    ListLeases { with_nodes: bool },
+    /// List the nodes for the same probe, unless that is done already; then [`Input::Nodes`] or [`Input::Failed`].
     ListNodes,
     /// Read the Cluster, the namespace and the Machines; then [`Input::Verified`].
     Verify,

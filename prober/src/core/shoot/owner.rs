@@ -41,8 +41,8 @@ impl Shoot {
     }
 
     /// When that was asked for which a write rests on (D-52): the probe, or the check of the owner record.
-    pub(super) fn evidence(&self, around: &Surroundings) -> Option<Moment> {
-        if self.stood_down { self.passivates_since(around) } else { self.judged_at() }
+    pub(super) fn judged_at(&self, around: &Surroundings) -> Option<Moment> {
+        if self.stood_down { self.passivates_since(around) } else { Some(self.finding.as_ref()?.judged_at) }
     }
 
     /// When levels need not wait for each other any more. Nothing is to be won from a shoot that belongs elsewhere.
@@ -58,17 +58,22 @@ impl Shoot {
         }
     }
 
-    /// Whether the owner record allows a write; one that it prevents is reported once.
-    pub(super) fn is_owner(&mut self, direction: Direction, cx: &mut Context<'_>) -> bool {
-        let allowed = match cx.around.owner {
+    /// Whether the owner record allows a write.
+    pub(super) fn owner_allows(&self, direction: Direction, around: &Surroundings) -> bool {
+        match around.owner {
             None | Some(Standing::Ours) => true,
             Some(Standing::NotChecked | Standing::Doubted) => false,
             // As where a pause is not known.
-            Some(Standing::Unproven(_)) => direction == Direction::Down && cx.around.leads,
+            Some(Standing::Unproven(_)) => direction == Direction::Down && around.leads,
             Some(Standing::Elsewhere { .. } | Standing::Unresolved(_)) => {
-                direction == Direction::Down && self.passivates_since(cx.around).is_some()
+                direction == Direction::Down && self.passivates_since(around).is_some()
             }
-        };
+        }
+    }
+
+    /// The same; a write that it prevents is reported once.
+    pub(super) fn is_owner(&mut self, direction: Direction, cx: &mut Context<'_>) -> bool {
+        let allowed = self.owner_allows(direction, cx.around);
         let prevented = (!allowed).then_some(direction);
         if std::mem::replace(&mut self.prevented, prevented) != prevented && !allowed {
             cx.report(Report::NotOwner(direction));

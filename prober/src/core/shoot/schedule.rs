@@ -1,13 +1,14 @@
 //! When the machine probes.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use chrono::TimeDelta;
 
 use super::{Action, Context, Direction, Probing, Report, Shoot, Surroundings};
+use crate::core::judgement::Finding;
 use crate::core::moment::Moment;
-use crate::core::schedule::{Failure, JUST_AFTER, ScheduleInputs, next_probe};
-use crate::core::verdict::Verdict;
+use crate::core::schedule::{Failure, ScheduleInputs, next_probe};
 use crate::core::{scaled, span};
 
 /// However short a grace a shoot asks for, doubt brings no probe sooner than this.
@@ -27,12 +28,17 @@ pub(super) struct ReprobeRequests {
 impl ReprobeRequests {
     /// Requests a probe at once, or as soon as that may be. True if so many were requested that others keep writing.
     fn request(&mut self, now: Moment) -> bool {
-        self.made.retain(|&made| now - made < TimeDelta::minutes(1));
-        let often = self.made.len() >= REPROBES_PER_MINUTE;
+        let often = self.is_often(now);
         let gap = if often { LONG_REPROBE_GAP } else { REPROBE_GAP };
         let first = self.due.is_none();
         self.due = Some(self.made.back().map_or(now, |&last| now.max(last + gap)));
         often && first
+    }
+
+    /// Whether others keep writing: so many were requested within a minute.
+    fn is_often(&mut self, now: Moment) -> bool {
+        self.made.retain(|&made| now - made < TimeDelta::minutes(1));
+        self.made.len() >= REPROBES_PER_MINUTE
     }
 
     fn probed(&mut self, now: Moment) {
@@ -85,9 +91,9 @@ impl Shoot {
 
     /// Since when nodes that were listed may still be judged by (D-53); none when they are to be listed for each probe.
     pub(super) fn nodes_good_since(&self, cx: &Context<'_>) -> Option<Moment> {
-        let recovering = self.last_direction == Some(Direction::Down) && self.held_down().next().is_some();
-        recovering.then(|| {
-            (cx.now - span(cx.around.config.probe_interval)).max(self.reprobes.made.back().copied().unwrap_or(Moment::START))
+        (self.last_direction == Some(Direction::Down)).then(|| {
+            let requested = self.reprobes.made.back().copied().max(self.free_since.down).max(Some(self.same_since));
+            (cx.now - span(cx.around.config.probe_interval)).max(requested.unwrap_or(Moment::START))
         })
     }
 
@@ -106,8 +112,28 @@ impl Shoot {
             return;
         }
         self.reprobes.probed(cx.now);
+        self.probed_at = cx.now;
         self.probing = Probing::Leases;
-        cx.actions.push(Action::ListLeases);
+        let may_fall = |finding: &Arc<Finding>| finding.verdict_possible.is_some_and(|possible| possible <= cx.now);
+        let with_nodes = self.last_direction != Some(Direction::Down) && self.finding.as_ref().is_some_and(may_fall);
+        cx.actions.push(Action::ListLeases { with_nodes });
+    }
+
+    /// Lets the next probe begin at once if none has since then, and otherwise no later than the gap after the last one; one that failed is
+    /// repeated in its own time.
+    pub(super) fn probe_soon(&mut self, since: Moment, cx: &Context<'_>) {
+        if self.failures > 0 && self.probed_at >= since {
+            return;
+        }
+        let gap = if self.probed_at < since { TimeDelta::zero() } else { REPROBE_GAP };
+        self.next_probe = self.next_probe.min((self.probed_at + gap).max(cx.now));
+    }
+
+    /// The same while and after something is scaled down, unless others keep writing.
+    pub(super) fn probe_again_soon(&mut self, cx: &Context<'_>) {
+        if !self.reprobes.is_often(cx.now) {
+            self.probe_soon(Moment::START, cx);
+        }
     }
 
     /// When to probe next, after a complete probe or a failure.
@@ -117,24 +143,22 @@ impl Shoot {
         let stretch = 1.0 + chance * config.backoff_jitter_factor;
         let judged_at = finding.map_or(cx.now, |finding| finding.judged_at);
         let grace = cx.around.settings.grace(config);
-        // All who lead probe soon while anything is held down (D-53).
-        let recovery = (cx.around.leads && self.held_down().next().is_some()).then(|| grace.recovery_gap());
+        // Who leads, or would if the leader is gone, probes soon while anything is held down (D-53); so does who only looks.
+        let leads = cx.around.leads || cx.around.dry_run || cx.around.leader_silent_from.is_some_and(|from| from <= cx.now);
+        let recovery = (leads && self.held_down().next().is_some()).then(|| grace.recovery_gap());
         let interval = scaled(span(config.probe_interval), stretch);
-        let interval = recovery.filter(|_| failure.is_some()).map_or(interval, |gap| interval.min(gap));
+        let in_outage = failure.is_some() && (recovery.is_some() || self.last_direction == Some(Direction::Down));
+        let interval = if in_outage { interval.min(grace.recovery_gap()) } else { interval };
         let gap = scaled(grace.longest_gap().max(SHORTEST_GAP), 1.0 - self.jitter.share());
         let gap = recovery.map_or(gap, |recovery| recovery.min(gap));
-        // A shoot for which nothing waits to be written keeps its own pace: a probe at the end of initialDelay would bring all shoots into
-        // step.
-        let waits = !(self.verdict().is_some_and(Verdict::is_up) && self.is_settled(cx.around));
-        let awaited = [Some(self.acts_from(Direction::Down, cx)), Some(self.acts_from(Direction::Up, cx)), self.stable_from(cx)];
-        let awaited = awaited.into_iter().flatten().map(|moment| moment + JUST_AFTER);
+        // What was under way during a protective write says nothing of the time since.
+        let gap = if self.probed_at < self.protected_at { REPROBE_GAP } else { gap };
         next_probe(&ScheduleInputs {
             now: cx.now,
             judged_at: if failure.is_some() { cx.now } else { judged_at },
             interval,
             verdict_possible: finding.and_then(|finding| finding.verdict_possible),
             doubt_from: finding.map(|_| judged_at + gap),
-            awaited: awaited.filter(|&moment| waits && moment > judged_at).min(),
             failure,
             stretch,
         })

@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 
-use super::{Action, Context, Direction, Probing, Shoot, Verdict, Verified};
+use super::{Action, Context, Direction, Probing, Shoot, Surroundings, Verdict, Verified};
 use crate::core::lease::Share;
 use crate::core::moment::Moment;
 use crate::core::owner::Standing;
@@ -34,65 +34,60 @@ pub(super) enum Verification {
     Refused(Moment),
 }
 
+/// The end of the time that a leader has: earlier if it stops renewing its Lease before (D-61).
+fn unless_silent(end: Moment, around: &Surroundings) -> Moment {
+    around.leader_silent_from.map_or(end, |silent| silent.min(end))
+}
+
 impl Shoot {
-    pub(super) fn standby_may_write(&mut self, direction: Direction, cx: &mut Context<'_>) -> bool {
+    /// Since when, or from when on, it is a standby's turn; none while that is not known.
+    pub(super) fn standbys_turn(&mut self, direction: Direction, cx: &mut Context<'_>) -> Option<Moment> {
         if !cx.around.options.standby_protects.value {
-            return false;
+            return None;
         }
         match direction {
-            Direction::Up => self.has_recovered(cx),
+            Direction::Up => self.recovered_from(cx),
             // The patience is used: what is known of the seed is read again meanwhile.
-            Direction::Down => self.is_verified(cx) & self.leader_had_its_time(cx),
+            Direction::Down => {
+                let from = self.leader_had_its_time_from(cx.around)?;
+                let verifies_from = from - self.share(PATIENCE);
+                cx.wake_at(verifies_from);
+                (verifies_from <= cx.now && self.is_verified(cx)).then_some(from)
+            }
         }
     }
 
-    /// Notes since when a leader that judges alike would protect.
+    /// Notes since when, or from when on, a leader that judges alike would protect.
     pub(super) fn note_leaders_chance(&mut self, cx: &Context<'_>) {
         let Context { around, now, .. } = cx;
-        let acts = self.judged_at().is_some_and(|judged_at| judged_at >= self.acts_from(Direction::Down, cx));
         let owns = matches!(around.owner, None | Some(Standing::Ours));
-        let may = self.last_direction == Some(Direction::Down) && acts && around.is_ours && owns && around.paused == Some(false);
-        self.leader_may_protect_since = may.then(|| self.leader_may_protect_since.unwrap_or(*now));
+        let may = self.last_direction == Some(Direction::Down) && around.is_ours && owns && around.paused == Some(false);
+        let since = may.then(|| self.leader_may_protect_since.unwrap_or(*now));
+        self.leader_may_protect_since = since.max(since.and(self.ripe_from(Direction::Down, around)));
     }
 
-    fn leader_had_its_time(&self, cx: &mut Context<'_>) -> bool {
-        let (Some((verdict, deadline)), Some(may)) = (self.down_since, self.leader_may_protect_since) else { return false };
+    fn leader_had_its_time_from(&self, around: &Surroundings) -> Option<Moment> {
+        let ((verdict, deadline), may) = self.down_since.zip(self.leader_may_protect_since)?;
         let at_work = self.marker_seen.is_some_and(|seen| seen >= verdict - AT_WORK);
         let behind = deadline.filter(|_| at_work).map(|deadline| deadline + self.share(BEHIND_DEADLINE));
-        let from = behind.into_iter().fold(may + self.share(PATIENCE), Moment::max);
-        cx.wake_at(from);
-        from <= cx.now
+        Some(unless_silent(behind.into_iter().fold(may + self.share(PATIENCE), Moment::max), around))
     }
 
-    /// Whether the leader still has its time with what others have changed in mid-outage: until then the write is not due yet.
-    pub(super) fn leader_comes_first(&self, at: usize, direction: Direction, cx: &mut Context<'_>) -> bool {
-        if cx.around.leads || direction == Direction::Up {
-            return false;
-        }
-        let may = self.leader_may_protect_since;
-        let Some(changed_at) = self.known[at].changed_by_others_at().filter(|at| may.is_some_and(|may| *at > may)) else {
-            return false;
-        };
-        let from = changed_at + self.share(PATIENCE);
-        cx.wake_at(from);
-        from > cx.now
+    /// From when on a write is due also here, if the leader has its time with what others have changed in mid-outage.
+    pub(super) fn turn_with(&self, at: usize, direction: Direction, around: &Surroundings) -> Option<Moment> {
+        let may = self.leader_may_protect_since.filter(|_| !around.leads && direction == Direction::Down)?;
+        self.known[at].changed_by_others_at().filter(|at| *at > may).map(|at| unless_silent(at + self.share(PATIENCE), around))
     }
 
     fn share(&self, share: Share) -> TimeDelta {
         self.finding.as_ref().map_or(share.at_most, |finding| finding.grace.share(share))
     }
 
-    fn has_recovered(&self, cx: &mut Context<'_>) -> bool {
+    /// What the leader has only just taken down is not brought back by a replica that observes something else.
+    fn recovered_from(&self, cx: &Context<'_>) -> Option<Moment> {
+        let (since, _) = self.up_since.filter(|&(_, probes)| probes >= RESTORES_AFTER_PROBES)?;
         let lasting = RESTORES_AFTER + span(cx.around.options.scale_up_stabilization.value);
-        // What the leader has only just taken down is not brought back by a replica that observes something else.
-        if let Some(from) = self.marker_seen.map(|seen| seen + lasting).filter(|&from| from > cx.now) {
-            cx.wake_at(from);
-            return false;
-        }
-        match (self.up_since, self.judged_at()) {
-            (Some((since, probes)), Some(judged_at)) => probes >= RESTORES_AFTER_PROBES && judged_at - since >= lasting,
-            _ => false,
-        }
+        Some(Some(since).max(self.marker_seen)? + lasting)
     }
 
     fn is_verified(&mut self, cx: &mut Context<'_>) -> bool {

@@ -5,8 +5,10 @@
 //! at 130.1 s, which is an outage, and the ordering deadline is 137 s.
 
 mod evidence;
+mod freshness;
 mod owner;
 mod permits;
+mod proof;
 mod recovery;
 mod silence;
 mod standby;
@@ -23,8 +25,8 @@ use super::*;
 use crate::core::lease::{LeaseRecord, LeaseUid};
 use crate::core::replicas::{Marks, Observed};
 use crate::core::retry::Refusal;
-use crate::core::tests::scene::{around, at, dependent, running, times, wall};
-use crate::core::verdict::NodeRecord;
+use crate::core::tests::scene::{around, at, dependent, running, span, times, wall};
+use crate::core::verdict::{NodeCondition, NodeRecord};
 
 /// The places of the two dependents: machine-controller-manager goes down first, kube-controller-manager comes up first.
 const MCM: usize = 0;
@@ -57,6 +59,8 @@ struct Rig {
     /// The interval of the renewals, and between which moments there are none.
     beat: f64,
     silences: Vec<(f64, f64)>,
+    /// When all of them renewed once more, besides their beats.
+    renewed_at: Option<f64>,
     nodes: usize,
     /// So many of them are not silent.
     spared: usize,
@@ -71,6 +75,11 @@ struct Rig {
     /// Whether the view shows nothing of what this replica writes.
     view_lags: bool,
     version: u64,
+    /// How long a probe's answer takes, and how far the nodes' clocks are ahead of ours.
+    latency: f64,
+    ahead: f64,
+    /// The condition of the nodes, if that excludes them.
+    excluded: Option<NodeCondition<&'static str>>,
     log: Vec<(f64, Action)>,
     verdicts: Vec<(f64, Verdict)>,
 }
@@ -123,6 +132,7 @@ impl Rig {
             api: Api::Answers,
             beat: 10.0,
             silences: vec![],
+            renewed_at: None,
             nodes: 3,
             spared: 0,
             machines: machines(3),
@@ -132,6 +142,9 @@ impl Rig {
             pods_linger: false,
             view_lags: false,
             version: 1,
+            latency: 0.0,
+            ahead: 0.0,
+            excluded: None,
             log: vec![],
             verdicts: vec![],
         }
@@ -156,6 +169,12 @@ impl Rig {
         }
     }
 
+    /// The same, and all of them renew at once.
+    fn renewed_at_once(&mut self) {
+        self.renewed();
+        self.renewed_at = Some(seconds(self.now));
+    }
+
     /// When a node has renewed its lease last.
     fn stamp(&self, number: usize) -> f64 {
         let phase = number as f64 / 10.0;
@@ -163,7 +182,7 @@ impl Rig {
         while number >= self.spared && self.silences.iter().any(|silence| silence.0 <= stamp && stamp < silence.1) {
             stamp -= self.beat;
         }
-        stamp
+        self.renewed_at.map_or(stamp, |renewed| stamp.max(renewed))
     }
 
     /// Lets time pass.
@@ -206,11 +225,13 @@ impl Rig {
 
     fn carry_out(&mut self, action: Action) -> Vec<Action> {
         match action {
-            Action::ListLeases => match self.api {
+            Action::ListLeases { .. } => match self.api {
                 Api::Answers => {
                     // A request is sent after it was decided on.
                     self.now = self.now + TimeDelta::microseconds(1);
-                    self.answer(times(self.now.elapsed_since_start().as_seconds_f64()))
+                    let sent = self.now;
+                    self.now = self.now + span(self.latency);
+                    self.answer(RequestTimes { sent, ..times(self.now.elapsed_since_start().as_seconds_f64()) })
                 }
                 Api::Fails(failure) => self.take(Input::Failed(failure)),
                 Api::Hangs => vec![],
@@ -220,8 +241,13 @@ impl Rig {
                 }
             },
             Action::ListNodes => {
-                let record = |number| NodeRecord { name: node(number), ..NodeRecord::default() };
-                self.take(Input::Nodes((0..self.nodes).map(record).collect()))
+                let record = |number| {
+                    let mut record = NodeRecord { name: node(number), ..NodeRecord::default() };
+                    self.excluded.iter().for_each(|condition| record.note_condition(condition.clone()));
+                    record
+                };
+                let nodes = (0..self.nodes).map(record).collect();
+                self.take(Input::Nodes(nodes))
             }
             Action::Verify => {
                 let as_seen = Verified {
@@ -247,7 +273,7 @@ impl Rig {
     fn answer(&mut self, times: RequestTimes) -> Vec<Action> {
         let mut leases = LeaseList::default();
         for number in 0..self.nodes {
-            let renew_time = Some(wall(self.stamp(number)));
+            let renew_time = Some(wall(self.stamp(number) + self.ahead));
             leases.push(LeaseRecord { name: &node(number), uid: LeaseUid::default(), renew_time, duration_seconds: Some(40) });
         }
         self.take(Input::Leases(times, leases, Some(Arc::clone(&self.machines))))
@@ -319,7 +345,8 @@ impl Rig {
     }
 
     fn probes(&self, from: f64) -> Vec<f64> {
-        self.when(&Action::ListLeases, from)
+        let probes = self.said(|action| matches!(action, Action::ListLeases { .. }).then_some(()));
+        probes.into_iter().map(|(when, ())| when).filter(|when| *when >= from).collect()
     }
 
     /// What the last probe said.

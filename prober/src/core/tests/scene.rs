@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use crate::config::{Config, Dependent, OnLoss, OwnerCheck, ResourceRef, ScaleInfo};
 use crate::core::judgement::{Finding, Judge, Rules};
-use crate::core::lease::{Grace, LeaseClocks, LeaseRecord, LeaseState, LeaseUid};
+use crate::core::lease::{Criteria, Grace, LeaseClocks, LeaseRecord, LeaseState, LeaseUid};
 use crate::core::lifecycle::ShootSettings;
 use crate::core::moment::{Moment, RequestTimes};
 use crate::core::options::ResolvedOptions;
 use crate::core::owner::Template;
+use crate::core::plan::ByDirection;
 use crate::core::replicas::{DependentState, Observed};
 use crate::core::shoot::Surroundings;
 use crate::core::verdict::PoolConditions;
@@ -25,7 +26,12 @@ pub const JUDGED: f64 = 100.0;
 /// What is found where nothing was seen.
 impl Default for Finding {
     fn default() -> Self {
-        Judge::default().judge(&Rules { grace: GRACE, fraction: 0.6, pool_conditions: PoolConditions::default() })
+        Judge::default().judge(&Rules {
+            grace: GRACE,
+            fraction: 0.6,
+            pool_conditions: PoolConditions::default(),
+            renewed_after: None,
+        })
     }
 }
 
@@ -42,6 +48,11 @@ pub fn at(seconds: f64) -> Moment {
 /// What a clock that agrees with ours says at that moment.
 pub fn wall(seconds: f64) -> DateTime<Utc> {
     DateTime::from_timestamp(1_700_000_000, 0).expect("a calendar date") + span(seconds)
+}
+
+/// By what leases are judged at that moment while the API server answers and nothing is held down.
+pub fn criteria(now: Moment) -> Criteria {
+    Criteria { now, answering: LONG_AGO, renewed_after: None, grace: GRACE }
 }
 
 /// A probe that is answered at once.
@@ -107,12 +118,11 @@ pub fn around(dependents: impl IntoIterator<Item = Dependent>) -> Surroundings {
         settings: ShootSettings::default(),
         leads: true,
         dry_run: false,
-        seed_since: Some(Moment::START),
-        clusters_read: Some(Moment::START),
+        seed_since: ByDirection { up: Some(Moment::START), down: Some(Moment::START) },
+        leader_silent_from: None,
         is_ours: true,
         paused: Some(false),
         owner: None,
-        resumed: Moment::START,
         spread: TimeDelta::seconds(1),
         chance: 0.5,
     }

@@ -23,14 +23,14 @@ const BEAT_S: f64 = 10.0;
 const THRESHOLD_S: f64 = 30.0;
 
 /// Seconds of true time; the prober's own monotonic clock is true here.
-type Seconds = f64;
+pub type Seconds = f64;
 
 /// How far a node's clock is off, of a number from 0 to 1 drawn for it.
-type Skew = fn(f64) -> f64;
+pub type Skew = fn(f64) -> f64;
 
 /// Who is away, and for how long.
 #[derive(Clone, Debug)]
-enum Away {
+pub enum Away {
     Never,
     /// For so long, at a random moment.
     Once(Seconds),
@@ -40,31 +40,35 @@ enum Away {
 }
 
 #[derive(Clone)]
-struct World {
-    nodes: usize,
+pub struct World {
+    pub nodes: usize,
     /// The first so many nodes carry a condition that excludes them.
-    excluded: usize,
-    skew: Skew,
-    step: Option<(Seconds, Seconds)>,
-    drift: f64,
+    pub excluded: usize,
+    pub skew: Skew,
+    pub step: Option<(Seconds, Seconds)>,
+    pub drift: f64,
     /// When the nodes lose the way to the API server.
-    cut: Option<Seconds>,
+    pub cut: Option<Seconds>,
     /// From when to when no probe is made.
-    gaps: Vec<Range<Seconds>>,
-    away: Away,
+    pub gaps: Vec<Range<Seconds>>,
+    pub away: Away,
     /// Whether the prober stands still while the API server is away.
-    frozen: bool,
+    pub frozen: bool,
     /// The share of probes that fail.
-    flaky: f64,
-    initial_delay: Seconds,
+    pub flaky: f64,
+    pub initial_delay: Seconds,
     /// How far our own wall clock is off.
-    ours: Seconds,
+    pub ours: Seconds,
     /// The longest that an answer takes.
-    slow: Seconds,
+    pub slow: Seconds,
+    /// How long each answer takes besides.
+    pub latency: Seconds,
+    /// What the first probe after the cut takes longer, as its kept connection has died.
+    pub hedge: Seconds,
     /// Beats are stretched by up to this share, and renewals delayed by up to so many seconds.
-    jitter: f64,
-    lag: Seconds,
-    until: Seconds,
+    pub jitter: f64,
+    pub lag: Seconds,
+    pub until: Seconds,
 }
 
 impl Default for World {
@@ -83,6 +87,8 @@ impl Default for World {
             initial_delay: 30.0,
             ours: 0.0,
             slow: 0.0,
+            latency: 0.0,
+            hedge: 0.0,
             jitter: 0.0,
             lag: 0.0,
             until: 1200.0,
@@ -91,13 +97,23 @@ impl Default for World {
 }
 
 /// The renewals of one node: when the API server took each, and its stamp.
-struct Node {
-    name: String,
+pub struct Node {
+    pub name: String,
     renewals: Vec<(Seconds, Seconds)>,
     next: usize,
 }
 
 impl Node {
+    pub fn new(number: usize, renewals: Vec<(Seconds, Seconds)>) -> Self {
+        Self { name: format!("node-{number:04}"), renewals, next: 0 }
+    }
+
+    /// When it had renewed last at a moment.
+    pub fn renewed_by(&self, t: Seconds) -> Seconds {
+        let later = self.renewals.partition_point(|(taken, _)| *taken <= t);
+        self.renewals[later.saturating_sub(1)].0
+    }
+
     fn stamp(&mut self, t: Seconds) -> Seconds {
         while self.renewals.get(self.next + 1).is_some_and(|(taken, _)| *taken <= t) {
             self.next += 1;
@@ -157,12 +173,15 @@ impl World {
         let mut shoot = Shoot::new(start, &around, Moment::START);
         let mut t = 0.0;
         let mut idle = 0;
+        let (mut hedged, mut nodes_take) = (false, 0.0);
         while t < self.until {
             around.chance = rng.random();
             let mut pending = shoot.input(Input::Woken, &around, at(t));
-            while let Some(action) = pending.pop() {
-                let more = match action {
-                    Action::ListLeases => {
+            while !pending.is_empty() {
+                // What takes no time does not wait for what does.
+                let at_once = pending.iter().position(|action| !matches!(action, Action::ListLeases { .. } | Action::ListNodes));
+                let more = match pending.remove(at_once.unwrap_or(0)) {
+                    Action::ListLeases { with_nodes } => {
                         run.probes += 1;
                         if self.frozen
                             && let Some(away) = away.iter().find(|away| away.contains(&t))
@@ -172,14 +191,21 @@ impl World {
                         if away.iter().any(|away| away.contains(&t)) || rng.random::<f64>() < self.flaky {
                             shoot.input(Input::Failed(ProbeFailure::Unanswered), &around, at(t))
                         } else {
-                            let takes = rng.random::<f64>() * self.slow;
+                            if self.cut.is_some_and(|cut| t >= cut) && !std::mem::replace(&mut hedged, true) {
+                                t += self.hedge;
+                            }
+                            let takes = self.latency + rng.random::<f64>() * self.slow;
+                            nodes_take = if with_nodes { 0.0 } else { self.latency };
                             let times = RequestTimes { sent: at(t), received: at(t + takes), wall: wall(t + takes + self.ours) };
                             let leases = leases(&mut nodes, t + takes / 2.0);
                             t += takes;
                             shoot.input(Input::Leases(times, leases, Some(Arc::clone(&machines))), &around, at(t))
                         }
                     }
-                    Action::ListNodes => shoot.input(Input::Nodes(records.clone()), &around, at(t)),
+                    Action::ListNodes => {
+                        t += nodes_take;
+                        shoot.input(Input::Nodes(records.clone()), &around, at(t))
+                    }
                     Action::AcquirePermit(dependent, _) => shoot.input(Input::Permitted(dependent), &around, at(t)),
                     Action::Write(order) => {
                         assert_eq!(order.change.write.replicas, Some(0));
@@ -225,7 +251,7 @@ impl World {
     }
 
     /// A kubelet's beat, and while the API server is away none; then within 7 s.
-    fn node(&self, number: usize, away: &[Range<Seconds>], rng: &mut StdRng) -> Node {
+    pub fn node(&self, number: usize, away: &[Range<Seconds>], rng: &mut StdRng) -> Node {
         let (base, mut t) = ((self.skew)(rng.random()), -120.0 + rng.random_range(0.0..BEAT_S));
         let skew = |t: Seconds| base + self.step.filter(|(from, _)| t >= *from).map_or(0.0, |(_, by)| by) + self.drift * t;
         let mut renewals = vec![];
@@ -240,11 +266,11 @@ impl World {
             }
             t = taken + BEAT_S * (1.0 + rng.random::<f64>() * self.jitter);
         }
-        Node { name: format!("node-{number:04}"), renewals, next: 0 }
+        Node::new(number, renewals)
     }
 }
 
-fn leases(nodes: &mut [Node], t: Seconds) -> LeaseList {
+pub fn leases(nodes: &mut [Node], t: Seconds) -> LeaseList {
     let mut leases = LeaseList::default();
     for node in nodes {
         let renew_time = Some(wall(node.stamp(t)));
@@ -254,7 +280,7 @@ fn leases(nodes: &mut [Node], t: Seconds) -> LeaseList {
 }
 
 /// As exact as the machine's own moments, and never before `t`.
-fn at(t: Seconds) -> Moment {
+pub fn at(t: Seconds) -> Moment {
     Moment::START + TimeDelta::nanoseconds((t * 1e9).ceil() as i64)
 }
 
@@ -347,7 +373,12 @@ fn outages() -> Vec<(&'static str, World, Seconds)> {
         ("nodes +15, put back by 10 at 300", put_back(10.0), 8.5),
         ("nodes +15, put back by 25 at 300", put_back(25.0), 8.5),
         ("nodes 0, put back by 5 at 300", World { step: Some((300.0, -5.0)), ..world() }, 8.5),
-        // What fails is not bounded, only measured (limits.md).
+        ("every kept connection dies, answers in 0.02 s", World { hedge: 0.5, latency: 0.02, ..world() }, 0.6),
+        ("every kept connection dies, answers in 0.3 s", World { hedge: 0.5, latency: 0.3, ..world() }, 0.9),
+        // What is slower, or fails, is not bounded, only measured (limits.md).
+        ("answers take 1 s", World { latency: 1.0, ..world() }, 3.0),
+        ("answers take 1.9 s", World { latency: 1.9, ..world() }, f64::MAX),
+        ("answers take 3 s", World { latency: 3.0, ..world() }, f64::MAX),
         ("2 % of all looks fail", World { flaky: 0.02, ..world() }, f64::MAX),
         ("5 % of all looks fail", World { flaky: 0.05, ..world() }, f64::MAX),
         ("30 % of all looks fail", World { flaky: 0.3, ..world() }, f64::MAX),
@@ -453,7 +484,7 @@ impl World {
         while t < at(self.until) {
             around.chance = rng.random();
             for action in shoot.input(Input::Woken, &around, t) {
-                if action == Action::ListLeases {
+                if matches!(action, Action::ListLeases { .. }) {
                     let seconds = t.elapsed_since_start().as_seconds_f64();
                     let times = RequestTimes { sent: t, received: t, wall: wall(seconds) };
                     let leases = leases(&mut node, seconds);

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::super::lease::LeaseState::{Expired, Undecided, Valid};
 use super::super::replicas::{Marks, Observed, scale_down, scale_up};
 use super::*;
-use crate::core::tests::scene::{GRACE, JUDGED, LONG_AGO, at, book};
+use crate::core::tests::scene::{JUDGED, at, book, criteria};
 
 const FRACTION: f64 = 0.6;
 const UP: Verdict = Verdict::ScaleUp;
@@ -33,7 +33,7 @@ fn backed<const N: usize>(nodes: [&str; N]) -> BackedNodes {
 fn judge(leases: &[(&str, LeaseState)], machines: &[&str], nodes: &[NodeRecord], pools: &PoolConditions) -> (Tally, Verdict) {
     let book = book(leases.iter().copied());
     let machines = machines.iter().copied().map(Some).collect();
-    let tally = Candidates::by_nodes(&book, &machines, nodes, pools).tally(at(JUDGED), LONG_AGO, GRACE);
+    let tally = Candidates::by_nodes(&book, &machines, nodes, pools).tally(criteria(at(JUDGED)));
     (tally, tally.verdict(FRACTION))
 }
 
@@ -150,7 +150,7 @@ fn leases_without_a_node_and_nodes_without_a_lease_do_not_count() {
     let nodes = [node("n1"), node("n2"), node("n5")];
     let pools = PoolConditions::new();
     let candidates = Candidates::by_nodes(&leases, &machines, &nodes, &pools);
-    assert_eq!(candidates.tally(at(JUDGED), LONG_AGO, GRACE), tally(2, 1));
+    assert_eq!(candidates.tally(criteria(at(JUDGED))), tally(2, 1));
     assert_eq!(candidates.excluded, BTreeMap::from([(Exclusion::NoNode, 2), (Exclusion::NoLease, 1)]));
 }
 
@@ -171,7 +171,7 @@ fn every_node_that_does_not_count_is_counted_by_its_reason() {
 fn machines_alone_bound_the_candidates_from_above() {
     let leases = book(four_leases([Valid, Expired, Undecided, Expired]));
     let allowed = Candidates::by_machines(&leases, &backed(["n1", "n2", "n3", "n9"]));
-    assert_eq!(allowed.tally(at(JUDGED), LONG_AGO, GRACE), Tally { candidates: 3, expired: 1, undecided: 1 });
+    assert_eq!(allowed.tally(criteria(at(JUDGED))), Tally { candidates: 3, expired: 1, undecided: 1 });
     assert_eq!(allowed.excluded, BTreeMap::from([(Exclusion::NoUsableMachine, 1)]));
 }
 
@@ -199,7 +199,7 @@ fn two_thousand_nodes_are_each_counted_once() {
     let nodes: Vec<NodeRecord> = names.iter().map(|name| node(name)).collect();
     let machines = names.iter().map(|name| Some(name.as_str())).collect();
     let pools = PoolConditions::new();
-    let tally = Candidates::by_nodes(&leases, &machines, &nodes, &pools).tally(at(JUDGED), LONG_AGO, GRACE);
+    let tally = Candidates::by_nodes(&leases, &machines, &nodes, &pools).tally(criteria(at(JUDGED)));
     assert_eq!((tally.candidates, tally.expired, tally.verdict(FRACTION)), (2000, 1200, Verdict::ScaleDown));
 }
 
@@ -315,15 +315,15 @@ proptest! {
             })
             .collect();
 
-        let allowed = Candidates::by_machines(&book, &machines).tally(at(JUDGED), LONG_AGO, GRACE);
+        let allowed = Candidates::by_machines(&book, &machines).tally(criteria(at(JUDGED)));
         let at_rest = dependents.iter().all(|dependent| scale_up(dependent, Scope::All, only_held_down).is_none());
         let pools = PoolConditions::new();
-        let always = Candidates::by_nodes(&book, &machines, &nodes, &pools).tally(at(JUDGED), LONG_AGO, GRACE);
+        let always = Candidates::by_nodes(&book, &machines, &nodes, &pools).tally(criteria(at(JUDGED)));
         if !nodes_matter(allowed, at_rest) {
             let writes = |verdict: Verdict| -> Vec<_> {
                 let decide = |dependent: &Observed| match verdict.aim()? {
                     (Direction::Up, scope) => scale_up(dependent, scope, only_held_down),
-                    (Direction::Down, _) => scale_down(dependent),
+                    (Direction::Down, _) => scale_down(dependent, true),
                 };
                 dependents.iter().map(decide).collect()
             };

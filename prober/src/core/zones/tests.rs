@@ -23,7 +23,7 @@ fn a_zone_is_lost_when_three_of_five_leases_are_expired_and_two_at_least() {
 fn found(nodes: [(&str, f64); 6], record: impl Fn(usize, &str) -> NodeRecord) -> (Verdict, Vec<LostZone>) {
     let names: Vec<String> = (0..6).map(|number| format!("node-{number}")).collect();
     let mut judge = Judge::default();
-    let rules = Rules { grace: GRACE, fraction: 0.6, pool_conditions: PoolConditions::default() };
+    let rules = Rules { grace: GRACE, fraction: 0.6, pool_conditions: PoolConditions::default(), renewed_after: None };
     for (now, renewed) in [(70.0, 65.0), (90.0, 85.0), (100.0, 95.0)] {
         let leases = names.iter().zip(&nodes).map(|(name, (_, last))| lease(name, last.min(renewed)));
         judge.observe(times(now), leases, GRACE);

@@ -19,7 +19,7 @@ fn what_others_bring_up_in_mid_outage_is_looked_at_and_taken_down_at_once() {
         rig.run(raised);
         rig.others(KCM, |observed| observed.replicas = 1);
         rig.run(raised + 1.0);
-        assert_eq!(rig.probes(raised), [raised], "raised at {raised} s");
+        assert_eq!(rig.probes(raised), [raised, raised + 1.0], "raised at {raised} s");
         assert_eq!(rig.writes()[2..], [(raised, KCM, Some(0))]);
         assert!(rig.orders()[2].judged_at > at(raised));
     }
@@ -94,10 +94,10 @@ fn an_older_sighting_never_replaces_a_newer_state_and_versions_are_numbers() {
 #[test]
 fn a_write_that_waited_for_the_seed_rests_on_a_look_that_was_sent_since() {
     let mut rig = Rig::leader().in_outage();
-    rig.around.seed_since = None;
+    rig.around.seed_since.down = None;
     rig.run(133.0);
     assert_eq!((rig.verdict(), rig.writes()), (Verdict::ScaleDown, vec![]));
-    rig.around.seed_since = Some(at(133.0));
+    rig.around.seed_since.down = Some(at(133.0));
     rig.api = Api::Hangs;
     rig.run(134.0);
     assert_eq!((rig.probes(133.0), rig.writes()), (vec![133.0], vec![]));
@@ -111,13 +111,13 @@ fn a_write_that_waited_for_the_seed_rests_on_a_look_that_was_sent_since() {
 fn whoever_gains_the_lead_protects_at_once_and_restores_by_a_cluster_that_was_read_since() {
     let mut rig = Rig::standby().in_outage();
     rig.run(131.0);
-    (rig.around.leads, rig.around.clusters_read) = (true, None);
+    (rig.around.leads, rig.around.seed_since.up) = (true, None);
     rig.run(131.5);
     assert_eq!(rig.writes(), [(131.0, MCM, Some(0)), (131.0, KCM, Some(0))]);
     rig.renewed();
     rig.run(160.0);
     assert_eq!((rig.verdict(), rig.writes().len()), (Verdict::ScaleUp, 2));
-    rig.around.clusters_read = Some(at(160.0));
+    rig.around.seed_since.up = Some(at(160.0));
     rig.run(161.0);
     assert_eq!(rig.writes().len(), 4);
 }
@@ -157,7 +157,7 @@ fn a_write_of_a_process_that_was_suspended_rests_on_a_look_that_was_sent_since()
     rig.holds_permits = true;
     rig.run(131.0);
     rig.now = at(140.0);
-    rig.around.resumed = at(140.0);
+    rig.around.seed_since.down = Some(at(140.0));
     rig.api = Api::Hangs;
     rig.input(Input::Permitted(MCM));
     assert_eq!((rig.probes(140.0), rig.writes()), (vec![140.0], vec![]));

@@ -248,7 +248,7 @@ fn nothing_is_passivated_unless_all_says_so() {
         ((|around| around.leads = false) as fn(&mut Surroundings), "this replica does not lead"),
         (|around| around.paused = Some(true), "it is paused"),
         (|around| around.is_ours = false, "its Cluster says otherwise"),
-        (|around| around.seed_since = None, "the seed is not seen"),
+        (|around| around.seed_since.down = None, "the seed is not seen"),
     ] {
         let mut rig = passivating();
         change(&mut rig.around);

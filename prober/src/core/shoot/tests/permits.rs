@@ -53,16 +53,17 @@ fn a_verdict_that_turns_gives_up_what_waits_for_a_permit() {
 fn a_scale_down_goes_on_while_looks_fail_and_a_scale_up_waits() {
     let mut rig = asking();
     rig.api = Api::Fails(ProbeFailure::Other);
-    rig.input(Input::SettingsChanged);
+    rig.run(131.5);
+    assert!(rig.shoot.failures() > 0);
     rig.input(Input::Permitted(MCM));
-    assert_eq!(rig.writes(), [(131.0, MCM, Some(0))]);
+    assert_eq!(rig.writes(), [(131.5, MCM, Some(0))]);
 
     let mut around = two();
     around.dependents = vec![DependentState::Present(Arc::new(held("1"))); 2];
     let mut rig = Rig::with(around);
     rig.holds_permits = true;
     rig.run(31.0);
-    assert_eq!(rig.when(&Action::AcquirePermit(KCM, Direction::Up), 0.0), [30.001]);
+    assert_eq!(rig.when(&Action::AcquirePermit(KCM, Direction::Up), 0.0), [30.0]);
     rig.api = Api::Fails(ProbeFailure::Other);
     rig.input(Input::SettingsChanged);
     rig.input(Input::Permitted(KCM));

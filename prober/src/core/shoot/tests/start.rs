@@ -27,7 +27,7 @@ fn a_shoot_that_just_became_probeable_is_protected_from_the_end_of_the_initial_d
     rig.silent(-50.0);
     rig.run(100.0);
     assert!(rig.verdicts.iter().any(|(when, verdict)| *when < 20.0 && *verdict == Verdict::ScaleDown), "{:?}", rig.verdicts);
-    assert_eq!(rig.writes(), [(30.001, MCM, Some(0)), (30.001, KCM, Some(0))]);
+    assert_eq!(rig.writes(), [(30.0, MCM, Some(0)), (30.0, KCM, Some(0))]);
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn nothing_is_restored_before_the_end_of_the_initial_delay() {
         rig.run(29.9);
         assert_eq!((rig.verdict(), rig.writes()), (Verdict::ScaleUp, vec![]));
         rig.run(40.0);
-        assert_eq!(rig.writes()[0], (30.001, KCM, Some(1)));
+        assert_eq!(rig.writes()[0], (30.0, KCM, Some(1)));
     }
 }
 

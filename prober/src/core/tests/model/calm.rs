@@ -79,7 +79,7 @@ impl World {
         let wrong = match (marks.ignored, self.outage) {
             (true, _) => marks.held_down.then_some("ignored, and marked"),
             (false, true) if object.replicas > 0 => Some("still up in an outage"),
-            (false, true) if self.object.remembered().is_some() && !marks.held_down => {
+            (false, true) if self.object.remembered().is_some() && !marks.held_down && self.leader_saw_a_marker() => {
                 Some("not marked although its memory is there")
             }
             (false, true) => None,
@@ -88,6 +88,10 @@ impl World {
             (false, false) => None,
         };
         wrong.map_or(Ok(()), |wrong| Err(format!("idle, and {wrong}: {object:?}")))
+    }
+
+    fn leader_saw_a_marker(&self) -> bool {
+        matches!(self.leader, Leader::Replica(by) if self.replicas[by].as_ref().is_some_and(Replica::saw_a_marker))
     }
 
     fn has_written_as_standby(&self) -> bool {

@@ -6,6 +6,7 @@ use super::object::Object;
 use super::{Leader, World, seconds};
 use crate::core::judgement::Finding;
 use crate::core::moment::Moment;
+use crate::core::plan::ByDirection;
 use crate::core::replicas::{Change, DependentState, Observed};
 use crate::core::retry::Refusal;
 use crate::core::shoot::{Action, Input, Order, ProbeFailure, Shoot, Start, Surroundings, Verified};
@@ -115,6 +116,11 @@ impl Replica {
         self.memo.standby_writes.0 > 0
     }
 
+    /// Whether it saw the marker on what is at 0.
+    pub fn saw_a_marker(&self) -> bool {
+        self.machine.known()[0].was_held_down()
+    }
+
     fn knows(&mut self, observed: &Observed, now: Option<Moment>) {
         if (observed.replicas, &observed.marks) != (self.memo.known.0, &self.memo.known.1) {
             self.memo.known = (observed.replicas, observed.marks.clone(), now);
@@ -127,8 +133,7 @@ impl World {
         let replica = self.replicas[by].as_ref().expect("a replica that runs");
         let mut around = AROUND.clone();
         around.leads = self.leader == Leader::Replica(by);
-        around.seed_since = Some(replica.seed_since);
-        around.clusters_read = Some(replica.clusters_read);
+        around.seed_since = ByDirection { up: Some(replica.clusters_read), down: Some(replica.seed_since) };
         around.paused = Some(self.paused);
         around.dependents = vec![DependentState::Present(Arc::new(replica.view.clone()))];
         around
@@ -289,7 +294,7 @@ impl World {
         for action in self.replica(by).machine.input(input, &around, now) {
             let replica = self.replica(by);
             match action {
-                Action::ListLeases => replica.probing = Some(now),
+                Action::ListLeases { .. } => replica.probing = Some(now),
                 Action::ListNodes => return Err("nodes are listed for no probe".into()),
                 Action::Verify => replica.verifying = true,
                 Action::AcquirePermit(..) => replica.slot = Slot::AwaitingPermit,
