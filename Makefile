@@ -153,7 +153,7 @@ test-long: ## The long forms: more kill points, processes suspended for 5 minute
 	MODEL=long cargo test --release --package prober --lib -- core::tests --nocapture --test-threads=1
 
 .PHONY: sabotage
-sabotage: ## Break one rule of the core at a time and show that the model or the simulation finds it; 10 minutes, needs Python
+sabotage: ## Break one rule of the core at a time and show that a timeline, the model or a simulation finds it; 15 minutes, needs Python
 	@prober/sabotage
 
 .PHONY: book

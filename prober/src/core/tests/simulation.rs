@@ -362,7 +362,7 @@ fn outages() -> Vec<(&'static str, World, Seconds)> {
     let put_back = |by: f64| World { skew: |_| 15.0, step: Some((300.0, -by)), ..world() };
     vec![
         ("clocks agree", world(), 0.01),
-        ("nodes uniform +-3", World { skew: |draw| draw * 6.0 - 3.0, ..world() }, 1.7),
+        ("nodes uniform +-3", World { skew: |draw| draw * 6.0 - 3.0, ..world() }, 2.1),
         ("nodes -60", World { skew: |_| -60.0, ..world() }, 1.7),
         ("nodes +8", World { skew: |_| 8.0, ..world() }, 1.7),
         ("nodes +60", World { skew: |_| 60.0, ..world() }, 1.7),
@@ -374,7 +374,7 @@ fn outages() -> Vec<(&'static str, World, Seconds)> {
         ("nodes +15, put back by 25 at 300", put_back(25.0), 8.5),
         ("nodes 0, put back by 5 at 300", World { step: Some((300.0, -5.0)), ..world() }, 8.5),
         ("every kept connection dies, answers in 0.02 s", World { hedge: 0.5, latency: 0.02, ..world() }, 0.6),
-        ("every kept connection dies, answers in 0.3 s", World { hedge: 0.5, latency: 0.3, ..world() }, 0.9),
+        ("every kept connection dies, answers in 0.3 s", World { hedge: 0.5, latency: 0.3, ..world() }, 1.1),
         // What is slower, or fails, is not bounded, only measured (limits.md).
         ("answers take 1 s", World { latency: 1.0, ..world() }, 3.0),
         ("answers take 1.9 s", World { latency: 1.9, ..world() }, f64::MAX),
