@@ -52,6 +52,8 @@ struct World {
     object: Object,
     outage: bool,
     paused: bool,
+    /// When the shoot was last paused, or no longer.
+    freed: Moment,
     now: Moment,
     leader: Leader,
     replicas: [Option<Replica>; 2],
@@ -142,6 +144,7 @@ impl World {
             object: Object::running(2),
             outage: false,
             paused: false,
+            freed: Moment::START,
             now: Moment::START,
             leader,
             replicas: [None, None],
@@ -175,7 +178,7 @@ impl World {
 
     fn edit(&mut self, edit: Edit) {
         match edit {
-            Edit::Pause => self.paused = !self.paused,
+            Edit::Pause => (self.paused, self.freed) = (!self.paused, self.now),
             edit => self.object.edit(edit),
         }
     }

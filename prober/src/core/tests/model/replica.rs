@@ -312,7 +312,7 @@ impl World {
 
     /// A write is sent: says which rule it breaks.
     fn send(&mut self, by: usize, order: Order) -> Result<(), String> {
-        let (now, paused, leads) = (self.now, self.paused, self.leader == Leader::Replica(by));
+        let (now, paused, leads, freed) = (self.now, self.paused, self.leader == Leader::Replica(by), self.freed);
         let replica = self.replica(by);
         let Order { change, judged_at, needs_lead, .. } = order;
         let Change { base, write } = &change;
@@ -321,6 +321,12 @@ impl World {
         }
         if paused {
             return Err("written although operators want nothing written".into());
+        }
+        if judged_at < freed {
+            return Err("a write rests on a probe from before the pause was lifted".into());
+        }
+        if matches!(write.replicas, Some(1..)) && leads && judged_at < replica.clusters_read {
+            return Err("a restore rests on a probe from before this replica led".into());
         }
         if needs_lead != leads {
             return Err("written as somebody else".into());
