@@ -44,15 +44,15 @@ impl Shoot {
     /// When the verdict was judged that a write in this direction may rest on; if that is too long ago, a later probe is requested. A
     /// restore also wants the last probe to be complete (D-23).
     pub(super) fn evidence(&mut self, direction: Direction, cx: &mut Context<'_>) -> Option<Moment> {
-        let since = self.allowed_since(direction, cx)?.max(self.same_since);
-        self.judged_since(since, direction, cx)
+        self.evidence_since(self.same_since, direction, cx)
     }
 
-    fn judged_since(&mut self, since: Moment, direction: Direction, cx: &mut Context<'_>) -> Option<Moment> {
+    fn evidence_since(&mut self, same_since: Moment, direction: Direction, cx: &mut Context<'_>) -> Option<Moment> {
         let judged_at = self.judged_at(cx.around)?;
         if direction == Direction::Up && !self.verdict().is_some_and(Verdict::is_up) {
             return None;
         }
+        let since = self.allowed_since(direction, cx)?.max(same_since);
         cx.wake_at(since);
         if judged_at < since && since <= cx.now {
             self.probe_soon(since, cx);
@@ -91,19 +91,15 @@ impl Shoot {
     /// settings: nodes that are marked Unknown do not come back (D-57).
     pub(super) fn evidence_for(&mut self, scaling: &Scaling, at: usize, cx: &mut Context<'_>) -> Option<Moment> {
         let direction = scaling.direction;
-        let lapses_at = match direction {
-            Direction::Up => None,
-            Direction::Down => Some(self.waits_until(scaling, self.same_since, cx)),
-        };
-        let judged_at = match self.evidence(direction, cx) {
-            None if lapses_at.is_some_and(|at| at <= cx.now) => {
-                let since = self.allowed_since(direction, cx)?;
-                self.judged_since(since, direction, cx)
+        let mut same_since = self.same_since;
+        if direction == Direction::Down {
+            let lapses_at = self.waits_until(scaling, same_since, cx);
+            cx.wake_at(lapses_at);
+            if lapses_at <= cx.now {
+                same_since = Moment::START;
             }
-            judged_at => judged_at,
-        };
-        lapses_at.into_iter().for_each(|at| cx.wake_at(at));
-        let judged_at = judged_at?;
+        }
+        let judged_at = self.evidence_since(same_since, direction, cx)?;
         let rests =
             self.is_behind(judged_at, at, direction, Some(scaling.id), cx) && !self.awaits_answer(scaling, at, judged_at, cx);
         rests.then_some(judged_at)
