@@ -28,15 +28,7 @@ pub(crate) fn print(bytes: &[u8]) -> anyhow::Result<()> {
 
 /// An error with its causes, for people.
 pub(crate) fn with_causes(error: &(dyn Error + 'static)) -> String {
-    let mut text = common::logging::with_causes(error);
-    for error in std::iter::successors(Some(error), |&error| error.source()) {
-        if let Some(refused @ kube::Error::Api(status)) = error.downcast_ref() {
-            // kube writes the whole Status, as Rust prints it, behind the API server's message.
-            let message = if status.message.is_empty() { status.to_string() } else { status.message.clone() };
-            text = text.replace(&refused.to_string(), &message);
-        }
-    }
-    plain(&text)
+    plain(&common::logging::with_causes(error))
 }
 
 /// Text from elsewhere, without what could steer a terminal.
@@ -139,15 +131,6 @@ mod tests {
         assert_eq!(with_causes_of(error), "no connection: refused: refused\u{fffd}[2J");
         let twice = Err::<(), _>(anyhow::anyhow!("refused")).context("no connection: refused");
         assert_eq!(with_causes_of(twice.expect_err("an error")), "no connection: refused");
-    }
-
-    #[test]
-    fn an_api_servers_refusal_is_shown_by_its_message() {
-        let message = "leases is forbidden: User \"operator\" cannot get resource \"leases\"";
-        let refused = || kube::Error::Api(Box::new(kube::core::Status::failure(message, "Forbidden")));
-        assert_eq!(with_causes(&refused()), message);
-        let error = anyhow::Error::new(refused()).context("the seed's Clusters cannot be listed");
-        assert_eq!(with_causes(error.as_ref()), format!("the seed's Clusters cannot be listed: {message}"));
     }
 
     #[test]

@@ -18,7 +18,7 @@ impl StatusMessage {
             line.truncate(line.floor_char_boundary(SHOWN));
             line.push_str("...");
         }
-        Self(if line.is_empty() { "no reason is given".to_owned() } else { line })
+        Self(if line.is_empty() { format!("{} {}", status.code, status.reason).trim_end().to_owned() } else { line })
     }
 }
 
@@ -27,13 +27,13 @@ mod tests {
     use super::*;
 
     fn said(message: &str) -> String {
-        StatusMessage::of(&Status::failure(message, "Forbidden")).to_string()
+        StatusMessage::of(&Status::failure(message, "Forbidden").with_code(403)).to_string()
     }
 
     #[test]
     fn it_is_one_line_and_steers_no_terminal() {
         assert_eq!(said("denied:\n\tno \u{1b}[31mscaling\r\n on Fridays "), "denied: no [31mscaling on Fridays");
-        assert_eq!(said(" \n"), "no reason is given");
+        assert_eq!(said(" \n"), "403 Forbidden");
     }
 
     #[test]

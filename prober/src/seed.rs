@@ -9,6 +9,7 @@ pub mod wakers;
 use std::sync::Arc;
 use std::time::Duration;
 
+use common::logging::with_causes;
 use common::view::{Key, Namespaced, View};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::runtime::watcher;
@@ -264,7 +265,7 @@ impl Seed {
 /// Bounds a request in time; what went wrong is for people.
 async fn within<T>(limit: Duration, request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, String> {
     match timeout(limit, request).await {
-        Ok(answer) => answer.map_err(|error| error.to_string()),
+        Ok(answer) => answer.map_err(|error| with_causes(&error)),
         Err(elapsed) => Err(elapsed.to_string()),
     }
 }

@@ -3,8 +3,11 @@
 use std::error::Error;
 use std::fmt;
 
+use kube::core::Status;
 use serde_json::Value;
 use tracing::field::{Field, Visit};
+
+use crate::status_message::StatusMessage;
 
 /// Keys that zap's encoder writes itself; a field of that name gets a prefix, so that no line has a key twice.
 const RESERVED: [&str; 5] = ["level", "ts", "logger", "caller", "stacktrace"];
@@ -77,12 +80,18 @@ impl Visit for Fields {
     }
 }
 
-/// An error with its causes, in one line; a cause that the text has already, as many errors end with that of theirs, is not repeated.
+/// An error with its causes, in one line; a cause that the text has already, as many errors end with that of theirs, is not repeated. Of
+/// an API server's refusal its message is shown: kube's text goes on with the whole Status, as Rust prints it.
 pub fn with_causes(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
-    for cause in std::iter::successors(error.source(), |&cause| cause.source()).map(ToString::to_string) {
-        if !text.contains(&cause) {
-            text = format!("{text}: {cause}");
+    for cause in std::iter::successors(error.source(), |&cause| cause.source()) {
+        match cause.downcast_ref::<Box<Status>>() {
+            Some(status) => {
+                let message = StatusMessage::of(status).to_string();
+                text = text.replace(&kube::Error::Api(status.clone()).to_string(), &message);
+            }
+            None if !text.contains(&cause.to_string()) => text = format!("{text}: {cause}"),
+            None => {}
         }
     }
     text

@@ -1,5 +1,6 @@
 use super::*;
 use chrono::TimeZone;
+use kube::core::Status;
 use std::sync::Arc;
 use tracing::{debug, error, info, info_span, trace, warn};
 
@@ -46,6 +47,25 @@ fn an_error_carries_its_causes() {
     let failure: &(dyn std::error::Error + 'static) = &failure;
     let written = lines(ZapOptions::default(), || error!(target: "dwd", error = failure, "failed"));
     assert!(written[0].contains(r#""error":"cannot probe: invalid digit found in string""#), "{written:?}");
+}
+
+#[test]
+fn an_api_servers_refusal_is_shown_by_its_message() {
+    #[derive(Debug, thiserror::Error)]
+    enum Broken {
+        #[error(transparent)]
+        Api(#[from] kube::Error),
+        #[error("not listed: {0}")]
+        Listed(#[source] kube::Error),
+    }
+    let refused = |message: &str| kube::Error::Api(Box::new(Status::failure(message, "Forbidden").with_code(403)));
+    let message = "leases is forbidden: User \"operator\" cannot get resource \"leases\"";
+    assert_eq!(with_causes(&refused(message)), message);
+    assert_eq!(with_causes(&Broken::from(refused(message))), message);
+    assert_eq!(with_causes(&Broken::Listed(refused(message))), format!("not listed: {message}"));
+    let context = anyhow::Error::new(refused(message)).context("the seed cannot be read");
+    assert_eq!(with_causes(context.as_ref()), format!("the seed cannot be read: {message}"));
+    assert_eq!(with_causes(&refused("")), "403 Forbidden");
 }
 
 #[test]

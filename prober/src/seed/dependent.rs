@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBuilder};
+use common::logging::with_causes;
 use common::view::{Key, View};
 use kube::api::DynamicObject;
 use kube::core::GroupVersionKind;
@@ -190,7 +191,7 @@ impl DependentView {
                     let answered = matches!(&error, kube::Error::Api(status) if status.code == 404)
                         || matches!(error, kube::Error::Discovery(_));
                     self.no_such_kind.store(answered, Ordering::Relaxed);
-                    tracing::error!(resource = %self.resource, error = %error, "kind cannot be found");
+                    tracing::error!(resource = %self.resource, error = with_causes(&error), "kind cannot be found");
                 }
             }
             tokio::time::sleep(waits.next().unwrap_or(MAX_KIND_WAIT)).await;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use common::logging::with_causes;
 use common::view::View;
 use k8s_openapi::api::core::v1::Secret;
 use kube::runtime::watcher;
@@ -64,7 +65,7 @@ impl Secrets for ShootSecret {
             Ok(Some(secret)) => Ok(Arc::new(KubeconfigSecret::from(secret))),
             Ok(None) => Err(Cause::NoSecret),
             Err(error) => {
-                tracing::debug!(namespace = self.namespace, name, error = %error, "Secret cannot be read again");
+                tracing::debug!(namespace = self.namespace, name, error = with_causes(&error), "Secret cannot be read again");
                 Err(Cause::SeedUnknown("Secrets"))
             }
         }
