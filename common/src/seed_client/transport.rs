@@ -40,7 +40,8 @@ const READ_AT_ONCE: usize = 32 << 10;
 /// When certificates, keys, credentials or the proxy cannot be used.
 pub(super) fn client(access: &Access) -> Result<Client, kube::Error> {
     let config = &access.config;
-    let mut connector = TimeoutConnector::new(config.rustls_https_connector_with_connector(way(access)?)?);
+    let tcp = tcp(HttpConnector::new(), config.connect_timeout);
+    let mut connector = TimeoutConnector::new(config.rustls_https_connector_with_connector(way(access, tcp)?)?);
     connector.set_connect_timeout(config.connect_timeout);
     connector.set_read_timeout(config.read_timeout);
     connector.set_write_timeout(config.write_timeout);
@@ -57,9 +58,9 @@ pub(super) fn client(access: &Access) -> Result<Client, kube::Error> {
 /// What the connection to the server goes over: TCP, or a proxy, itself reached by TCP or TLS.
 type Way = BoxCloneSyncService<Uri, MaybeHttpsStream<TokioIo<TcpStream>>, BoxError>;
 
-fn way(access: &Access) -> Result<Way, kube::Error> {
+fn way(access: &Access, tcp: HttpConnector) -> Result<Way, kube::Error> {
     let Some(proxy) = access.proxies.intercept(&access.config.cluster_url) else {
-        return Ok(Way::new(tcp().map_response(MaybeHttpsStream::Http).map_err(BoxError::from)));
+        return Ok(Way::new(tcp.map_response(MaybeHttpsStream::Http).map_err(BoxError::from)));
     };
     let url = proxy.uri().clone();
     match url.scheme_str() {
@@ -67,14 +68,14 @@ fn way(access: &Access) -> Result<Way, kube::Error> {
             // The name that the server's certificate is to carry is not the proxy's.
             let mut config = access.config.clone();
             config.tls_server_name = None;
-            let mut tunnel = Tunnel::new(url, config.rustls_https_connector_with_connector(tcp())?);
+            let mut tunnel = Tunnel::new(url, config.rustls_https_connector_with_connector(tcp)?);
             if let Some(credentials) = proxy.basic_auth() {
                 tunnel = tunnel.with_auth(credentials.clone());
             }
             Ok(Way::new(tunnel.map_err(BoxError::from)))
         }
         Some("socks5" | "socks5h") => {
-            let mut socks = SocksV5::new(url, tcp());
+            let mut socks = SocksV5::new(url, tcp);
             if let Some((user, password)) = proxy.raw_auth() {
                 socks = socks.with_auth(user.to_owned(), password.to_owned());
             }
@@ -86,9 +87,10 @@ fn way(access: &Access) -> Result<Way, kube::Error> {
 }
 
 /// Over HTTP/1.1 a quiet watch and a dead one look alike to everyone but the kernel.
-fn tcp() -> HttpConnector {
-    let mut tcp = HttpConnector::new();
+fn tcp<R>(mut tcp: HttpConnector<R>, limit: Option<Duration>) -> HttpConnector<R> {
     tcp.enforce_http(false);
+    // Each address of a name gets an equal part of it, so that one which swallows everything leaves time for the next.
+    tcp.set_connect_timeout(limit);
     tcp.set_keepalive(Some(KEEPALIVE_IDLE));
     tcp.set_keepalive_interval(Some(KEEPALIVE_INTERVAL));
     tcp.set_keepalive_retries(Some(KEEPALIVE_PROBES));
@@ -99,8 +101,15 @@ fn tcp() -> HttpConnector {
 
 #[cfg(test)]
 mod tests {
+    use std::future::ready;
+    use std::io;
+    use std::net::SocketAddr;
+
+    use hyper_util::client::legacy::connect::dns::Name;
     use rustix::net::sockopt;
-    use tokio::net::TcpListener;
+    use tokio::net::{TcpListener, TcpSocket};
+    use tokio::time::timeout;
+    use tower::service_fn;
 
     use super::*;
 
@@ -111,7 +120,7 @@ mod tests {
     async fn the_kernel_gives_up_a_silent_connection_within_30_s() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let server = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
-        let connection = tcp().oneshot(server).await.unwrap();
+        let connection = tcp(HttpConnector::new(), None).oneshot(server).await.unwrap();
         let socket = connection.inner();
         assert!(sockopt::socket_keepalive(socket).unwrap());
         let (idle, interval) = (sockopt::tcp_keepidle(socket).unwrap(), sockopt::tcp_keepintvl(socket).unwrap());
@@ -120,5 +129,26 @@ mod tests {
         let unacknowledged = Duration::from_millis(sockopt::tcp_user_timeout(socket).unwrap().into());
         // Linux looks when a probe is due.
         assert!(unacknowledged > idle && unacknowledged + interval < LIMIT, "{unacknowledged:?}");
+    }
+
+    #[tokio::test]
+    async fn of_several_addresses_one_that_swallows_everything_leaves_time_for_the_next() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let good = listener.local_addr().unwrap();
+        let dead = SocketAddr::from(([127, 0, 0, 2], good.port()));
+        let full = TcpSocket::new_v4().unwrap();
+        full.bind(dead).unwrap();
+        let _full = full.listen(1).unwrap();
+        // Once its queue is full, what knocks gets no answer.
+        let mut queued = Vec::new();
+        while let Ok(stream) = timeout(Duration::from_millis(200), TcpStream::connect(dead)).await {
+            queued.push(stream.unwrap());
+        }
+        let resolver = service_fn(move |_: Name| ready(Ok::<_, io::Error>([dead, good].into_iter())));
+        let limit = Duration::from_secs(1);
+        let connected =
+            tcp(HttpConnector::new_with_resolver(resolver), Some(limit)).oneshot("http://seed.example".parse().unwrap());
+        let connection = timeout(limit, connected).await.expect("half of the time is left").unwrap();
+        assert_eq!(connection.inner().peer_addr().unwrap(), good);
     }
 }
