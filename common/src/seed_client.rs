@@ -20,9 +20,10 @@ use crate::metrics::RequestCounter;
 /// After this time without a connection an attempt is given up.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// After this time without a byte a connection is given up. A quiet watch has a bookmark about once a minute; what does not send one,
-/// or is a proxy that answers the kernel's probes for a server that is gone, costs a list every two minutes.
-const READ_TIMEOUT: Duration = Duration::from_secs(120);
+/// After this time without a byte a connection is given up: longer than a watch lasts, since one of a kind that nobody changes may have
+/// neither an event nor a bookmark. The kernel notices a dead connection within 30 s; this is for a proxy that answers the kernel's probes
+/// for a server that is gone.
+const READ_TIMEOUT: Duration = Duration::from_secs(240);
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

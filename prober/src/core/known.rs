@@ -8,9 +8,9 @@ use chrono::TimeDelta;
 use super::moment::Moment;
 use super::replicas::{DependentState, Observed};
 
-/// For so long a view may show what was before the newest state that was seen: a watch without a byte is given up after two minutes, and
+/// For so long a view may show what was before the newest state that was seen: a watch without a byte is given up after four minutes, and
 /// what it showed counts for one more (D-27). Whatever is older then is that of a seed that was restored from a backup.
-const LONGEST_LAG: TimeDelta = TimeDelta::minutes(3);
+const LONGEST_LAG: TimeDelta = TimeDelta::minutes(5);
 
 #[derive(Clone, Debug, Default, Hash)]
 pub struct Known {

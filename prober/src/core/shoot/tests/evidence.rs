@@ -145,9 +145,9 @@ fn a_view_that_shows_an_older_version_for_long_is_that_of_a_seed_that_was_restor
     assert_eq!(rig.writes(), [(OUTAGE, MCM, Some(0)), (OUTAGE, KCM, Some(0))]);
     rig.version = 500;
     rig.others(MCM, |observed| *observed = running(1));
-    rig.run(OUTAGE + 179.0);
+    rig.run(OUTAGE + 299.0);
     assert_eq!(rig.writes().len(), 2, "the view may lag");
-    rig.run(OUTAGE + 186.0);
+    rig.run(OUTAGE + 306.0);
     assert_eq!(rig.writes().len(), 3);
 }
 
