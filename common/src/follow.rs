@@ -6,6 +6,7 @@
 //!                      |   |-- its ordinary end: opened again where it ended, at most once a second
 //!                      |   '-- ended at once, or 429: Change::Lost, a wait (Retry-After), opened again where it ended
 //!        list <--- any other error: Change::Lost, a wait of less than 2 s
+//!           '---- 404 before there was any list, of a kind that may be absent: as an empty list, for 30 s
 //! ```
 //!
 //! kube's watcher is not used: it opens a watch that ends at once again without a wait, and does not say that a watch is open.
@@ -37,6 +38,8 @@ const MAX_THROTTLED_WAIT: Duration = Duration::from_secs(60);
 const LIST_TIMEOUT: Duration = Duration::from_secs(65);
 /// A watch ends by itself after this time, in seconds: below the 240 s after which common load balancers cut in silence.
 const WATCH_TIMEOUT: u32 = 225;
+/// How often a kind that is absent is listed all the same: often enough that the follower never takes it for unknown (D-27).
+const ABSENT_WAIT: Duration = Duration::from_secs(30);
 /// A watch that ends sooner, without an event, did not work, as for client-go ("very short watch").
 const MIN_WATCH: Duration = Duration::from_secs(1);
 
@@ -44,6 +47,12 @@ const MIN_WATCH: Duration = Duration::from_secs(1);
 pub trait Follower<V>: Send {
     /// Names the objects in logs.
     fn what(&self) -> &'static str;
+
+    /// Whether there are no objects while the API server does not know their kind: no CRD of its API group is installed. Once they were
+    /// listed a 404 is an error as any other.
+    fn may_be_absent(&self) -> bool {
+        false
+    }
 
     /// A list begins; [`Change::Listed`] is its end.
     fn begin(&mut self) -> impl Future<Output = ()> + Send;
@@ -70,8 +79,18 @@ pub async fn follow<K, V>(
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     let changes = Changes::new(prune);
-    let mut watched =
-        Watched { api, config, changes, follower, version: None, opened: None, lost: false, broken_since: None, listed: false };
+    let mut watched = Watched {
+        api,
+        config,
+        changes,
+        follower,
+        version: None,
+        opened: None,
+        lost: false,
+        broken_since: None,
+        listed: false,
+        absent: false,
+    };
     cancelled.run_until_cancelled(watched.run()).await;
 }
 
@@ -89,6 +108,8 @@ struct Watched<K, V, P, F> {
     /// Since when the watch has not worked, so that the log has changes only; a list alone ends it not.
     broken_since: Option<Instant>,
     listed: bool,
+    /// Whether the kind was found to be absent.
+    absent: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -134,6 +155,15 @@ where
         let mut wait = waits();
         loop {
             let Err(broken) = self.follow_once().await else { continue };
+            if self.is_absent(&broken).await {
+                if !std::mem::replace(&mut self.absent, true) {
+                    tracing::warn!(what = self.follower.what(), "the API server has no such kind: as if there were none, until it has");
+                }
+                self.apply(Event::Init).await;
+                self.apply(Event::InitDone).await;
+                sleep(ABSENT_WAIT).await;
+                continue;
+            }
             self.log(&broken);
             self.lost = true;
             self.follower.take(Change::Lost).await;
@@ -145,6 +175,21 @@ where
                 wait = waits();
             }
             sleep(wait.next().unwrap_or(MAX_RELIST_WAIT).max(broken.requested_wait())).await;
+        }
+    }
+
+    /// A 404 alone is no evidence: a proxy says so, too, and an API server of a version that it has ceased to serve. That the API server's
+    /// own list of groups lacks the kind's is.
+    async fn is_absent(&mut self, broken: &Broken) -> bool {
+        let not_found = matches!(broken, Broken::Api(kube::Error::Api(status)) if status.code == 404);
+        if self.listed || !not_found || !self.follower.may_be_absent() {
+            return false;
+        }
+        // /apis/GROUP/VERSION/...
+        let Some(group) = self.api.resource_url().split('/').nth(2) else { return false };
+        match timeout(LIST_TIMEOUT, self.api.clone().into_client().list_api_groups()).await {
+            Ok(Ok(list)) => !list.groups.is_empty() && list.groups.iter().all(|known| known.name != group),
+            _ => false,
         }
     }
 
@@ -225,6 +270,9 @@ where
                 let version = page.metadata.resource_version.filter(|version| !version.is_empty()).ok_or(Broken::NoVersion)?;
                 self.apply(Event::InitDone).await;
                 (self.listed, self.lost) = (true, false);
+                if std::mem::take(&mut self.absent) {
+                    tracing::info!(what = self.follower.what(), "the API server has this kind now");
+                }
                 return Ok(version);
             }
         }

@@ -34,6 +34,7 @@ pub const MAX_BLIND: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct View<V> {
     what: &'static str,
+    may_be_absent: bool,
     objects: RwLock<Objects<V>>,
     state: watch::Sender<State>,
 }
@@ -76,7 +77,12 @@ impl State {
 impl<V> View<V> {
     /// `what` names it in logs.
     pub fn new(what: &'static str) -> Arc<Self> {
-        Arc::new(Self { what, objects: RwLock::default(), state: watch::Sender::default() })
+        Arc::new(Self { what, may_be_absent: false, objects: RwLock::default(), state: watch::Sender::default() })
+    }
+
+    /// The same of a kind that the API server may not know: it is known that there are none.
+    pub fn of_optional_kind(what: &'static str) -> Arc<Self> {
+        Arc::new(Self { what, may_be_absent: true, objects: RwLock::default(), state: watch::Sender::default() })
     }
 
     pub fn get(&self, namespace: &str, name: &str) -> Option<Arc<V>> {
@@ -223,6 +229,10 @@ impl<'a, V> Filler<'a, V> {
 impl<V: Send + Sync + 'static> Follower<V> for Filler<'_, V> {
     fn what(&self) -> &'static str {
         self.view.what
+    }
+
+    fn may_be_absent(&self) -> bool {
+        self.view.may_be_absent
     }
 
     async fn begin(&mut self) {

@@ -79,7 +79,7 @@ impl ClusterState {
 pub struct Seed {
     pub client: Client,
     pub clusters: Arc<View<ClusterState>>,
-    /// Per Machine the node that it backs; none if it backs none, or is Failed or Terminating.
+    /// Per Machine the node that it backs; none if it backs none, or is Failed or Terminating. A seed that knows no Machines has none (D-55).
     machines: Arc<View<Option<String>>>,
     /// What annotations on namespaces set; only those that set anything.
     namespaces: Arc<View<Overrides>>,
@@ -119,7 +119,7 @@ impl Seed {
         Self {
             client,
             clusters: View::new("clusters"),
-            machines: View::new("machines"),
+            machines: View::of_optional_kind("machines"),
             namespaces: View::new("namespaces"),
             named: watch::Sender::new(named),
             wakers: Arc::default(),

@@ -8,6 +8,7 @@ use chrono::Utc;
 use common::logging::{ZapLayer, ZapOptions};
 use common::view::{Key, View};
 use futures::{FutureExt, StreamExt};
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, WatchEvent, WatchParams};
 use kube::core::DeserializeGuard;
@@ -25,6 +26,8 @@ use tracing::instrument::WithSubscriber;
 use tracing_subscriber::layer::SubscriberExt;
 
 use crate::client::{TOKEN, client, server};
+
+const LEASES: &str = "leases.coordination.k8s.io";
 
 /// Longer than any test.
 const NEVER: Duration = Duration::from_secs(86_400);
@@ -351,6 +354,70 @@ async fn a_list_has_as_long_as_an_api_server_takes_for_it() {
     assert_eq!(server.requests().count(|record| answered(record, "list")), 1);
     cancelled.cancel();
     timeout(PATIENCE, task).await.expect("it ends").expect("no panic");
+}
+
+/// What an API server answers whose groups are these.
+fn groups(names: &[&str]) -> Fault {
+    let groups = names.iter().map(|name| json!({"name": name, "versions": []})).collect::<Vec<_>>();
+    let list = json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups});
+    Fault::Answer { code: 200, headers: vec![], body: list.to_string().into() }
+}
+
+/// A view of Leases, which may be absent, on a server that answers 404 to their lists and this to what groups it has.
+async fn optional(server: &MemoryApi, discovery: Fault) -> (Arc<View<()>>, JoinHandle<()>) {
+    server.faults().add(When::verb("list", LEASES), Fault::status(404));
+    server.faults().add(When::request("GET", "/apis"), discovery);
+    let api: Api<DeserializeGuard<Lease>> = Api::all(client(&server.kubeconfig(TOKEN)).await);
+    let view = View::of_optional_kind("leases");
+    let work = Arc::clone(&view).run(api, watcher::Config::default(), |_| Some(()), None, CancellationToken::new());
+    (view, tokio::spawn(work))
+}
+
+#[tokio::test]
+async fn of_a_kind_that_the_api_server_does_not_have_there_are_none_until_it_has() {
+    let server = server(Options::default()).await;
+    let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"namespace": "a", "name": "one"}});
+    server.store().create(lease).unwrap();
+    let (view, task) = optional(&server, groups(&["apps"])).await;
+    timeout(PATIENCE, view.live()).await.expect("known");
+    // The wait before the next list may only be about to begin.
+    let waited = async |verb: &str, count: usize| {
+        let again = server.requests().wait_for(|all| {
+            let asked = all.iter().filter(|record| record.resource == LEASES && record.verb == verb);
+            (asked.count() >= count).then_some(())
+        });
+        tokio::pin!(again);
+        while timeout(Duration::from_millis(100), &mut again).await.is_err() {
+            assert!(view.is_known());
+            pass(Duration::from_secs(30)).await;
+        }
+    };
+    waited("list", 4).await;
+    assert!(view.all().is_empty());
+    // Its definition is installed, and later the API server says that it is not.
+    server.faults().clear();
+    waited("watch", 1).await;
+    assert_eq!(view.all().len(), 1);
+    let refused = server.faults().add(When::verb("list", LEASES), Fault::status(404));
+    server.faults().add(When::request("GET", "/apis"), groups(&["apps"]));
+    server.faults().add(When::verb("watch", LEASES).once(), Fault::status(410));
+    server.store().break_watches();
+    timeout(PATIENCE, server.faults().met(refused, 2)).await.expect("it is listed again");
+    assert_eq!(view.all().len(), 1, "what was known stays known");
+    task.abort();
+}
+
+#[tokio::test]
+async fn that_a_kind_is_not_found_is_no_proof_that_it_is_absent() {
+    let has = groups(&["apps", "coordination.k8s.io"]);
+    for discovery in [has, groups(&[]), Fault::status(404), Fault::status(503), Fault::Garbage, Fault::CloseBefore] {
+        let server = server(Options::default()).await;
+        let (view, task) = optional(&server, discovery.clone()).await;
+        let asked = server.requests().wait_for(|all| (all.iter().filter(|of| of.path == "/apis").count() > 2).then_some(()));
+        timeout(PATIENCE, asked).await.expect("it is searched for");
+        assert!(!view.is_known(), "{discovery:?}");
+        task.abort();
+    }
 }
 
 #[tokio::test]

@@ -94,6 +94,25 @@ async fn health_and_readiness_are_served() {
 }
 
 #[tokio::test]
+async fn a_seed_that_knows_no_machines_is_as_one_that_has_none() {
+    // D-55
+    let world = World::new().await;
+    let groups = r#"{"kind": "APIGroupList", "apiVersion": "v1", "groups": [{"name": "apps", "versions": []}]}"#;
+    let groups = Fault::Answer { code: 200, headers: vec![], body: groups.into() };
+    world.seed.faults().add(When::request("GET", "/apis"), groups);
+    world.seed.faults().add(When::verb("list", "machines.machine.sapcloud.io"), Fault::status(404));
+    let served = Served::serve(world, &[]).await;
+    served.until_metric("dwd_seed_known", |known| known == 1.0).await;
+    let (status, body) = served.get(&format!("{}/readyz", served.health), "*/*").await;
+    assert_eq!(status, 200, "{body}");
+    served.world.nodes.cut_all();
+    // In half of this time the leases expire.
+    served.world.probes(8).await;
+    assert_eq!(served.world.written(), [""; 0]);
+    served.world.end().await;
+}
+
+#[tokio::test]
 async fn a_prober_that_cannot_list_something_it_works_by_shows_that_it_is_blind() {
     const RESOURCES: [&str; 4] =
         ["machines.machine.sapcloud.io", "secrets", "deployments.apps", "clusters.extensions.gardener.cloud"];
