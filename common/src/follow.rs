@@ -157,7 +157,10 @@ where
             let Err(broken) = self.follow_once().await else { continue };
             if self.is_absent(&broken).await {
                 if !std::mem::replace(&mut self.absent, true) {
-                    tracing::warn!(what = self.follower.what(), "the API server has no such kind: as if there were none, until it has");
+                    tracing::warn!(
+                        what = self.follower.what(),
+                        "the API server has no such kind: as if there were none, until it has"
+                    );
                 }
                 self.apply(Event::Init).await;
                 self.apply(Event::InitDone).await;

@@ -3,9 +3,9 @@
 use std::process::Command;
 
 use crate::repository;
-use crate::tools::{CHART, EVERYTHING, chart, good, helm, overlay, overlays, template};
+use crate::tools::{CHART, EVERYTHING, chart, good, helm, kustomize, overlay, overlays, template};
 use anyhow::{Context, Result, ensure};
-use serde_json::Value;
+use serde_json::{Value, json};
 use testbed::installation::{command, config, container};
 use testbed::objects::{Objects, get};
 
@@ -46,6 +46,20 @@ fn a_chart_that_is_packaged_with_an_image_renders_what_the_folder_does() -> Resu
 }
 
 #[test]
+fn the_priority_class_can_be_left_out() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    // Kustomize takes relative paths only.
+    let up = "../".repeat(folder.path().canonicalize()?.components().count() - 1);
+    let path = |part: &str| format!("{up}{}", repository::path("deploy/kustomize").join(part).display()).replace("//", "/");
+    let kustomization = json!({"resources": [path("overlays/plain")], "components": [path("components/no-priority-class")]});
+    // JSON is YAML.
+    std::fs::write(folder.path().join("kustomization.yaml"), kustomization.to_string())?;
+    let objects = kustomize(folder.path())?;
+    ensure!(objects != overlay("plain")?, "the class is still there");
+    same(&chart(&["--set=priorityClassName="])?, &objects)
+}
+
+#[test]
 fn the_chart_passes_helms_linter() -> Result<()> {
     let path = repository::path(CHART);
     for args in [&[][..], &EVERYTHING] {
@@ -77,9 +91,11 @@ fn every_overlay_runs_the_same_restricted_container() -> Result<()> {
         for (key, object) in objects.iter().filter(|(key, _)| key.starts_with("Deployment ")) {
             let container = container(&objects, key.trim_start_matches("Deployment garden/"))?;
             ensure!(container["securityContext"]["readOnlyRootFilesystem"] == true, "{name}: {key}");
-            for (probe, path) in [("livenessProbe", "/healthz"), ("readinessProbe", "/readyz")] {
+            for (probe, path) in [("startupProbe", "/healthz"), ("livenessProbe", "/healthz"), ("readinessProbe", "/readyz")] {
                 ensure!(container[probe]["httpGet"]["path"] == path, "{name}: {key}: {probe}");
             }
+            // Every failure of a probe, at the start too, is an Event of kind Warning.
+            ensure!(container["startupProbe"]["initialDelaySeconds"] == 5, "{name}: {key}");
             let replicas = if name == "trial" { 1 } else { 2 };
             ensure!(object["spec"]["replicas"] == replicas, "{name}: {key}");
             let version = format!("dependency-watchdog:{}", env!("CARGO_PKG_VERSION"));
@@ -140,7 +156,7 @@ fn monitoring_alone_is_what_monitoring_adds() -> Result<()> {
     // Its Services find the pods by what Gardener's pods carry, too.
     for agent in ["prober", "weeder"] {
         let service = get(&alone, &format!("Service garden/dependency-watchdog-{agent}"))?;
-        assert_eq!(service["spec"]["selector"], serde_json::json!({"app": format!("dependency-watchdog-{agent}")}));
+        assert_eq!(service["spec"]["selector"], json!({"app": format!("dependency-watchdog-{agent}")}));
         assert_eq!(service["spec"]["ports"][0]["targetPort"], "metrics");
     }
     Ok(())

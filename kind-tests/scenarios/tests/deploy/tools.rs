@@ -92,7 +92,14 @@ pub fn template(chart: &Path, args: &[&str]) -> Result<Objects> {
 /// # Errors
 /// When kustomize refuses.
 pub fn overlay(name: &str) -> Result<Objects> {
-    let folder = repository::path("deploy/kustomize/overlays").join(name);
+    kustomize(&repository::path("deploy/kustomize/overlays").join(name))
+}
+
+/// What a folder renders.
+///
+/// # Errors
+/// When kustomize refuses.
+pub fn kustomize(folder: &Path) -> Result<Objects> {
     objects::read(&good(program("kustomize")?.arg("build").arg(folder).output()?)?)
 }
 
