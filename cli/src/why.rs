@@ -23,6 +23,7 @@ pub(crate) fn state(cluster: &ClusterState) -> (&'static str, String) {
     let sentence = match word {
         "probed" => "its control plane is there and meant to be: it is probed",
         "deleting" => "it is being deleted: it is not probed",
+        "self_hosted" => "its control plane runs on its own nodes: it is not probed",
         "hibernated" => "it hibernates or is about to: it is not probed",
         "migrating" => {
             "its control plane moves to another seed, or has yet to come from one, whose watchdog looks after it: it is not probed here"

@@ -7,7 +7,7 @@ use common::go_compat::duration::{GoDuration, GoDurationError};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use self::object::object_or_default;
 
@@ -128,6 +128,8 @@ pub struct Worker {
     pub name: String,
     /// `machineControllerManager.nodeConditions`.
     pub node_conditions: Vec<String>,
+    /// Whether the shoot's own control plane runs in it (GEP-28).
+    pub hosts_control_plane: bool,
 }
 
 impl Worker {
@@ -137,6 +139,7 @@ impl Worker {
         Ok(Self {
             name: at(worker, "name")?.unwrap_or_default(),
             node_conditions: conditions.into_iter().flatten().map(Option::unwrap_or_default).collect(),
+            hosts_control_plane: at::<Map<String, Value>>(worker, "controlPlane")?.is_some(),
         })
     }
 }

@@ -59,7 +59,8 @@ impl Manager {
 
     async fn follow(&mut self, namespace: &str) {
         let cluster = self.shared.seed.clusters.get("", namespace);
-        self.shared.owners().follow(namespace, cluster.is_some(), self.shared.clock.now());
+        let owned = cluster.as_ref().is_some_and(|cluster| !cluster.is_self_hosted());
+        self.shared.owners().follow(namespace, owned, self.shared.clock.now());
         let Some(cluster) = cluster else {
             self.shared.statuses.set_state(namespace, None);
             self.shared.statuses.history.forgo(namespace);

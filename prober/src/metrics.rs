@@ -163,7 +163,7 @@ mod tests {
     fn the_words_that_operators_search_for_are_these() {
         assert_eq!(Direction::VARIANTS, ["up", "down"]);
         assert_eq!(Stage::VARIANTS, ["kubeconfig", "version", "leases", "nodes", "machines"]);
-        assert_eq!(StopReason::VARIANTS, ["deleting", "hibernated", "migrating", "workerless"]);
+        assert_eq!(StopReason::VARIANTS, ["deleting", "self_hosted", "hibernated", "migrating", "workerless"]);
         assert_eq!(WaitReason::VARIANTS, ["waking_up", "not_yet_reconciled"]);
         assert_eq!(LeaseState::VARIANTS, ["valid", "expired", "undecided"]);
         assert_eq!(Source::VARIANTS, ["default", "config", "garden", "namespace"]);

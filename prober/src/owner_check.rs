@@ -38,7 +38,8 @@ pub async fn run(shared: Shared, cancelled: CancellationToken) {
         loop {
             let config = Arc::clone(&configs.borrow_and_update());
             let check = config.owner_check.as_ref();
-            let namespaces = shared.seed.clusters.all().into_iter().map(|(key, _)| key.name);
+            let owned = shared.seed.clusters.all().into_iter().filter(|(_, cluster)| !cluster.is_self_hosted());
+            let namespaces = owned.map(|(key, _)| key.name);
             for namespace in shared.owners().begin(check, namespaces, shared.clock.now()) {
                 shared.statuses.history.ended(Some(&namespace), What::Owner, None);
             }

@@ -122,7 +122,7 @@ impl OwnerRecords {
         before.into_iter().filter(|(_, entry)| entry.reported.is_lost()).map(|(namespace, _)| namespace).collect()
     }
 
-    /// Takes in that there is a Cluster of this name, or none any more.
+    /// Takes in that there is a Cluster of this name whose owner counts, or none any more.
     pub fn follow(&self, namespace: &str, exists: bool, now: Moment) {
         let mut inner = self.inner.lock();
         if inner.check.is_none() {

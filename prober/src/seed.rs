@@ -24,7 +24,7 @@ use self::reach::Reach;
 use self::secret::SecretView;
 use self::wakers::Wakers;
 use crate::config::{Config, Dependent, ResourceRef};
-use crate::core::lifecycle::{Lifecycle, lifecycle};
+use crate::core::lifecycle::{Lifecycle, StopReason, lifecycle};
 use crate::core::options::{GARDEN, Overrides, Refused, ResolvedOptions};
 use crate::core::owner::Facts;
 use crate::gardener::{Cluster, Machine, SeedRef, Shoot};
@@ -61,6 +61,11 @@ impl ClusterState {
     /// None if the shoot is absent or cannot be understood.
     pub fn lifecycle(&self) -> Option<Lifecycle> {
         self.shoot.as_ref()?.as_ref().ok().map(|shoot| lifecycle(shoot, self.seed.name.as_deref()))
+    }
+
+    /// Whether no seed can own it but itself, so that no owner record is asked for.
+    pub fn is_self_hosted(&self) -> bool {
+        self.lifecycle() == Some(Lifecycle::Stop(StopReason::SelfHosted))
     }
 
     /// What templates of the config can say of the shoot, whose Cluster has this name.

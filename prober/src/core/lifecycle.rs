@@ -36,6 +36,8 @@ impl ShootSettings {
 #[strum(serialize_all = "snake_case", const_into_str)]
 pub enum StopReason {
     Deleting,
+    /// Its control plane runs on its own nodes (GEP-28); on a seed that it has become gardenlet makes no access to it.
+    SelfHosted,
     Hibernated,
     /// The control plane moves to another seed, or has yet to come from it: the watchdog there looks after the shoot.
     Migrating,
@@ -68,6 +70,7 @@ pub fn lifecycle(shoot: &Shoot, seed: Option<&str>) -> Lifecycle {
     let migrates = operation.is_some_and(|operation| operation.kind == OperationType::Migrate);
     let stops = [
         (shoot.deletion_timestamp.is_some(), StopReason::Deleting),
+        (shoot.workers.iter().any(|worker| worker.hosts_control_plane), StopReason::SelfHosted),
         (shoot.hibernation_enabled, StopReason::Hibernated),
         (elsewhere || migrates, StopReason::Migrating),
         (shoot.workers.is_empty(), StopReason::Workerless),

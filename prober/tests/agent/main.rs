@@ -12,6 +12,7 @@ mod order;
 mod owner;
 mod replaced;
 mod scales;
+mod self_hosted;
 mod settings;
 mod standby;
 mod status;

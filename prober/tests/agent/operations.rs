@@ -12,7 +12,7 @@ use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, World, at, held};
 
 pub struct Served {
     pub world: World,
-    metrics: String,
+    pub metrics: String,
     pub health: String,
 }
 

@@ -12,7 +12,7 @@ use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, World, at, held};
 
 const ALL_HELD: [&str; 3] = ["1", "1", "1"];
 
-fn config(dns: &Dns, more: &str) -> String {
+pub fn config(dns: &Dns, more: &str) -> String {
     config_with(&[dns], more)
 }
 
@@ -26,7 +26,7 @@ fn config_with(servers: &[&Dns], more: &str) -> String {
 
 /// Far longer than a test takes.
 const PATIENT: &str = "tolerance: 1h";
-const IMPATIENT: &str = "tolerance: 2s";
+pub const IMPATIENT: &str = "tolerance: 2s";
 const TOLERANCE: Duration = Duration::from_secs(2);
 
 /// The seed `here`, with the shoot's internal domain.
@@ -45,7 +45,7 @@ async fn world() -> World {
     placed(World::new().await)
 }
 
-async fn dns(reply: Reply) -> Dns {
+pub async fn dns(reply: Reply) -> Dns {
     Dns::start(reply).await.expect("a DNS server")
 }
 

@@ -48,6 +48,17 @@ fn a_shoot_is_probed_if_it_has_worker_pools() {
 }
 
 #[test]
+fn a_shoot_that_hosts_itself_is_left_alone() {
+    let with = |own: Value| {
+        let pools = json!([{"name": "a"}, {"name": "b", "controlPlane": own}]);
+        of(&changed(after("Reconcile", "Succeeded"), "/spec/provider/workers", pools))
+    };
+    assert_eq!(with(json!({})), Lifecycle::Stop(StopReason::SelfHosted));
+    assert_eq!(with(json!({"backup": {"provider": "local"}})), Lifecycle::Stop(StopReason::SelfHosted));
+    assert_eq!(with(Value::Null), Lifecycle::Probe(ShootSettings::default()));
+}
+
+#[test]
 fn hibernation_stops_and_waking_up_waits() {
     let shoot = |enabled: Value, hibernated: Value| {
         let shoot = changed(after("Reconcile", "Succeeded"), "/spec/hibernation", json!({"enabled": enabled}));
