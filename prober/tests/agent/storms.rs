@@ -9,7 +9,8 @@ use testbed::gardener;
 use tokio::time::{Instant, timeout};
 
 use super::log::SHOOT_TOKEN;
-use super::world::{CA, CONFIG, KCM, MCM, NAMESPACE, World, at, held, scales};
+use super::operations::Served;
+use super::world::{CA, KCM, MCM, NAMESPACE, World, at, held, scales};
 
 /// At most so many protective writes are in flight at once, by the specification.
 const IN_FLIGHT: usize = 32;
@@ -52,7 +53,7 @@ async fn an_operators_word_that_comes_between_decision_and_write_is_heeded() {
 async fn hundred_shoots_that_fail_at_once_are_held_down_with_a_bounded_number_of_writes_at_once() {
     // Fault 53. They share one API server here, which changes nothing for the seed.
     const SHOOTS: usize = 100;
-    let mut world = World::new().await;
+    let world = World::new().await;
     let namespace = |number: usize| format!("shoot--p--s{number}");
     for number in 0..SHOOTS {
         for node in world.nodes.names() {
@@ -66,7 +67,8 @@ async fn hundred_shoots_that_fail_at_once_are_held_down_with_a_bounded_number_of
     }
     // Each write takes a while, so that they pile up.
     world.seed.faults().add(When::matches(scales), Fault::Delay(ANSWER));
-    world.start(CONFIG);
+    let served = Served::serve(world, &[]).await;
+    let world = &served.world;
     world.probes(3 * SHOOTS).await;
     world.nodes.cut_all();
     let all = |store: &testbed::api::Store| {
@@ -86,7 +88,11 @@ async fn hundred_shoots_that_fail_at_once_are_held_down_with_a_bounded_number_of
     let together = |begin: &Instant| writes.iter().filter(|&&at| at >= *begin && at - *begin < ANSWER).count();
     let most = writes.iter().map(together).max().unwrap_or_default();
     assert!((2..=IN_FLIGHT).contains(&most), "{most} writes at once");
-    world.end().await;
+    // What the alert for a whole seed goes by, the shoot of every world included.
+    let shoots = SHOOTS as f64 + 1.0;
+    served.until_metric("dwd_held_down_shoots{verdict=\"scale_down\"}", |down| down == shoots).await;
+    assert_eq!(served.metric("dwd_shoots{state=\"probed\"}").await, shoots);
+    served.world.end().await;
 }
 
 #[tokio::test]
