@@ -102,6 +102,10 @@ release-notes: ## Print what CHANGELOG.md says of the version
 chart: ## Package the chart: OUT=folder REPOSITORY=image DIGEST=sha256:...; needs Go
 	@deploy/release chart '$(OUT)' '$(REPOSITORY)' '$(DIGEST)'
 
+.PHONY: krew
+krew: ## Pack the programs in OUT=folder as a kubectl plugin for krew: URL=of the repository
+	@deploy/release krew '$(OUT)' '$(URL)'
+
 .PHONY: bench-binaries
 bench-binaries: control-plane
 	cargo build --release --package dependency-watchdog --package benchmarks

@@ -7,6 +7,7 @@ use std::process::{Command, Output};
 use crate::repository;
 use crate::tools::good;
 use anyhow::{Context, Result, ensure};
+use serde_json::Value;
 use testbed::agent::binary;
 
 /// The page on swapping the image in Gardener.
@@ -74,8 +75,7 @@ fn the_page_says_of_every_thing_whether_it_is_the_same_added_or_changed() -> Res
 
 /// The top-level keys of both configs that the chart's schema knows.
 fn known_to_the_chart() -> Result<BTreeSet<String>> {
-    let schema: serde_json::Value =
-        serde_json::from_str(&repository::text("deploy/helm/dependency-watchdog/values.schema.json")?)?;
+    let schema: Value = serde_json::from_str(&repository::text("deploy/helm/dependency-watchdog/values.schema.json")?)?;
     let mut known = BTreeSet::new();
     for agent in ["prober", "weeder"] {
         let config = &schema["properties"][agent]["properties"]["config"]["properties"];
@@ -105,7 +105,7 @@ fn workflows_call_recipes_and_scripts_that_exist() -> Result<()> {
     for workflow in std::fs::read_dir(repository::path(".github/workflows"))? {
         let workflow = workflow?.path();
         let text = std::fs::read_to_string(&workflow)?;
-        let parsed: serde_json::Value = serde_saphyr::from_str(&text)?;
+        let parsed: Value = serde_saphyr::from_str(&text)?;
         ensure!(parsed["permissions"]["contents"] == "read", "{}: it may more than read by default", workflow.display());
         for job in parsed["jobs"].as_object().context("no jobs")?.values() {
             ensure!(job["uses"].is_string() || job["timeout-minutes"].is_u64(), "{}: a job without a limit", workflow.display());
@@ -124,6 +124,58 @@ fn workflows_call_recipes_and_scripts_that_exist() -> Result<()> {
         }
     }
     ensure!(calls >= 3, "only {calls} calls");
+    Ok(())
+}
+
+#[test]
+fn workflows_take_foreign_code_by_commit_and_say_which_version_that_is() -> Result<()> {
+    let mut found = 0;
+    for workflow in std::fs::read_dir(repository::path(".github/workflows"))? {
+        let text = std::fs::read_to_string(workflow?.path())?;
+        for (_, action) in
+            text.lines().filter_map(|line| line.split_once("uses: ")).filter(|(_, action)| !action.starts_with("./"))
+        {
+            let (commit, version) =
+                action.split_once('@').and_then(|(_, at)| at.split_once(" # v")).context(action.to_owned())?;
+            ensure!(commit.len() == 40 && commit.bytes().all(|digit| digit.is_ascii_hexdigit()), "{action}");
+            ensure!(version.split('.').filter(|part| part.parse::<u32>().is_ok()).count() == 3, "{action}");
+            found += 1;
+        }
+    }
+    ensure!(found > 10, "only {found} actions");
+    Ok(())
+}
+
+#[test]
+fn a_release_is_a_kubectl_plugin_of_what_its_manifest_names() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    for architecture in ["amd64", "arm64"] {
+        let program = folder.path().join(format!("dependency-watchdog-linux-{architecture}"));
+        std::fs::write(program, format!("#!/bin/sh\necho {architecture}\n"))?;
+    }
+    let packed = || -> Result<Value> {
+        let mut command = Command::new(repository::path("deploy/release"));
+        good(command.arg("krew").arg(folder.path()).arg("https://git.example.org/dwd").output()?)?;
+        Ok(serde_saphyr::from_str(&std::fs::read_to_string(folder.path().join("dependency-watchdog.krew.yaml"))?)?)
+    };
+    let plugin = packed()?;
+    assert_eq!(plugin["spec"]["version"], concat!("v", env!("CARGO_PKG_VERSION")));
+    let platforms = plugin["spec"]["platforms"].as_array().context("no platforms")?;
+    assert_eq!(platforms.len(), 2);
+    for platform in platforms {
+        let architecture = platform["selector"]["matchLabels"]["arch"].as_str().context("no architecture")?;
+        let (uri, sum) = (platform["uri"].as_str().unwrap_or_default(), platform["sha256"].as_str().unwrap_or_default());
+        let release = concat!("https://git.example.org/dwd/releases/download/v", env!("CARGO_PKG_VERSION"), "/");
+        let archive = folder.path().join(uri.strip_prefix(release).context(uri.to_owned())?);
+        ensure!(good(Command::new("sha256sum").arg(&archive).output()?)?.starts_with(sum) && sum.len() == 64, "{uri}: {sum}");
+        let unpacked = tempfile::tempdir()?;
+        good(Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(unpacked.path()).output()?)?;
+        // krew wants a licence in each.
+        ensure!(unpacked.path().join("LICENSE").is_file(), "no licence");
+        let program = unpacked.path().join(platform["bin"].as_str().context("no program")?);
+        assert_eq!(good(Command::new(program).output()?)?.trim(), architecture);
+    }
+    assert_eq!(packed()?, plugin, "the same programs make the same archives");
     Ok(())
 }
 

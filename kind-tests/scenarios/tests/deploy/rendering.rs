@@ -40,6 +40,10 @@ fn a_chart_that_is_packaged_with_an_image_renders_what_the_folder_does() -> Resu
     ensure!(!release("latest")?.status.success(), "a digest that is none is taken");
     good(release(&digest)?)?;
     let package = folder.path().join(concat!("dependency-watchdog-", env!("CARGO_PKG_VERSION"), ".tgz"));
+    // For Artifact Hub, which scans it.
+    let shown: Value = serde_saphyr::from_str(&good(helm(&["show", "chart", &package.to_string_lossy()])?)?)?;
+    let images = shown["annotations"]["artifacthub.io/images"].as_str().unwrap_or_default();
+    ensure!(images.contains(&format!("image: example.org/watchdog@{digest}\n")), "{shown}");
     let digest = format!("--set=image.digest={digest}");
     let image = ["--set=image.repository=example.org/watchdog", &digest];
     same(&template(&package, &EVERYTHING)?, &chart(&[image, EVERYTHING].concat())?)
