@@ -72,6 +72,10 @@ deploy-test: ## Test manifests, chart, alerts, dashboard, image and status page;
 	@$(MAKE) --no-print-directory test-binaries
 	cargo test --workspace --test deploy
 
+.PHONY: node-test
+node-test: ## Test image, chart and both agents on real kubelets and containers, in 6 minutes; needs root, Rust, Go and packages that it names
+	@kind-tests/nodes/run
+
 .PHONY: pictures
 pictures: ## Draw the pictures of the README and the book, of real runs; needs Rust, Go and the packages chromium, chromium-driver
 	cargo build --profile demo --package dependency-watchdog --package demo
@@ -82,13 +86,9 @@ pictures: ## Draw the pictures of the README and the book, of real runs; needs R
 	cp kind-tests/artefacts/status-page/outage/readme.png docs/pictures/status-page.png
 
 .PHONY: image
-image: ## Build the container image: REGISTRY=the host that has distroless/cc-debian12; needs podman or docker
-	@test -n '$(REGISTRY)' || { echo 'make image: REGISTRY=HOST is needed, a registry that has distroless/cc-debian12' >&2; exit 1; }; \
-	engine=$$(command -v podman || command -v docker) \
-	  || { echo 'make image: podman or docker is needed, and there is neither' >&2; exit 1; }; \
-	DOCKER_BUILDKIT=1 "$$engine" build --file deploy/Containerfile --tag "dependency-watchdog:$$(deploy/release version)" \
-	  --build-arg BASE_IMAGE="$(REGISTRY)/distroless/cc-debian12:nonroot" \
-	  --build-arg SOURCE_DATE_EPOCH="$$(git log -1 --format=%ct)" --build-arg REVISION="$$(git rev-parse HEAD)" .
+image: ## Build the container image of the built program and Debian's packages, or with BASE_IMAGE=name in a container: [ENGINE=podman] [IMAGE=name:tag] [ARCHIVE=file] [RUST_IMAGE=name]
+	@test -n '$(BASE_IMAGE)' || $(MAKE) --no-print-directory build
+	@deploy/image
 
 .PHONY: release-version
 release-version: ## Say the version, if all files name the same one

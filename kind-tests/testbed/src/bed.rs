@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use tokio::runtime::Runtime;
 use tokio::sync::{OnceCell, Semaphore};
 
-use crate::control_plane::{ApiServer, Baseline, Etcd};
+use crate::control_plane::{ApiServer, Baseline, Etcd, ForNodes};
 use crate::go_programs;
 use crate::prober::{Prober, ProberConfig};
 use crate::secrets;
@@ -148,15 +148,22 @@ impl Bed {
         let local = self.local().await?;
         let _start = self.starts.acquire().await?;
         let name = format!("{role}-{}", self.serial.fetch_add(1, Ordering::Relaxed));
-        let server = ApiServer::start(&local.programs, &local.etcd, &local.authority, &name).await?;
+        let server = ApiServer::start(&local.programs, &local.etcd, &local.authority, &name, None).await?;
         Ok((ControlPlane::own(server).await?, name))
+    }
+
+    /// A control plane of the test bed's own, for real kubelets.
+    pub async fn start_for_nodes(&self, role: &str, nodes: &ForNodes) -> Result<ControlPlane> {
+        let local = self.local().await?;
+        let server = ApiServer::start(&local.programs, &local.etcd, &local.authority, role, Some(nodes)).await?;
+        ControlPlane::own(server).await
     }
 
     /// A control plane with an etcd of its own, which may be stopped without harm to the others.
     pub async fn start_with_own_etcd(&self, role: &str) -> Result<(ControlPlane, Etcd)> {
         let local = self.local().await?;
         let etcd = Etcd::start(&local.programs).await?;
-        let server = ApiServer::start(&local.programs, &etcd, &local.authority, role).await?;
+        let server = ApiServer::start(&local.programs, &etcd, &local.authority, role, None).await?;
         Ok((ControlPlane::own(server).await?, etcd))
     }
 

@@ -30,7 +30,7 @@ pub mod control_plane;
 pub mod dns;
 pub mod gardener;
 pub mod gardenlet;
-mod go_programs;
+pub mod go_programs;
 pub mod hearts;
 pub mod hello;
 pub mod installation;

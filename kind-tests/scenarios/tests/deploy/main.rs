@@ -19,6 +19,7 @@ mod cluster;
 mod documents;
 mod gardeners;
 mod image;
+mod missing;
 mod on_kind;
 mod prometheus;
 mod rendering;

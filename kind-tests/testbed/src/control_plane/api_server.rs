@@ -1,5 +1,6 @@
 //! kube-apiserver, with RBAC enforced and an audit log.
 
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -17,6 +18,59 @@ use crate::wait::eventually;
 /// The bearer token of the test bed itself, a cluster administrator. Valid on loopback for as long as a test runs.
 const ADMIN_TOKEN: &str = "administrator-of-the-test-bed";
 
+/// An API server for machines of their own, with real kubelets, in place of one on loopback.
+pub struct ForNodes {
+    /// Where it listens.
+    pub address: SocketAddrV4,
+    /// The first address of its Services, which are 2^16.
+    pub services: Ipv4Addr,
+    /// The names of the nodes, whose kubelets have the tokens that [`kubelet_token`] says.
+    pub nodes: Vec<String>,
+}
+
+/// The bearer token of a node's kubelet.
+pub fn kubelet_token(node: &str) -> String {
+    format!("kubelet-of-{node}")
+}
+
+impl ForNodes {
+    /// The address of the Service `kubernetes`.
+    fn kubernetes(&self) -> Ipv4Addr {
+        Ipv4Addr::from(u32::from(self.services) + 1)
+    }
+
+    /// What its certificate is good for.
+    fn serving(&self) -> Serving {
+        let mut serving = Serving::default();
+        serving.names.extend([self.address.ip().to_string(), self.kubernetes().to_string()]);
+        serving
+    }
+
+    fn args(&self) -> Vec<String> {
+        vec![
+            format!("--bind-address={}", self.address.ip()),
+            format!("--advertise-address={}", self.address.ip()),
+            "--authorization-mode=Node,RBAC".into(),
+            "--enable-admission-plugins=NodeRestriction".into(),
+            format!("--service-cluster-ip-range={}/16", self.services),
+            "--kubelet-preferred-address-types=InternalIP".into(),
+        ]
+    }
+}
+
+/// The arguments of an API server on loopback.
+fn on_loopback() -> Vec<String> {
+    vec![
+        "--bind-address=127.0.0.1".into(),
+        "--advertise-address=127.0.0.1".into(),
+        "--authorization-mode=RBAC".into(),
+        "--service-cluster-ip-range=10.0.0.0/24".into(),
+        // No controller makes ServiceAccount tokens for pods here, and none would take a taint off a new node.
+        "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition".into(),
+        "--endpoint-reconciler-type=none".into(),
+    ]
+}
+
 /// A running kube-apiserver.
 pub struct ApiServer {
     process: Mutex<Arc<Process>>,
@@ -28,11 +82,17 @@ pub struct ApiServer {
 }
 
 impl ApiServer {
-    /// Starts kube-apiserver on a free port and waits until it is ready, which takes about 3 s of one core. `name` is its
-    /// prefix in etcd and must be its alone.
-    pub async fn start(programs: &Path, etcd: &Etcd, authority: &Authority, name: &str) -> Result<Self> {
+    /// Starts kube-apiserver, on a free port of loopback if not for nodes, and waits until it is ready, which takes about 3 s of one core.
+    /// `name` is its prefix in etcd and must be its alone.
+    pub async fn start(
+        programs: &Path,
+        etcd: &Etcd,
+        authority: &Authority,
+        name: &str,
+        nodes: Option<&ForNodes>,
+    ) -> Result<Self> {
         let folder = leash::folder(name)?;
-        let (certificate, key) = authority.sign(&Serving::default())?;
+        let (certificate, key) = authority.sign(&nodes.map(ForNodes::serving).unwrap_or_default())?;
         let accounts = KeyPair::generate()?;
         let file = |file: &str, text: &str| -> Result<PathBuf> {
             let path = folder.join(file);
@@ -42,36 +102,36 @@ impl ApiServer {
         let (certificate, key) = (file("tls.crt", &certificate.pem())?, file("tls.key", &key.serialize_pem())?);
         let signing = file("accounts.key", &accounts.serialize_pem())?;
         let verifying = file("accounts.pub", &accounts.public_key_pem())?;
-        let tokens = file("tokens.csv", &format!("{ADMIN_TOKEN},admin,admin,system:masters\n"))?;
+        let kubelets = nodes.iter().flat_map(|nodes| &nodes.nodes);
+        let kubelets = kubelets.map(|node| format!("{},system:node:{node},{node},system:nodes\n", kubelet_token(node)));
+        let tokens = format!("{ADMIN_TOKEN},admin,admin,system:masters\n{}", kubelets.collect::<String>());
+        let tokens = file("tokens.csv", &tokens)?;
         let policy = file("audit-policy.yaml", POLICY)?;
         let audit = folder.join("audit.log");
 
         let mut last = String::new();
         for attempt in 0..TRIES {
-            let [port] = free_ports()?;
-            let args = [
+            let address = match nodes {
+                Some(nodes) => nodes.address,
+                None => SocketAddrV4::new(Ipv4Addr::LOCALHOST, free_ports::<1>()?[0]),
+            };
+            let mut args = nodes.map_or_else(on_loopback, ForNodes::args);
+            args.extend([
                 format!("--etcd-servers={}", etcd.url()),
                 format!("--etcd-prefix=/{name}"),
-                "--bind-address=127.0.0.1".into(),
-                "--advertise-address=127.0.0.1".into(),
-                format!("--secure-port={port}"),
+                format!("--secure-port={}", address.port()),
                 format!("--tls-cert-file={}", certificate.display()),
                 format!("--tls-private-key-file={}", key.display()),
-                "--authorization-mode=RBAC".into(),
                 format!("--token-auth-file={}", tokens.display()),
                 "--service-account-issuer=https://kubernetes.default.svc".into(),
                 format!("--service-account-signing-key-file={}", signing.display()),
                 format!("--service-account-key-file={}", verifying.display()),
-                "--service-cluster-ip-range=10.0.0.0/24".into(),
-                // No controller makes ServiceAccount tokens for pods here, and none would take a taint off a new node.
-                "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition".into(),
-                "--endpoint-reconciler-type=none".into(),
                 format!("--audit-policy-file={}", policy.display()),
                 format!("--audit-log-path={}", audit.display()),
-            ];
+            ]);
             let log = folder.join(format!("log-{attempt}"));
             let mut process = Process::start(name, &programs.join("kube-apiserver"), &args, &log)?;
-            let admin = kubeconfig(&format!("https://127.0.0.1:{port}"), &authority.pem(), ADMIN_TOKEN);
+            let admin = kubeconfig(&format!("https://{address}"), &authority.pem(), ADMIN_TOKEN);
             let api = KubeApi::connect(&admin).await?;
             if gets_ready(&api, &mut process).await? {
                 return Ok(Self { process: Mutex::new(Arc::new(process)), api, admin, audit: Audit::of(&audit) });

@@ -1,0 +1,178 @@
+//! Pods that crash because a Service is away, as real kubelets run them: five shapes, and beside each the same pod that the weeder does not know.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+use testbed::{KubeApi, eventually, gardener};
+use tokio::time::Instant;
+
+use crate::images::TOOL;
+
+/// What the pods need.
+const SERVICE: &str = "etcd-main-client";
+
+/// How a pod goes on without its Service.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Shape {
+    /// It ends at once.
+    AtOnce,
+    /// It ends after 6 s.
+    Soon,
+    /// It ends after 20 s.
+    Late,
+    /// Its init container ends at once.
+    Init,
+    /// It was ready before; it ends when the Service goes.
+    ReadyBefore,
+}
+
+impl Shape {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::AtOnce, Self::Soon, Self::Late, Self::Init, Self::ReadyBefore];
+
+    fn namespace(self) -> String {
+        format!("shoot--weed--{}", format!("{self:?}").to_lowercase())
+    }
+
+    fn containers(self, address: &str) -> Value {
+        let asks = format!("nc -w 1 {address} 2379 -e /bin/true");
+        let serves = "httpd -f -p 6443";
+        let container = |name: &str, script: String| json!({"name": name, "image": TOOL, "imagePullPolicy": "Never", "command": ["/bin/sh", "-c", script]});
+        let tries = |seconds: u8| {
+            format!(
+                "end=$(($(date +%s) + {seconds})); while [ $(date +%s) -lt $end ]; do {asks} && exec {serves}; sleep 1; done; exit 1"
+            )
+        };
+        let mut server = match self {
+            Self::AtOnce => container("server", format!("{asks} && exec {serves}; exit 1")),
+            Self::Soon => container("server", tries(6)),
+            Self::Late => container("server", tries(20)),
+            Self::Init => container("server", format!("exec {serves}")),
+            Self::ReadyBefore => {
+                container("server", format!("{asks} || exit 1; {serves} & while {asks}; do sleep 1; done; exit 1"))
+            }
+        };
+        server["readinessProbe"] = json!({"tcpSocket": {"port": 6443}, "periodSeconds": 1});
+        let mut spec = json!({"containers": [server]});
+        if self == Self::Init {
+            spec["initContainers"] = json!([container("init", asks)]);
+        }
+        spec
+    }
+}
+
+/// How long the pods took to get ready after their Service was, with the weeder and without.
+pub async fn weeded(api: &KubeApi, shape: Shape) -> Result<(Duration, Duration)> {
+    let namespace = shape.namespace();
+    let mut object = gardener::namespace(&namespace);
+    object["metadata"]["labels"] = json!({"gardener.cloud/role": "shoot"});
+    api.create("/api/v1/namespaces", &object).await?;
+    eventually("there is a ServiceAccount", async || {
+        api.get(&format!("/api/v1/namespaces/{namespace}/serviceaccounts/default")).await
+    })
+    .await?;
+    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": SERVICE},
+        "spec": {"selector": {"role": "main"}, "ports": [{"port": 2379}]}});
+    api.create(&format!("/api/v1/namespaces/{namespace}/services"), &service).await?;
+    let service = api.get(&format!("/api/v1/namespaces/{namespace}/services/{SERVICE}")).await?;
+    let address = service["spec"]["clusterIP"].as_str().context("no clusterIP")?;
+
+    let etcd = json!({"containers": [{"name": "etcd", "image": TOOL, "imagePullPolicy": "Never", "command": ["/bin/httpd", "-f", "-p", "2379"],
+        "readinessProbe": {"tcpSocket": {"port": 2379}, "periodSeconds": 1}}]});
+    let deployments = format!("/apis/apps/v1/namespaces/{namespace}/deployments");
+    let scale = async |replicas: i64| {
+        api.merge(&format!("{deployments}/etcd-main"), &json!({"spec": {"replicas": replicas}})).await.map(drop)
+    };
+    let was_ready = shape == Shape::ReadyBefore;
+    api.create(&deployments, &deployment("etcd-main", "main", i64::from(was_ready), etcd)).await?;
+    for (name, role) in [("kube-apiserver", "apiserver"), ("unknown-to-the-weeder", "other")] {
+        if was_ready {
+            endpoint(api, &namespace, true).await?;
+        }
+        api.create(&deployments, &deployment(name, role, 1, shape.containers(address))).await?;
+        if was_ready {
+            ready(api, &namespace, role).await?;
+        }
+    }
+    if was_ready {
+        scale(0).await?;
+        endpoint(api, &namespace, false).await?;
+    }
+    // From the fourth crash on a kubelet waits for 40 s or more.
+    eventually("both pods wait for their kubelet's back-off", async || {
+        for (role, most) in [("apiserver", 15), ("other", 25)] {
+            let status = container(&pod(api, &namespace, role).await?);
+            let ended = status["state"]["terminated"].as_object().or_else(|| status["lastState"]["terminated"].as_object());
+            let ended = ended.and_then(|ended| ended["finishedAt"].as_str()).context("it runs")?;
+            let age = Utc::now() - DateTime::parse_from_rfc3339(ended)?.to_utc();
+            let restarts = status["restartCount"].as_i64().unwrap_or_default();
+            let runs = status["state"]["running"].is_object();
+            ensure!(
+                restarts >= 3 && !runs && age.num_seconds() < most,
+                "{role}: {restarts} restarts, ended {age} ago, runs: {runs}"
+            );
+        }
+        Ok(())
+    })
+    .await?;
+    scale(1).await?;
+    endpoint(api, &namespace, true).await?;
+    let back = Instant::now();
+    ready(api, &namespace, "apiserver").await?;
+    let with = back.elapsed();
+    ready(api, &namespace, "other").await?;
+    Ok((with, back.elapsed()))
+}
+
+fn deployment(name: &str, role: &str, replicas: i64, mut spec: Value) -> Value {
+    let labels = json!({"role": role, "gardener.cloud/role": "controlplane"});
+    spec["terminationGracePeriodSeconds"] = 1.into();
+    spec["automountServiceAccountToken"] = false.into();
+    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": spec}}})
+}
+
+/// The pod with this role.
+async fn pod(api: &KubeApi, namespace: &str, role: &str) -> Result<Value> {
+    let mut pods = api.get(&format!("/api/v1/namespaces/{namespace}/pods?labelSelector=role%3D{role}")).await?;
+    let pods = pods["items"].as_array_mut().context("no items")?;
+    pods.retain(|pod| pod["metadata"]["deletionTimestamp"].is_null());
+    pods.pop().with_context(|| format!("no pod with role {role}"))
+}
+
+/// The status of the container that crashes.
+fn container(pod: &Value) -> Value {
+    let status = |kind: &str| pod["status"][kind][0].clone();
+    let init = status("initContainerStatuses");
+    if init.is_object() { init } else { status("containerStatuses") }
+}
+
+async fn ready(api: &KubeApi, namespace: &str, role: &str) -> Result<()> {
+    eventually("the pod is ready", async || {
+        let pod = pod(api, namespace, role).await?;
+        ensure!(pod["status"]["containerStatuses"][0]["ready"] == true, "{}", pod["status"]);
+        Ok(())
+    })
+    .await
+}
+
+/// Waits until the Service has a ready endpoint, or none.
+async fn endpoint(api: &KubeApi, namespace: &str, wanted: bool) -> Result<()> {
+    let path = format!(
+        "/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices?labelSelector=kubernetes.io/service-name%3D{SERVICE}"
+    );
+    eventually("the Service is as it should be", async || {
+        let slices = api.get(&path).await?;
+        let endpoints = slices["items"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .flat_map(|slice| slice["endpoints"].as_array().into_iter().flatten());
+        let ready = endpoints.filter(|endpoint| endpoint["conditions"]["ready"] == true).count();
+        ensure!((ready > 0) == wanted, "{ready} ready endpoints");
+        Ok(())
+    })
+    .await
+}
