@@ -85,6 +85,8 @@ pub struct Shoot {
     protected_at: Moment,
     /// Whether the shoot is lost to another seed, as far as is known here: it is neither probed nor, of its own verdict, written.
     stood_down: bool,
+    /// Whether it was, so that restores wait for initialDelay.
+    returned: bool,
     /// In which direction the owner record prevents a write.
     prevented: Option<Direction>,
     /// Since when a leader that judges alike would protect: in an outage, with no pause, and initialDelay over.

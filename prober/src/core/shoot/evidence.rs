@@ -5,7 +5,7 @@ use chrono::TimeDelta;
 
 use super::{Context, Direction, PAUSE_READ, Shoot, Surroundings};
 use crate::core::moment::Moment;
-use crate::core::plan::ByDirection;
+use crate::core::plan::{ByDirection, levels};
 use crate::core::scaling::Scaling;
 use crate::core::span;
 use crate::core::verdict::Verdict;
@@ -18,8 +18,13 @@ impl Shoot {
     /// it; and since when leadership, config and settings are the same, which they are not where something `restarts`.
     pub(super) fn note_freedom(&mut self, restarts: bool, cx: &mut Context<'_>) {
         let around = cx.around;
-        if std::mem::replace(&mut self.led, around.leads) != around.leads || restarts {
+        let turns = std::mem::replace(&mut self.led, around.leads) != around.leads;
+        if turns || restarts {
             self.same_since = cx.now;
+        }
+        if turns {
+            // Who leads probes sooner (D-53).
+            self.next_probe = self.next_probe.min(self.scheduled(None, cx));
         }
         let mut since = |direction| {
             let free = around.is_ours && self.is_not_paused(direction, cx) && self.owner_allows(direction, around);
@@ -76,15 +81,37 @@ impl Shoot {
         Some(free.max(around.seed_since[direction]?).max(self.ripe_from(direction, around)?))
     }
 
-    /// From when on probes lead to writes: from the end of initialDelay on, protection of a shoot in operation at once (D-51); for a restore
-    /// once "up" was said for as long as is configured (D-22).
+    /// From when on probes lead to writes: from the end of initialDelay on; protection of a shoot in operation, and a restore that goes on
+    /// there, at once (D-51); for a restore once "up" was said for as long as is configured (D-22).
     pub(super) fn ripe_from(&self, direction: Direction, around: &Surroundings) -> Option<Moment> {
-        let delayed = self.start.eligible + span(around.config.initial_delay);
+        let at_once = match direction {
+            Direction::Down => self.start.in_operation,
+            Direction::Up => self.continues_restore(around),
+        };
+        let from = if at_once { self.start.eligible } else { self.delayed_until(around) };
         match direction {
-            Direction::Down if self.start.in_operation => Some(self.start.eligible),
-            Direction::Down => Some(delayed),
-            Direction::Up => Some(delayed.max(self.up_since?.0 + span(around.options.scale_up_stabilization.value))),
+            Direction::Down => Some(from),
+            Direction::Up => Some(from.max(self.up_since?.0 + span(around.options.scale_up_stabilization.value))),
         }
+    }
+
+    pub(super) fn delayed_until(&self, around: &Surroundings) -> Moment {
+        self.start.eligible + span(around.config.initial_delay)
+    }
+
+    /// Whether a restore was begun before this process: what is held down has an earlier level, and all of that is up and ready (D-51). A
+    /// scale-down that only just began looks the same, so this replaces no proof (D-59): some nodes must count.
+    pub(super) fn continues_restore(&self, around: &Surroundings) -> bool {
+        let levels = levels(&around.config.dependents, Direction::Up);
+        let first = levels.iter().position(|level| level.iter().any(|&at| self.known[at].is_held_down()));
+        let earlier = levels[..first.unwrap_or(0)].concat();
+        let is_up = |at: &usize| {
+            self.known[*at]
+                .observed()
+                .is_some_and(|observed| observed.ready > 0 && observed.replicas > 0 && !observed.marks.ignored)
+        };
+        let counts = self.finding.as_ref().is_some_and(|finding| finding.tally.candidates > 0);
+        self.start.in_operation && !self.returned && counts && !earlier.is_empty() && earlier.iter().all(is_up)
     }
 
     /// The same for a step of a scaling. A scale-down that has begun does not wait for long for a probe since another leadership, config or

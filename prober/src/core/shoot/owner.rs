@@ -26,6 +26,7 @@ impl Shoot {
         (self.probing, self.known, self.scalings, self.was_paused) =
             (before.probing, before.known, before.scalings, before.was_paused);
         (self.last_direction, self.down_since) = (before.last_direction, before.down_since);
+        self.returned = true;
     }
 
     pub fn has_stood_down(&self) -> bool {
@@ -37,7 +38,10 @@ impl Shoot {
         if self.stood_down {
             return self.passivates_since(around).map(|_| (Direction::Down, Scope::All));
         }
-        self.verdict()?.aim()
+        let (direction, scope) = self.verdict()?.aim()?;
+        // What a restore that goes on does before the end of initialDelay.
+        let early = self.continues_restore(around) && self.judged_at(around) < Some(self.delayed_until(around));
+        Some((direction, if early { Scope::HeldDown } else { scope }))
     }
 
     /// When that was asked for which a write rests on (D-52): the probe, or the check of the owner record.

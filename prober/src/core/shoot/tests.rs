@@ -4,6 +4,7 @@
 //! Three nodes renew their leases every 10 s, a tenth of a second apart. When they fall silent at 105 s, two of three leases have expired
 //! at 130.1 s, which is an outage, and the ordering deadline is 137 s.
 
+mod begun_restore;
 mod evidence;
 mod freshness;
 mod owner;

@@ -514,3 +514,38 @@ fn nothing_is_brought_back_in_mid_outage_however_clocks_and_starts_differ() {
     }
     assert_eq!(wrong, 0);
 }
+
+#[test]
+fn a_rollout_in_the_middle_of_a_restore_costs_no_second_initial_delay() {
+    let lives = (0..40).map(|seed| {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let renewed = 400.0 + rng.random_range(0.0..30.0);
+        let nodes = (0..3).map(|number| node(number, &[(300.0, renewed)], &mut rng)).collect();
+        let rolled = rng.random_range(0.0..25.0);
+        let mut life = Life::of(Trouble::default(), nodes, [0.0, Seconds::MAX], renewed, rng);
+        let run = |life: &mut Life, is_done: fn(&Life) -> bool| {
+            while !is_done(life) {
+                life.until += 0.1;
+                life.run();
+            }
+            life.t
+        };
+        life.run();
+        run(&mut life, |life| life.objects[0].replicas > 0);
+        life.until += rolled;
+        life.run();
+        life.replicas[1].starts_at = life.t;
+        life.until += 2.0;
+        life.run();
+        (life.replicas[0].shoot, life.replicas[0].starts_at, life.replicas[0].around.leads) = (None, Seconds::MAX, false);
+        let began = life.t;
+        let restored = run(&mut life, |life| life.objects[1].replicas > 0);
+        assert!(life.wrong.is_empty(), "{:#?}", life.wrong);
+        restored - began
+    });
+    let mut lives: Vec<_> = lives.collect();
+    lives.sort_by(f64::total_cmp);
+    println!("restored {:.1} to {:.1} s after the rollout, in the middle {:.1} s", lives[0], lives[39], lives[20]);
+    // Two renewals that are seen, and machine-controller-manager's own 30 s.
+    assert!(lives[39] < 30.0 + 15.0, "{lives:?}");
+}
