@@ -271,7 +271,7 @@ async fn explain_names_a_zone_that_is_lost_while_the_shoot_is_not() {
 }
 
 #[tokio::test]
-async fn status_shows_what_happened_last_as_the_replica_that_leads_has_seen_it() {
+async fn status_and_explain_show_outages_as_the_replica_that_leads_has_observed_them() {
     let world = World::new().await;
     let apply = |object: Value| world.seed.store().apply(object).expect("an object");
     let config = world.files.path().join("config.yaml");
@@ -292,19 +292,27 @@ async fn status_shows_what_happened_last_as_the_replica_that_leads_has_seen_it()
                   "metadata": { "name": "dwd-prober-leader-election", "namespace": "garden" } }));
 
     let nobody = text(&world.run(&words).await);
-    assert!(nobody.contains("What happened last: unknown, no replica of the prober could be asked"), "{nobody}");
-    let entries = json!({ "history": [{ "at": "2026-01-02T03:04:05Z", "namespace": NAMESPACE, "what": "scaling",
-                                        "text": "scaling down", "ongoing": true }] });
+    assert!(nobody.contains("Outages: unknown, no replica of the prober could be asked"), "{nobody}");
+    let outage = |namespace: &str| {
+        json!({ "namespace": namespace, "began": "2026-01-02T03:04:05Z", "foundHeldDown": true, "writes": [], "heldDown": [],
+                "nodes": [], "overdueNodes": 0 })
+    };
+    let entries = json!({ "outages": [outage(NAMESPACE), outage("shoot--dev--other")] });
     let page = |pod: &str| format!("/api/v1/namespaces/garden/pods/{pod}:9000/proxy/statusz.json");
     for pod in ["second", "third"] {
         let answer = Fault::Answer { code: 200, headers: Vec::new(), body: entries.to_string().into() };
         world.seed.faults().add(When::request("GET", &page(pod)), answer);
     }
     let shown = text(&world.run(&words).await);
-    assert!(shown.contains("What happened last, as second has seen it"), "{shown}");
-    assert!(shown.contains(&format!("2026-01-02 03:04:05 UTC  {NAMESPACE}  scaling down, not over yet")), "{shown}");
+    assert!(shown.contains("The last outages, as second has observed them"), "{shown}");
+    let row = "begun before this process could tell; not over yet";
+    assert!(shown.contains(&format!("2026-01-02 03:04:05 UTC  {NAMESPACE}")) && shown.contains(row), "{shown}");
     let json = world.json(&words).await;
-    assert_eq!((&json["history"]["seenBy"], &json["history"]["entries"][0]["what"]), (&"second".into(), &"scaling".into()));
+    assert_eq!((&json["outages"]["observedBy"], &json["outages"]["records"]), (&"second".into(), &entries["outages"]));
+    let words = ["explain", NAMESPACE, "--once", words[1], words[2]];
+    let shown = text(&world.run(&words).await);
+    assert!(shown.contains("begun before this process could tell") && !shown.contains("shoot--dev--other"), "{shown}");
+    assert_eq!(world.json(&words).await["outages"]["records"], json!([outage(NAMESPACE)]));
     assert_eq!(world.writes(), 0);
 }
 

@@ -14,8 +14,10 @@ use prober::seed::reach::Reach;
 use prober::status::ProbeStatus;
 use serde::Serialize;
 
+use crate::outages::{self, Outages};
 use crate::output::{bad, good, table, warn};
 use crate::probe::{is_clear, look, report};
+use crate::status::{LEASES, leader};
 use crate::{commands, output, seed, why};
 
 /// How long one look may take, its connection included.
@@ -45,6 +47,9 @@ struct Answer {
     /// What looking at the shoot shows; none when it is not probed.
     #[serde(skip_serializing_if = "Option::is_none")]
     probe: Option<ProbeStatus>,
+    /// None when no prober is deployed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outages: Option<Outages>,
     config_from: String,
 }
 
@@ -98,9 +103,11 @@ pub(crate) async fn run(args: commands::Explain) -> anyhow::Result<()> {
     let looked = |probe: &ProbeStatus| probe.found.is_some() || probe.failure.is_some();
     let probe =
         look(seed.prober, &args.namespace, longest, |probe| if args.once { looked(probe) } else { is_enough(probe) }).await;
-    let config_from = seed.config_from;
-    let namespace = args.namespace;
-    let answer = Answer { namespace, state, because, paused, owner, machines, settings, refused, dependents, probe, config_from };
+    let (config_from, namespace, garden) = (seed.config_from, args.namespace, &args.access.garden_namespace);
+    let leader = leader(&seed.client, garden, LEASES[0]).await.holder;
+    let outages = outages::read(&seed.client, garden, leader.as_deref(), Some(&namespace)).await;
+    let answer =
+        Answer { namespace, state, because, paused, owner, machines, settings, refused, dependents, probe, outages, config_from };
     output::write(&answer, args.access.output, || text(&answer))
 }
 
@@ -175,6 +182,10 @@ fn text(answer: &Answer) -> String {
         Some(probe) => text.push_str(&report(probe)),
         None if answer.state == "probed" => text.push_str("The shoot could not be looked at.\n"),
         None => text.push_str("Its leases are not looked at, since it is not probed.\n"),
+    }
+    if let Some(outages) = &answer.outages {
+        text.push('\n');
+        text.push_str(&outages.text());
     }
     text
 }

@@ -17,7 +17,7 @@ mod check_config;
 mod commands;
 mod config;
 mod explain;
-mod history;
+mod outages;
 mod output;
 mod probe;
 mod restore;

@@ -14,24 +14,21 @@ use prober::seed::reach::Reach;
 use serde::Serialize;
 
 use crate::explain::refused;
-use crate::history::{self, History};
+use crate::outages::{self, Outages};
 use crate::output::{bad, good, plain, table, warn, with_causes};
 use crate::{commands, output, seed, why};
 
 /// The Leases of the two agents (rule 79).
-const LEASES: [&str; 2] = ["dwd-prober-leader-election", "dwd-weeder-leader-election"];
+pub(crate) const LEASES: [&str; 2] = ["dwd-prober-leader-election", "dwd-weeder-leader-election"];
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Answer {
     leaders: Vec<Leader>,
     shoots: Vec<Row>,
-    /// None when no prober is deployed, or none could be asked.
+    /// None when no prober is deployed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    history: Option<History>,
-    /// Why none could be asked.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    history_problem: Option<String>,
+    outages: Option<Outages>,
     config_from: String,
     /// What annotations on `garden` set for all shoots.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -43,11 +40,11 @@ struct Answer {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Leader {
+pub(crate) struct Leader {
     lease: &'static str,
     /// None when nobody leads, or the Lease cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
-    holder: Option<String>,
+    pub(crate) holder: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     renewed: Option<DateTime<Utc>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -92,11 +89,8 @@ pub(crate) async fn run(access: commands::Access) -> anyhow::Result<()> {
     let seed_settings = seed.prober.seed_options().iter().flat_map(ResolvedOptions::overruled).collect();
     let refused = refused(&seed.prober, |_| true);
     let leader = leaders.first().and_then(|leader: &Leader| leader.holder.as_deref());
-    let (history, history_problem) = match history::read(&seed.client, &access.garden_namespace, leader).await {
-        Ok(history) => (history, None),
-        Err(error) => (None, Some(with_causes(error.as_ref()))),
-    };
-    let answer = Answer { leaders, shoots, history, history_problem, config_from: seed.config_from, seed_settings, refused };
+    let outages = outages::read(&seed.client, &access.garden_namespace, leader, None).await;
+    let answer = Answer { leaders, shoots, outages, config_from: seed.config_from, seed_settings, refused };
     seed.prober.end().await;
     output::write(&answer, access.output, || text(&answer))
 }
@@ -122,7 +116,7 @@ impl Row {
     }
 }
 
-async fn leader(client: &Client, namespace: &str, lease: &'static str) -> Leader {
+pub(crate) async fn leader(client: &Client, namespace: &str, lease: &'static str) -> Leader {
     let leases: Api<Lease> = Api::namespaced(client.clone(), namespace);
     let (spec, problem) = match leases.get_opt(lease).await {
         Ok(lease) => (lease.and_then(|lease| lease.spec).unwrap_or_default(), None),
@@ -176,12 +170,8 @@ fn text(answer: &Answer) -> String {
         let rows: Vec<_> = answer.shoots.iter().map(row).collect();
         text.push_str(&table(&["NAMESPACE", "STATE", "MACHINES", "HELD DOWN", "NOTE"], &rows));
     }
-    if let Some(history) = &answer.history {
-        let _ = write!(text, "\n{}", history.text());
-    }
-    if let Some(problem) = &answer.history_problem {
-        let unknown = warn(&format!("unknown, no replica of the prober could be asked: {problem}"));
-        let _ = writeln!(text, "\nWhat happened last: {unknown}");
+    if let Some(outages) = &answer.outages {
+        let _ = write!(text, "\n{}", outages.text());
     }
     text
 }

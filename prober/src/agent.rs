@@ -9,7 +9,7 @@ use common::agent_runtime::{AgentRuntime, Endpoints};
 use common::config_file::ConfigFile;
 use common::flags::{Agent, AgentArgs};
 use common::health::{self, Check};
-use common::leader_election::{Fence, Standing};
+use common::leader_election::Fence;
 use common::metrics::register_seed_known;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -17,7 +17,6 @@ use tokio_util::sync::CancellationToken;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::core::options::Refused;
-use crate::history::What;
 use crate::manager::Manager;
 use crate::metrics::Metrics;
 use crate::owner_check;
@@ -84,14 +83,6 @@ fn report_dropped(dropped: &DependentView, metrics: &Metrics) {
     }
 }
 
-fn who_leads(Standing { identity, leader, .. }: Standing) -> String {
-    match leader {
-        None => "nobody leads".to_owned(),
-        Some(leader) if identity.as_ref() == Some(&leader) => "this replica leads".to_owned(),
-        Some(leader) => format!("{leader} leads"),
-    }
-}
-
 /// Live: no shoot's probe is long overdue. Ready: the seed's objects are known.
 fn shown(shared: Shared, refused: impl Fn() -> bool + Send + Sync) -> Endpoints<impl Fn() -> ProberStatus + Send + Sync> {
     let (statuses, config, seed) = (shared.statuses.clone(), shared.config.clone(), Arc::clone(&shared.seed));
@@ -132,7 +123,7 @@ async fn follow_config(
 
 /// Follows the seed and probes, leading or not, until `shutdown`.
 async fn work(shared: Shared, mut file: ConfigFile<Config>, configs: watch::Sender<Arc<Config>>, shutdown: CancellationToken) {
-    let Shared { seed, lead, suspend_detector, events, role, statuses, .. } = shared.clone();
+    let Shared { seed, lead, suspend_detector, events, .. } = shared.clone();
     let (changes, receiver) = mpsc::channel(CHANGES);
     let report = move |namespace: &str, refused: &Refused| refused_settings::report(&events, namespace, refused);
     let mut watches = seed.watch(&shared.config.borrow(), changes, report);
@@ -153,13 +144,11 @@ async fn work(shared: Shared, mut file: ConfigFile<Config>, configs: watch::Send
         // Whoever gains the lead restores in a shoot only after its Cluster has been read again. The tasks are woken now and by that.
         seed.clusters.reread();
     };
-    let leaders = role.each_leader(|standing| statuses.history.happened(None, What::Leader, who_leads(standing)));
     let wakes = seed.clusters.each_time_live(|| seed.wakers.wake_all());
     tokio::join!(
         owners,
         manager,
         shutdown.run_until_cancelled(lead),
-        shutdown.run_until_cancelled(leaders),
         shutdown.run_until_cancelled(wakes),
         shutdown.run_until_cancelled(follow),
         shutdown.run_until_cancelled(suspend_detector.run())

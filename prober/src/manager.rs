@@ -63,7 +63,6 @@ impl Manager {
         self.shared.owners().follow(namespace, owned, self.shared.clock.now());
         let Some(cluster) = cluster else {
             self.shared.statuses.set_state(namespace, None);
-            self.shared.statuses.history.forgo(namespace);
             return self.stop(namespace, "cluster_deleted").await;
         };
         if self.probes.get(namespace).is_some_and(|running| running.uid != cluster.uid) {

@@ -6,9 +6,11 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
+use strum::VariantArray;
 
 use crate::config::ResourceRef;
 use crate::core::plan::Direction;
+use crate::outage::{End, Outage};
 use crate::shoot_client::error::{Cause, ProbeError};
 
 /// Labels whose values are from fixed sets.
@@ -30,6 +32,8 @@ pub struct Metrics {
     abandoned_flows: Family<Words<1>, Counter>,
     pub probes_ended_while_held_down: Counter,
     without_lead: Family<Words<1>, Counter>,
+    outages: Family<Words<2>, Counter>,
+    outage_duration: Histogram,
     owner_checks: Family<Words<1>, Counter>,
     owner_prevented: Family<Words<1>, Counter>,
     pub panics: Counter,
@@ -39,6 +43,9 @@ pub struct Metrics {
 fn seconds() -> Histogram {
     Histogram::new(exponential_buckets(0.005, 2.0, 14))
 }
+
+/// From a blip to a day, in seconds.
+const OUTAGES: [f64; 10] = [15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 14_400.0, 86_400.0];
 
 fn direction_label(direction: Direction) -> Words<1> {
     [("direction", direction.into_str())]
@@ -62,6 +69,8 @@ impl Metrics {
             abandoned_flows: Family::default(),
             probes_ended_while_held_down: Counter::default(),
             without_lead: Family::default(),
+            outages: Family::default(),
+            outage_duration: Histogram::new(OUTAGES),
             owner_checks: Family::default(),
             owner_prevented: Family::default(),
             panics: Counter::default(),
@@ -83,6 +92,10 @@ impl Metrics {
         registry.register("dwd_probes_ended_while_held_down", help, metrics.probes_ended_while_held_down.clone());
         let help = "Writes by this replica while it did not lead: the leader did not act";
         registry.register("dwd_protected_without_lead", help, metrics.without_lead.clone());
+        let help = "Outages that have ended and that this replica led or took part in, by how; blips were over within 15 s";
+        registry.register("dwd_outages", help, metrics.outages.clone());
+        let help = "How long these were, from the verdict to the last restore";
+        registry.register("dwd_outage_duration_seconds", help, metrics.outage_duration.clone());
         registry.register("dwd_owner_checks", "Checks of owner records, by result", metrics.owner_checks.clone());
         let help = "Scalings that the owner record kept from beginning, or ended";
         registry.register("dwd_owner_prevented", help, metrics.owner_prevented.clone());
@@ -93,6 +106,11 @@ impl Metrics {
             drop(metrics.decision_to_write.get_or_create(&direction));
             drop(metrics.without_lead.get_or_create(&direction));
             drop(metrics.owner_prevented.get_or_create(&direction));
+        }
+        for end in End::VARIANTS.iter().filter(|end| **end != End::Other) {
+            for blip in ["false", "true"] {
+                drop(metrics.outages.get_or_create(&[("end", end.into_str()), ("blip", blip)]));
+            }
         }
         for result in ["ours", "elsewhere"] {
             drop(metrics.owner_checks.get_or_create(&[("result", result)]));
@@ -135,6 +153,13 @@ impl Metrics {
     /// A resource was written although this replica does not lead (D-50).
     pub fn protected_without_lead(&self, direction: Direction) {
         self.without_lead.get_or_create(&direction_label(direction)).inc();
+    }
+
+    pub fn outage_ended(&self, outage: &Outage) {
+        let (Some(end), Some(seconds)) = (outage.end, outage.seconds()) else { return };
+        let blip = if outage.is_blip() { "true" } else { "false" };
+        self.outages.get_or_create(&[("end", end.into_str()), ("blip", blip)]).inc();
+        self.outage_duration.observe(seconds);
     }
 
     /// An owner record was checked: `result` is `ours`, `elsewhere` or why it could not be resolved.

@@ -22,7 +22,6 @@ use crate::config::{Config, OwnerCheck};
 use crate::core::moment::Moment;
 use crate::core::owner::{OwnerRecord, Question, Standing};
 use crate::core::span;
-use crate::history::What;
 pub use crate::owner_records::OwnerStatus;
 use crate::owner_records::{Change, Turn};
 use crate::seed::Seed;
@@ -40,9 +39,7 @@ pub async fn run(shared: Shared, cancelled: CancellationToken) {
             let check = config.owner_check.as_ref();
             let owned = shared.seed.clusters.all().into_iter().filter(|(_, cluster)| !cluster.is_self_hosted());
             let namespaces = owned.map(|(key, _)| key.name);
-            for namespace in shared.owners().begin(check, namespaces, shared.clock.now()) {
-                shared.statuses.history.ended(Some(&namespace), What::Owner, None);
-            }
+            shared.owners().begin(check, namespaces, shared.clock.now());
             shared.seed.wakers.wake_all();
             match check {
                 Some(check) => follow(&shared, check, &mut configs).await,
@@ -120,21 +117,16 @@ pub async fn check_once(seed: &Seed, check: &OwnerCheck, namespace: &str) -> Own
 
 /// Says how a standing has changed. That a shoot is ours from the beginning is no event.
 fn report(shared: &Shared, Change { namespace, before, after, owner }: &Change) {
-    let (events, history, about) = (&shared.events, &shared.statuses.history, namespace_reference(namespace));
+    let (events, about) = (&shared.events, namespace_reference(namespace));
     let (why, category, standing) = (owner.sentence(), owner.why.map(<&str>::from), after.into_str());
     let warn = |what: &str| tracing::warn!(namespace, standing, category, why, "{what}");
-    if before.is_lost() {
-        history.ended(Some(namespace), What::Owner, None);
-    }
     match after {
         Standing::Elsewhere { .. } => {
             warn("shoot belongs to another seed, nothing is written for it");
-            history.began(Some(namespace), What::Owner, format!("belongs to another seed: {why}"));
             events.warning(&about, "OwnedElsewhere", format!("The shoot belongs to another seed: {why}"));
         }
         Standing::Unresolved(_) => {
             warn("owner record cannot be resolved, nothing is written for the shoot");
-            history.began(Some(namespace), What::Owner, why.clone());
             events.warning(&about, "OwnerUnresolved", format!("Nothing is written for the shoot: {why}"));
         }
         Standing::Unproven(_) => warn("owner record cannot be resolved yet, nothing is restored meanwhile"),

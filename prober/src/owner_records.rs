@@ -102,8 +102,8 @@ impl OwnerStatus {
 
 impl OwnerRecords {
     /// Checks by this from now on, for these shoots; nothing where it is none. What was found goes on to hold where the same is asked for in
-    /// another way. Else it counts for nothing: the shoots are returned that had stood down.
-    pub fn begin(&self, check: Option<&OwnerCheck>, namespaces: impl Iterator<Item = String>, now: Moment) -> Vec<String> {
+    /// another way. Else it counts for nothing.
+    pub fn begin(&self, check: Option<&OwnerCheck>, namespaces: impl Iterator<Item = String>, now: Moment) {
         let mut inner = self.inner.lock();
         let goes_on = inner.check.as_deref().zip(check).is_some_and(|(before, check)| asks_alike(before, check));
         inner.check = check.cloned().map(Arc::new);
@@ -112,14 +112,12 @@ impl OwnerRecords {
                 entry.is_under_way = false;
                 entry.record.ask_again(now);
             }
-            return Vec::new();
+            return;
         }
-        let fresh = match check {
+        inner.records = match check {
             Some(_) => namespaces.map(|namespace| (namespace, Entry::new(now))).collect(),
             None => HashMap::new(),
         };
-        let before = std::mem::replace(&mut inner.records, fresh);
-        before.into_iter().filter(|(_, entry)| entry.reported.is_lost()).map(|(namespace, _)| namespace).collect()
     }
 
     /// Takes in that there is a Cluster of this name whose owner counts, or none any more.

@@ -18,6 +18,7 @@ use crate::core::lifecycle::ShootSettings;
 use crate::core::moment::Moment;
 use crate::core::shoot::{Action, Input, Shoot, Start};
 use crate::executor::Executor;
+use crate::outage::Outage;
 use crate::shared::Shared;
 use crate::shoot_statuses::StatusHandle;
 
@@ -78,6 +79,8 @@ pub async fn run(
             () = clock.reach(next) => driver.feed(Input::Woken),
         }
     }
+    let ended = driver.status.update(|status| Outage::probe_ended(&mut status.outage, driver.wall()));
+    driver.report_outage(ended);
     tracing::info!("probe ended");
     driver.machine.held_down().cloned().collect()
 }

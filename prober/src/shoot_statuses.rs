@@ -2,7 +2,8 @@
 
 mod gauges;
 
-use std::collections::{BTreeMap, HashMap};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use chrono::TimeDelta;
@@ -18,8 +19,12 @@ use crate::core::owner::Standing;
 use crate::core::plan::Direction;
 use crate::core::shoot::Intended;
 use crate::core::verdict::{Tally, Verdict};
-use crate::history::{History, What};
+use crate::outage::Outage;
 use crate::owner_records::OwnerRecords;
+
+/// Outages that are kept once they have ended: the last ones of a shoot, and one of each shoot of a large seed.
+const PER_SHOOT: usize = 5;
+const IN_ALL: usize = 500;
 
 /// The status of each shoot. Cheap to clone; all clones share it.
 #[derive(Clone, Debug)]
@@ -28,8 +33,6 @@ pub struct ShootStatuses {
     /// Whether metrics distinguish shoots.
     per_shoot: bool,
     inner: Arc<Mutex<Inner>>,
-    /// What happened last.
-    pub history: History,
     pub owners: OwnerRecords,
 }
 
@@ -37,6 +40,8 @@ pub struct ShootStatuses {
 struct Inner {
     states: HashMap<String, &'static str>,
     probed: HashMap<String, ShootStatus>,
+    /// The newest first.
+    outages: VecDeque<Outage>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -57,6 +62,7 @@ pub struct ShootStatus {
     /// Why the last probe was not complete; none when it was.
     pub failure: Option<Failure>,
     pub scaling: Option<Direction>,
+    pub outage: Option<Box<Outage>>,
     pub intended: Vec<Intended>,
 }
 
@@ -78,7 +84,7 @@ pub struct StatusHandle {
 impl ShootStatuses {
     /// Empty. With `per_shoot` there are metrics that distinguish shoots, so that their number grows with the shoots'.
     pub fn new(clock: Clock, per_shoot: bool) -> Self {
-        Self { clock, per_shoot, inner: Arc::default(), history: History::default(), owners: OwnerRecords::default() }
+        Self { clock, per_shoot, inner: Arc::default(), owners: OwnerRecords::default() }
     }
 
     /// Notes what a Cluster says of its shoot, in one word from a fixed set; none when the Cluster is gone.
@@ -112,6 +118,15 @@ impl ShootStatuses {
         inner.states.iter().map(|(namespace, state)| (namespace.clone(), *state, inner.probed.get(namespace).cloned())).collect()
     }
 
+    /// Outages, the newest first: those that go on, and the last ones that have ended.
+    pub fn outages(&self) -> Vec<Outage> {
+        let inner = self.inner.lock();
+        let open = inner.probed.values().filter_map(|status| status.outage.as_deref());
+        let mut outages: Vec<_> = open.chain(&inner.outages).cloned().collect();
+        outages.sort_by_key(|outage| Reverse(outage.began));
+        outages
+    }
+
     /// The status of one shoot; none while it is not probed.
     pub fn probed(&self, namespace: &str) -> Option<ShootStatus> {
         self.inner.lock().probed.get(namespace).cloned()
@@ -124,25 +139,22 @@ impl StatusHandle {
         self.statuses.inner.lock().probed.get_mut(&self.namespace).map(change).unwrap_or_default()
     }
 
-    /// Notes what is over at once.
-    pub fn happened(&self, what: What, text: String) {
-        self.statuses.history.happened(Some(&self.namespace), what, text);
-    }
-
-    /// Notes what goes on until [`Self::ended`].
-    pub fn began(&self, what: What, text: String) {
-        self.statuses.history.began(Some(&self.namespace), what, text);
-    }
-
-    pub fn ended(&self, what: What, outcome: Option<String>) {
-        self.statuses.history.ended(Some(&self.namespace), what, outcome);
+    /// Keeps the record of an outage that has ended.
+    pub fn keep(&self, outage: Outage) {
+        let outages = &mut self.statuses.inner.lock().outages;
+        if outages.iter().filter(|kept| kept.namespace == outage.namespace).count() >= PER_SHOOT
+            && let Some(oldest) = outages.iter().rposition(|kept| kept.namespace == outage.namespace)
+        {
+            outages.remove(oldest);
+        }
+        outages.truncate(IN_ALL - 1);
+        outages.push_front(outage);
     }
 }
 
 impl Drop for StatusHandle {
     fn drop(&mut self) {
         self.statuses.inner.lock().probed.remove(&self.namespace);
-        self.statuses.history.forgo(&self.namespace);
     }
 }
 
@@ -171,4 +183,4 @@ impl ShootStatus {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

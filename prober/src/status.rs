@@ -18,7 +18,7 @@ use crate::core::moment::Moment;
 use crate::core::options::{ResolvedOptions, ShownOption, Source};
 use crate::core::shoot::Intended;
 use crate::core::verdict::Verdict;
-use crate::history::Entry;
+use crate::outage::Outage;
 use crate::owner_records::OwnerStatus;
 pub use crate::shoot_statuses::Failure;
 use crate::shoot_statuses::{ShootStatus, ShootStatuses};
@@ -31,8 +31,8 @@ pub struct ProberStatus {
     pub shoots_by_state: BTreeMap<&'static str, usize>,
     /// Every shoot; those that need attention first, then by name.
     pub shoots: Vec<ShootEntry>,
-    /// What happened last, the newest first.
-    pub history: Vec<Entry>,
+    /// The newest first.
+    pub outages: Vec<Outage>,
     /// The config in force, defaults included, as a config file would say it.
     pub config: Value,
     pub config_refused: bool,
@@ -146,8 +146,8 @@ impl ProberStatus {
         };
         let mut shoots: Vec<ShootEntry> = shoots.into_iter().map(entry).collect();
         shoots.sort_by(|a, b| (a.concern(), &a.namespace).cmp(&(b.concern(), &b.namespace)));
-        let (history, config) = (statuses.history.entries(), config.to_json());
-        Self { unknown, shoots_by_state, shoots, history, config, config_refused, standby_protects }
+        let (outages, config) = (statuses.outages(), config.to_json());
+        Self { unknown, shoots_by_state, shoots, outages, config, config_refused, standby_protects }
     }
 }
 

@@ -65,18 +65,4 @@ impl Role {
             Self::Alone | Self::DryRun => None,
         }
     }
-
-    /// Hands over how things stand each time that somebody else leads than before, or nobody does; ends with the election.
-    pub async fn each_leader(&self, mut take: impl FnMut(Standing)) {
-        let Self::Candidate { holder, .. } = self else { return };
-        let (mut holder, mut last) = (holder.clone(), String::new());
-        holder.mark_changed();
-        while holder.changed().await.is_ok() {
-            let now = holder.borrow_and_update().identity.clone();
-            if now != last {
-                take(self.standing());
-                last = now;
-            }
-        }
-    }
 }

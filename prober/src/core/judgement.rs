@@ -56,6 +56,9 @@ pub struct Finding {
     /// Whether the nodes mattered, so that the candidates are known and not just an upper bound.
     #[serde(skip)]
     pub nodes_known: bool,
+    /// How many expired leases were not renewed for the whole grace.
+    #[serde(skip)]
+    pub past_grace: usize,
     /// The oldest leases that counted, oldest first; none while nodes do not matter.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub leases: Vec<SeenLease>,
@@ -154,6 +157,7 @@ impl Judge {
             verdict => verdict,
         };
         let clocks = candidates.clocks();
+        let is_expired = |clock: &LeaseClock| clock.state(by) == LeaseState::Expired;
         Finding {
             verdict,
             judged_at: now,
@@ -163,6 +167,7 @@ impl Judge {
             nodes_known,
             excluded: candidates.excluded.iter().map(|(reason, count)| (reason.into_str(), *count)).collect(),
             skewed: clocks.clone().filter(|clock| !clock.skew(grace).is_zero()).count(),
+            past_grace: clocks.clone().filter(|clock| is_expired(clock) && clock.renewed(grace) + grace.period() <= now).count(),
             verdict_possible: verdict_possible(clocks.clone(), nodes_known, rules.fraction, by),
             leases: if nodes_known { self.oldest(&candidates, by) } else { Vec::new() },
             lost_zones: if verdict == Verdict::ScaleDown { Vec::new() } else { self.lost_zones(&candidates, tally, by) },

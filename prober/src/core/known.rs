@@ -107,6 +107,11 @@ impl Known {
         self.observed().is_some_and(|observed| observed.marks.held_down)
     }
 
+    /// The same, and as it was last known while the seed's view of it is broken.
+    pub fn is_last_known_held_down(&self) -> bool {
+        self.is_held_down() || self.state == DependentState::Unknown && self.was_held_down
+    }
+
     pub fn was_held_down(&self) -> bool {
         self.was_held_down
     }

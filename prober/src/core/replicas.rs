@@ -74,7 +74,7 @@ impl Marks {
 
     /// The remembered replicas, if they are a whole number from 1 to 2147483647 in the syntax of Go's Atoi, which Rust's own parser shares
     /// (a sign is allowed, blanks and underscores are not).
-    fn remembered(&self) -> Option<i32> {
+    pub fn remembered(&self) -> Option<i32> {
         self.replicas.as_deref()?.parse().ok().filter(|&replicas| replicas >= 1)
     }
 }

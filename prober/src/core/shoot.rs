@@ -307,7 +307,7 @@ impl Shoot {
     }
 
     /// What the last probe said; none when it was not complete, or there was none.
-    fn verdict(&self) -> Option<Verdict> {
+    pub fn verdict(&self) -> Option<Verdict> {
         self.finding.as_ref().filter(|_| self.failures == 0).map(|finding| finding.verdict)
     }
 
@@ -331,7 +331,11 @@ impl Shoot {
     }
 
     pub fn held_down(&self) -> impl Iterator<Item = &ResourceRef> {
-        self.resources.iter().zip(&self.known).filter(|(_, known)| known.is_held_down()).map(|(resource, _)| resource)
+        self.dependents().filter(|(_, known)| known.is_held_down()).map(|(resource, _)| resource)
+    }
+
+    pub fn dependents(&self) -> impl Iterator<Item = (&ResourceRef, &Known)> {
+        self.resources.iter().zip(&self.known)
     }
 
     pub fn known(&self) -> &[Known] {

@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
+use common::events::namespace_reference;
+
 use super::Driver;
 use crate::config::ResourceRef;
 use crate::core::judgement::Finding;
@@ -11,8 +14,7 @@ use crate::core::owner::Standing;
 use crate::core::plan::Direction;
 use crate::core::replicas::Change;
 use crate::core::shoot::{Reason, Report, Surroundings};
-use crate::core::verdict::Tally;
-use crate::history::What;
+use crate::outage::{End, Outage, SCHEMA, Snapshot};
 use crate::shoot_client::error::{Cause, ProbeError, Stage};
 use crate::shoot_statuses::Failure;
 use crate::write::WriteError;
@@ -21,13 +23,37 @@ impl Driver {
     pub(super) fn update_status(&self) {
         let (machine, now) = (&self.machine, self.shared.clock.now());
         let standing = self.owner_standing();
-        self.status.update(|status| {
+        let ended = self.status.update(|status| {
             status.due = machine.due();
             status.owner = standing;
             status.intended = machine.intended().to_vec();
             status.scaling = machine.scaling();
             status.set_held_down(machine.held_down(), now);
+            let (namespace, paused, wall) = (&*self.namespace, status.paused, self.wall());
+            Outage::follow(&mut status.outage, &Snapshot { namespace, shoot: machine, paused, now, wall })
         });
+        self.report_outage(ended);
+    }
+
+    pub(super) fn wall(&self) -> DateTime<Utc> {
+        self.shared.clock.wall(self.shared.clock.now())
+    }
+
+    /// Says how an outage went: the whole of it in the log, and in an Event and metrics if this replica leads or has taken part.
+    pub(super) fn report_outage(&self, ended: Option<Box<Outage>>) {
+        let Some(outage) = ended else { return };
+        let (end, sentence, blip) = (outage.end.map(<&str>::from), outage.sentence(), outage.is_blip());
+        let record = serde_json::to_string(&outage).unwrap_or_default();
+        tracing::info!(schema = SCHEMA, end, blip, seconds = outage.seconds(), acted = outage.acted(), record, "outage ended");
+        if self.shared.lead.is_open() || outage.acted().is_some() {
+            self.shared.metrics.outage_ended(&outage);
+            let about = namespace_reference(&self.namespace);
+            match outage.end {
+                Some(End::Restored | End::NothingHeldDown) => self.shared.events.normal(&about, "OutageEnded", sentence),
+                _ => self.shared.events.warning(&about, "OutageEnded", sentence),
+            }
+        }
+        self.status.keep(*outage);
     }
 
     /// What the owner record says; none while none is configured.
@@ -73,7 +99,6 @@ impl Driver {
             }
             Report::Begun(direction) => {
                 tracing::info!(direction = direction.into_str(), "flow begins");
-                self.status.began(What::Scaling, format!("scaling {}", direction.into_str()));
             }
             Report::Abandoned(direction) => {
                 metrics.flow_abandoned(direction);
@@ -85,18 +110,17 @@ impl Driver {
                 let verdict = verdict.map_or("unknown", <&str>::from);
                 let owner = self.owner_standing().map(<&str>::from);
                 tracing::info!(direction = direction.into_str(), verdict, paused, owner, "flow abandoned");
-                self.status.ended(What::Scaling, Some("given up".to_owned()));
             }
             Report::Ended(direction, written, failed) => {
                 tracing::info!(direction = direction.into_str(), written, failed, "flow ended");
-                let failed = if failed > 0 { format!(", {failed} could not be") } else { String::new() };
-                self.status.ended(What::Scaling, Some(format!("{written} written{failed}")));
             }
             Report::Written { dependent, direction, change, took, turn, without_lead } => {
                 let resource = &self.config.dependents[dependent].resource;
                 metrics.scaled(direction, resource, "written");
                 metrics.decided_and_written(direction, turn.to_std().unwrap_or_default());
                 self.report_write(resource, direction, &change, took.map(|took| took.as_seconds_f64()));
+                let wrote = |outage: &mut Box<Outage>| outage.wrote(resource, &change, !without_lead, self.wall());
+                self.status.update(|status| status.outage.as_mut().map(wrote));
                 if without_lead {
                     self.report_without_lead(resource, direction);
                 }
@@ -122,8 +146,6 @@ impl Driver {
                 metrics.dry_run_write(direction, resource);
                 let direction = direction.into_str();
                 tracing::info!(%resource, direction, replicas_before, replicas, "dry run: resource would be written");
-                let would = format!("would write {resource} from {replicas_before} to {replicas} replicas, were this no dry run");
-                self.status.happened(What::Scaling, would);
             }
         }
     }
@@ -138,13 +160,8 @@ impl Driver {
         });
         if failure.is_some() {
             tracing::info!("probes are complete again");
-            self.status.ended(What::Failure, None);
         }
         let changed = before.as_ref().is_none_or(|before| before.verdict != finding.verdict);
-        // That a shoot is well from the beginning is no event.
-        if changed && (before.is_some() || !finding.verdict.is_up()) {
-            self.status.happened(What::Verdict, sentence(&finding));
-        }
         self.report_zones(before.as_deref(), &finding);
         macro_rules! say {
             ($level:ident) => {
@@ -172,8 +189,6 @@ impl Driver {
             tracing::debug!(stage, category, error = %error.cause, failed_probes, "probe not complete");
         } else {
             tracing::warn!(stage, category, error = %error.cause, "probe not complete, nothing is concluded from it");
-            self.status.ended(What::Failure, None);
-            self.status.began(What::Failure, format!("probes fail: {category} at {stage}"));
         }
     }
 
@@ -183,10 +198,8 @@ impl Driver {
         if before == zones {
             return;
         }
-        self.status.ended(What::Zone, None);
         if !zones.is_empty() {
             tracing::warn!(zones, "zones are lost, nothing is scaled for them");
-            self.status.began(What::Zone, format!("lost: {zones}"));
         }
     }
 
@@ -215,7 +228,6 @@ impl Driver {
         tracing::warn!(%resource, direction = direction.into_str(), leader, "the leader did not act, this replica did in its place");
         let done = if direction == Direction::Down { "taken to 0" } else { "brought back" };
         let message = format!("The leader ({leader}) did not act: {done} by a replica that does not lead");
-        self.status.happened(What::Scaling, format!("{resource}: {message}"));
         self.publish_warning(resource, "", "LeaderDidNotAct", message);
     }
 
@@ -228,13 +240,6 @@ impl Driver {
         self.publish_warning(resource, uid, "ScalingFailed", message);
         tracing::error!(%resource, direction = direction.into_str(), category = error.category(), error = %error, "resource cannot be scaled");
     }
-}
-
-/// As in `scale_down: 4 of 5 leases expired, 1 undecided`.
-fn sentence(finding: &Finding) -> String {
-    let Tally { candidates, expired, undecided } = finding.tally;
-    let undecided = if undecided > 0 { format!(", {undecided} undecided") } else { String::new() };
-    format!("{}: {expired} of {candidates} leases expired{undecided}", finding.verdict.into_str())
 }
 
 /// As in `no_node: 2, not_managed: 1`.

@@ -71,3 +71,44 @@ async fn shoots_that_are_held_down_are_counted_by_what_their_last_probes_conclud
     drop(held);
     expect("hold_single_candidate", 0);
 }
+
+/// A record that goes on.
+pub(crate) fn outage(namespace: &str, began: &str) -> Outage {
+    let record = serde_json::json!({
+        "namespace": namespace, "began": began, "foundHeldDown": true, "writes": [], "heldDown": [], "nodes": [], "overdueNodes": 0,
+    });
+    serde_json::from_value(record).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_shoot_keeps_its_last_outages_and_all_together_no_more_than_the_whole() {
+    let clock = Clock::start();
+    let statuses = ShootStatuses::new(clock, false);
+    let handle = statuses.register("loud".into(), clock.now());
+    handle.keep(outage("quiet", "2026-01-01T00:00:00Z"));
+    for minute in 10..10 + PER_SHOOT + 3 {
+        handle.keep(outage("loud", &format!("2026-01-02T00:{minute}:00Z")));
+    }
+    let outages = statuses.outages();
+    assert_eq!(outages.len(), PER_SHOOT + 1, "what the quiet shoot has stays");
+    assert_eq!(outages[PER_SHOOT - 1].began.to_rfc3339(), "2026-01-02T00:13:00+00:00", "the oldest are left out");
+    for number in 0..IN_ALL {
+        handle.keep(outage(&format!("shoot-{number}"), "2026-01-03T00:00:00Z"));
+    }
+    let outages = statuses.outages();
+    assert!(outages.len() == IN_ALL && outages.iter().all(|outage| outage.namespace != "loud"));
+}
+
+#[test]
+fn what_a_later_version_says_of_an_outage_can_be_read() {
+    let ended = "2026-01-02T00:01:30Z";
+    let mut later = serde_json::to_value(outage("shoot--a--b", "2026-01-02T00:00:00Z")).unwrap();
+    later.as_object_mut().unwrap().extend([
+        ("end".into(), "eclipsed".into()),
+        ("ended".into(), ended.into()),
+        ("colour".into(), 1.into()),
+    ]);
+    let outage: Outage = serde_json::from_value(later).unwrap();
+    assert_eq!((outage.end, outage.seconds()), (Some(crate::outage::End::Other), Some(90.0)));
+    assert_eq!(serde_json::from_value::<Outage>(serde_json::to_value(&outage).unwrap()).unwrap(), outage);
+}

@@ -11,7 +11,7 @@ use crate::core::lease::LeaseState;
 use crate::core::shoot::Intended;
 use crate::core::verdict::Tally;
 use crate::core::zones::LostZone;
-use crate::history::Entry;
+use crate::outage::Outage;
 use crate::owner_records::OwnerStatus;
 
 const FOLD: usize = 30;
@@ -43,11 +43,11 @@ pub(super) fn body(status: &ProberStatus) -> Markup {
             h2 { "All other shoots" }
             (folded(quiet.len() > FOLD, &format!("{} shoots", quiet.len()), shoots(&quiet)))
         }
-        h2 { "What happened last" }
-        @if status.history.is_empty() { p.soft { "Nothing since this process began." } }
-        @let (shown, older) = status.history.split_at(status.history.len().min(FOLD));
-        (history("The newest first, as this process has seen it", shown))
-        @if !older.is_empty() { (folded(true, &format!("{} before that", older.len()), history("Before that", older))) }
+        h2 { "Outages" }
+        @if status.outages.is_empty() { p.soft { "None since this process began." } }
+        @let (shown, older) = status.outages.split_at(status.outages.len().min(FOLD));
+        (outages("The newest first, as this process has observed them", shown))
+        @if !older.is_empty() { (folded(true, &format!("{} before that", older.len()), outages("Before that", older))) }
         h2 { "Config in force" }
         (folded(true, "defaults included", html! { pre { (format!("{:#}", status.config)) } }))
     }
@@ -183,12 +183,10 @@ fn shoots(shoots: &[&ShootEntry]) -> Markup {
     table("Shoots", &["Namespace", "State", "Leases", "Next look"], rows)
 }
 
-fn history(caption: &str, entries: &[Entry]) -> Markup {
-    let rows = entries.iter().map(|entry| {
-        let shoot = html! { @if let Some(namespace) = &entry.namespace { code { (namespace) } } };
-        vec![timestamp(entry.at), shoot, html! { (entry.sentence()) }]
-    });
-    table(caption, &["When", "Shoot", "What"], rows)
+fn outages(caption: &str, outages: &[Outage]) -> Markup {
+    let row =
+        |outage: &Outage| vec![timestamp(outage.began), html! { code { (outage.namespace) } }, html! { (outage.sentence()) }];
+    table(caption, &["Began", "Shoot", "What"], outages.iter().map(row))
 }
 
 /// As in `scale_up` -> `scale up`.

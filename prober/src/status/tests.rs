@@ -11,7 +11,7 @@ use crate::core::lease::LeaseState;
 use crate::core::options::{Overrides, STANDBY_PROTECTS};
 use crate::core::verdict::Tally;
 use crate::core::zones::LostZone;
-use crate::history::What;
+use crate::shoot_statuses::tests::outage;
 
 fn finding(verdict: Verdict) -> Option<Arc<Finding>> {
     Some(Arc::new(Finding { verdict, ..Finding::default() }))
@@ -137,18 +137,23 @@ async fn a_lost_zone_is_shown_and_said_not_to_be_acted_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_happened_is_shown_with_its_shoot_and_what_goes_on_in_one_that_ends_is_not_left_open() {
+async fn outages_are_shown_with_their_shoots_the_newest_first() {
     let clock = Clock::start();
     let statuses = ShootStatuses::new(clock, false);
-    assert!(status(&statuses, clock).body().into_string().contains("Nothing since this process began"));
+    assert!(status(&statuses, clock).body().into_string().contains("None since this process began"));
+    let (first, second) = ("2026-01-02T03:00:00Z", "2026-01-02T04:00:00Z");
     let handle = statuses.register("shoot--a--b".to_owned(), clock.now());
-    handle.began(What::Failure, "probes fail: <timeout> at leases".to_owned());
-    let page = status(&statuses, clock).body().into_string();
-    for expected in ["<code>shoot--a--b</code>", "probes fail: &lt;timeout&gt; at leases, not over yet"] {
+    handle.keep(outage("shoot--a--b", first));
+    handle.update(|status| status.outage = Some(Box::new(outage("shoot--a--b", second))));
+    let status = status(&statuses, clock);
+    assert_eq!(
+        status.outages.iter().map(|outage| outage.began.to_rfc3339()).collect::<Vec<_>>(),
+        [second, first].map(|at| at.replace('Z', "+00:00"))
+    );
+    let page = status.body().into_string();
+    for expected in ["<code>shoot--a--b</code>", "begun before this process could tell; not over yet"] {
         assert!(page.contains(expected), "no {expected:?} in {page}");
     }
-    drop(handle);
-    assert!(status(&statuses, clock).history.iter().all(|entry| !entry.ongoing));
 }
 
 #[tokio::test(start_paused = true)]

@@ -144,7 +144,7 @@ async fn a_record_that_changes_in_mid_outage_ends_all_writing_until_it_is_ours_a
     let status: Value = serde_json::from_str(&body).expect("JSON");
     let owner = &status["shoots"][0]["owner"];
     assert_eq!((&owner["standing"], &owner["elsewhere"]), (&json!("elsewhere"), &json!("there")), "{owner}");
-    assert_eq!(status["history"][0]["what"], "owner", "{}", status["history"]);
+    assert_eq!(status["outages"][0]["end"], "still_held_down", "{}", status["outages"]);
     let (_, page) = served.get(&format!("{}/", served.health), "text/html").await;
     assert!(page.contains("It belongs to another seed"), "{page}");
 

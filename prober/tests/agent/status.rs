@@ -68,27 +68,34 @@ async fn an_outage_is_shown_with_what_is_held_down_and_the_leases_behind_it() {
 }
 
 #[tokio::test]
-async fn what_happened_in_an_outage_is_remembered_and_nothing_of_a_shoot_that_is_well() {
+async fn an_outage_is_one_record_on_the_page_in_the_log_in_an_event_and_in_metrics() {
     let served = Served::start().await;
-    assert_eq!(shown(&served).await["history"], json!([]));
+    assert_eq!(shown(&served).await["outages"], json!([]));
     served.world.nodes.cut_all();
     served.world.until([held("1"), held("1"), held("1")]).await;
     served.world.nodes.heal_all();
     served.world.until([at(1), at(1), at(1)]).await;
-    let scalings = loop {
-        let history = shown(&served).await["history"].take();
-        let entries = history.as_array().cloned().unwrap_or_default();
-        let scalings: Vec<_> = entries.into_iter().filter(|entry| entry["what"] == "scaling").collect();
-        if scalings.len() > 1 && scalings.iter().all(|entry| entry["ongoing"].is_null()) {
-            break scalings;
+    let outage = loop {
+        let outage = shown(&served).await["outages"][0].take();
+        if !outage["ended"].is_null() {
+            break outage;
         }
         tokio::task::yield_now().await;
     };
-    let event = |entry: &Value| json!([entry["namespace"], entry["text"], entry["outcome"]]);
-    let expected = ["scaling up", "scaling down"].map(|text| json!([NAMESPACE, text, "3 written"]));
-    assert_eq!(scalings.iter().map(event).collect::<Vec<_>>(), expected);
+    let numbers = ["candidates", "fraction", "graceSeconds"].map(|name| outage["verdict"][name].as_f64());
+    assert_eq!(
+        (&outage["namespace"], &outage["end"], numbers),
+        (&NAMESPACE.into(), &"restored".into(), [Some(3.0), Some(0.6), Some(4.0)])
+    );
+    let lengths = ["writes", "heldDown"].map(|name| outage[name].as_array().map(Vec::len));
+    assert_eq!(lengths, [Some(6), Some(3)], "{outage}");
     let page = page(&served, "/").await;
-    assert!(page.contains("scale_down: ") && page.contains("scaling up: 3 written"), "{page}");
+    let sentence = "of 3 leases expired, held down (written as the leader): ";
+    assert!(page.contains(sentence) && page.contains("; restored after "), "{page}");
+    served.world.event("OutageEnded", sentence).await;
+    let blips = served.metric("dwd_outages_total{end=\"restored\",blip=\"true\"}").await;
+    assert_eq!(blips + served.metric("dwd_outages_total{end=\"restored\",blip=\"false\"}").await, 1.0);
+    assert_eq!(served.metric("dwd_outage_duration_seconds_count").await, 1.0);
     served.world.end().await;
 }
 
@@ -104,8 +111,6 @@ async fn a_probe_that_fails_is_shown_with_its_cause() {
         tokio::task::yield_now().await;
     };
     assert_eq!(failure["stage"], "leases", "{failure}");
-    let begun = shown(&served).await["history"][0].take();
-    assert_eq!((&begun["what"], &begun["ongoing"]), (&"failure".into(), &true.into()), "{begun}");
     let page = page(&served, "/").await;
     assert!(page.contains("nothing is concluded"), "{page}");
     served.world.end().await;
@@ -130,14 +135,6 @@ async fn a_replica_that_waits_says_who_leads() {
     };
     assert_eq!((&process["role"], &process["leader"]), (&"waiting".into(), &"another".into()));
     assert!(page(&served, "/").await.contains("Another replica leads"));
-    loop {
-        let history = shown(&served).await["history"].take();
-        if history[0]["what"] == "leader" {
-            assert_eq!((&history[0]["text"], &history[0]["namespace"]), (&"another leads".into(), &Value::Null));
-            break;
-        }
-        tokio::task::yield_now().await;
-    }
     served.world.end().await;
 }
 

@@ -1,11 +1,14 @@
 //! The main job: an outage, and the way back.
 
+use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
+use testbed::log::lines;
 use testbed::seed::READY_AFTER;
 use testbed::shoot::{CA, KCM, MCM};
-use testbed::{ProberConfig, Shoot, ShootPlan, scenario};
+use testbed::{Prober, ProberConfig, Shoot, ShootPlan, eventually, scenario};
 use tokio::time::Instant;
 
 use crate::{ORDERLY, UP, alone, came_back_in_order, comes_back, end_alone, end_of_outage, goes_down, healthy};
@@ -78,5 +81,35 @@ fn the_delay_of_the_machine_controller_is_waited_only_when_it_has_to_be_scaled()
         shoot.scale(CA, 0).await?;
         shoot.free_at(&UP).await?;
         end_alone(shoot, prober).await
+    })
+}
+
+#[test]
+fn an_outage_that_outlives_its_prober_is_told_by_both_in_their_logs() -> Result<()> {
+    scenario(async |bed| {
+        let (shoot, prober) = alone(bed, "record", ShootPlan::default(), ProberConfig::default()).await?;
+        goes_down(&shoot).await?;
+        let first = prober.log_file().to_owned();
+        ensure!(prober.terminate().await?.success());
+        let next = Prober::start(&shoot.seed, ProberConfig::default()).await?;
+        comes_back(&shoot).await?;
+        eventually("two records", async || {
+            let told = |log: &Path| -> Result<Value> {
+                let [line] = &lines(log, "dependency-watchdog.outage/v1")[..] else { bail!("not one line") };
+                ensure!(line["msg"] == "outage ended" && line["namespace"] == *shoot.namespace, "{line}");
+                Ok(serde_json::from_str(line["record"].as_str().context("no record")?)?)
+            };
+            let (cut_short, whole) = (told(&first)?, told(next.log_file())?);
+            let ends = [&cut_short, &whole].map(|record| [&record["end"], &record["foundHeldDown"]]);
+            ensure!(ends == [[&json!("still_held_down"), &json!(false)], [&json!("restored"), &json!(true)]], "{ends:?}");
+            let wrote = |record: &Value, to: &str| -> Option<usize> {
+                let writes = record["writes"].as_array()?.iter();
+                Some(writes.filter(|write| (write["to"] == 0) == (to == "down") && write["asLeader"] == true).count())
+            };
+            ensure!(wrote(&cut_short, "down") == Some(3) && wrote(&whole, "up") == Some(3), "{cut_short} {whole}");
+            Ok(())
+        })
+        .await?;
+        end_alone(shoot, next).await
     })
 }

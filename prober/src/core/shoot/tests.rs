@@ -7,6 +7,7 @@
 mod begun_restore;
 mod evidence;
 mod freshness;
+mod outages;
 mod owner;
 mod permits;
 mod proof;
@@ -28,6 +29,7 @@ use crate::core::replicas::{Marks, Observed};
 use crate::core::retry::Refusal;
 use crate::core::tests::scene::{around, at, dependent, running, span, times, wall};
 use crate::core::verdict::{NodeCondition, NodeRecord};
+use crate::outage::{Outage, Snapshot};
 
 /// The places of the two dependents: machine-controller-manager goes down first, kube-controller-manager comes up first.
 const MCM: usize = 0;
@@ -83,6 +85,9 @@ struct Rig {
     excluded: Option<NodeCondition<&'static str>>,
     log: Vec<(f64, Action)>,
     verdicts: Vec<(f64, Verdict)>,
+    outage: Option<Box<Outage>>,
+    /// The records that have ended.
+    outages: Vec<Outage>,
 }
 
 fn seconds(moment: Moment) -> f64 {
@@ -148,6 +153,8 @@ impl Rig {
             excluded: None,
             log: vec![],
             verdicts: vec![],
+            outage: None,
+            outages: vec![],
         }
     }
 
@@ -221,7 +228,23 @@ impl Rig {
             }
             self.log.push((now, action.clone()));
         }
+        self.record(&actions);
         actions
+    }
+
+    /// As the shoot's task does.
+    fn record(&mut self, actions: &[Action]) {
+        let wall = wall(self.now.elapsed_since_start().as_seconds_f64());
+        for action in actions {
+            if let Action::Report(Report::Written { dependent, change, without_lead, .. }) = action
+                && let Some(outage) = &mut self.outage
+            {
+                outage.wrote(&self.around.config.dependents[*dependent].resource, change, !without_lead, wall);
+            }
+        }
+        let (shoot, paused, now) = (&self.shoot, self.around.paused == Some(true), self.now);
+        let by = Snapshot { namespace: "shoot--a--b", shoot, paused, now, wall };
+        self.outages.extend(Outage::follow(&mut self.outage, &by).map(|outage| *outage));
     }
 
     fn carry_out(&mut self, action: Action) -> Vec<Action> {

@@ -1,4 +1,4 @@
-//! What happened last, which nobody knows but the running prober: it is asked through the API server.
+//! The last outages, which nobody knows but the running prober: it is asked through the API server.
 
 use std::time::Duration;
 
@@ -8,33 +8,43 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use kube::core::{Request, Selector};
 use kube::{Api, Client, Resource, ResourceExt};
-use prober::history::Entry;
+use prober::outage::Outage;
 use serde::{Deserialize, Serialize};
 
 use crate::config::DEPLOYMENT;
-use crate::output::{plain, table};
+use crate::output::{plain, table, warn, with_causes};
 
 /// How long a replica may take to answer, from memory and through the API server.
 const ANSWER: Duration = Duration::from_secs(5);
 /// What is said to people; all of it is in JSON and YAML.
 const SHOWN: usize = 20;
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct History {
-    /// The pod that has seen it.
-    seen_by: String,
+pub(crate) struct Outages {
+    /// Why no replica could be asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
+    /// The pod that has observed them.
+    observed_by: String,
     /// The newest first.
-    entries: Vec<Entry>,
+    records: Vec<Outage>,
 }
 
 #[derive(Deserialize)]
 struct StatusPage {
-    history: Vec<Entry>,
+    outages: Vec<Outage>,
 }
 
-/// Asks the replica that leads, then the others; none when no prober is deployed.
-pub(crate) async fn read(client: &Client, namespace: &str, leader: Option<&str>) -> anyhow::Result<Option<History>> {
+/// Asks the replica that leads, then the others, for the outages of all shoots, or of one; none when no prober is deployed.
+pub(crate) async fn read(client: &Client, namespace: &str, leader: Option<&str>, shoot: Option<&str>) -> Option<Outages> {
+    let problem = |error: anyhow::Error| Some(Outages { problem: Some(with_causes(error.as_ref())), ..Outages::default() });
+    let mut outages = try_read(client, namespace, leader).await.unwrap_or_else(problem)?;
+    outages.records.retain(|outage| shoot.is_none_or(|shoot| outage.namespace == shoot));
+    Some(outages)
+}
+
+async fn try_read(client: &Client, namespace: &str, leader: Option<&str>) -> anyhow::Result<Option<Outages>> {
     let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
     let Some(deployment) = deployments.get_opt(DEPLOYMENT).await? else { return Ok(None) };
     let selector: Selector = deployment.spec.selector.try_into()?;
@@ -49,7 +59,8 @@ pub(crate) async fn read(client: &Client, namespace: &str, leader: Option<&str>)
     pods.sort_by_key(|(pod, _)| !leads(pod));
     let mut result = Err(anyhow::anyhow!("it has no pods"));
     for (pod, port) in pods {
-        result = ask(client, namespace, &pod, port).await.map(|entries| Some(History { seen_by: pod, entries }));
+        let answer = ask(client, namespace, &pod, port).await;
+        result = answer.map(|records| Some(Outages { problem: None, observed_by: pod, records }));
         if result.is_ok() {
             break;
         }
@@ -66,27 +77,34 @@ fn health_port(pod: &Pod) -> u16 {
     port.unwrap_or(9644)
 }
 
-async fn ask(client: &Client, namespace: &str, pod: &str, port: u16) -> anyhow::Result<Vec<Entry>> {
+async fn ask(client: &Client, namespace: &str, pod: &str, port: u16) -> anyhow::Result<Vec<Outage>> {
     let pods = Request::new(Pod::url_path(&(), Some(namespace)));
     let request = pods.get_subresource("proxy/statusz.json", &format!("{pod}:{port}"))?;
     let answer = tokio::time::timeout(ANSWER, client.request_text(request)).await.context("no answer in time")??;
-    let page: StatusPage = serde_json::from_str(&answer).context("it tells nothing of what happened")?;
-    Ok(page.history)
+    let page: StatusPage = serde_json::from_str(&answer).context("it tells nothing of outages")?;
+    Ok(page.outages)
 }
 
-impl History {
+impl Outages {
     pub(crate) fn text(&self) -> String {
-        if self.entries.is_empty() {
-            return format!("Nothing has happened since {} began.\n", self.seen_by);
+        if let Some(problem) = &self.problem {
+            let unknown = warn(&format!("unknown, no replica of the prober could be asked: {problem}"));
+            return format!("Outages: {unknown}\n");
         }
-        let rows: Vec<_> = self.entries.iter().take(SHOWN).map(row).collect();
-        format!("What happened last, as {} has seen it:\n\n{}", self.seen_by, table(&["WHEN", "NAMESPACE", "WHAT"], &rows))
+        if self.records.is_empty() {
+            return format!("No outage since {} began.\n", self.observed_by);
+        }
+        let rows: Vec<_> = self.records.iter().take(SHOWN).map(row).collect();
+        format!(
+            "The last outages, as {} has observed them:\n\n{}",
+            self.observed_by,
+            table(&["BEGAN", "NAMESPACE", "WHAT"], &rows)
+        )
     }
 }
 
-fn row(entry: &Entry) -> Vec<String> {
-    let namespace = entry.namespace.as_deref().unwrap_or("-");
-    vec![entry.at.format("%Y-%m-%d %H:%M:%S UTC").to_string(), plain(namespace), plain(&entry.sentence())]
+fn row(outage: &Outage) -> Vec<String> {
+    vec![outage.began.format("%Y-%m-%d %H:%M:%S UTC").to_string(), plain(&outage.namespace), plain(&outage.sentence())]
 }
 
 #[cfg(test)]
