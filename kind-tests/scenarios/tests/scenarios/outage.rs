@@ -102,11 +102,11 @@ fn an_outage_that_outlives_its_prober_is_told_by_both_in_their_logs() -> Result<
             let (cut_short, whole) = (told(&first)?, told(next.log_file())?);
             let ends = [&cut_short, &whole].map(|record| [&record["end"], &record["foundHeldDown"]]);
             ensure!(ends == [[&json!("still_held_down"), &json!(false)], [&json!("restored"), &json!(true)]], "{ends:?}");
-            let wrote = |record: &Value, to: &str| -> Option<usize> {
-                let writes = record["writes"].as_array()?.iter();
-                Some(writes.filter(|write| (write["to"] == 0) == (to == "down") && write["asLeader"] == true).count())
+            let wrote = |record: &Value, down: bool| {
+                let of_leader = |write: &&Value| (write["to"] == 0) == down && write["asLeader"] == true;
+                record["writes"].as_array().map(|writes| writes.iter().filter(of_leader).count())
             };
-            ensure!(wrote(&cut_short, "down") == Some(3) && wrote(&whole, "up") == Some(3), "{cut_short} {whole}");
+            ensure!(wrote(&cut_short, true) == Some(3) && wrote(&whole, false) == Some(3), "{cut_short} {whole}");
             Ok(())
         })
         .await?;

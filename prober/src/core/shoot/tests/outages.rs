@@ -87,6 +87,23 @@ fn an_outage_whose_nodes_are_back_within_15_s_is_a_blip() {
 }
 
 #[test]
+fn nodes_that_are_lost_again_before_all_is_restored_are_in_the_same_outage() {
+    let mut around = two();
+    Arc::make_mut(&mut around.config).dependents[MCM].scale_up.initial_delay = Duration::from_secs(60);
+    let mut rig = Rig::with(around).in_outage();
+    rig.run(135.0);
+    rig.renewed();
+    rig.run(160.0);
+    assert!(open(&rig).recovered < Some(wall(150.0)));
+    rig.silent(160.0);
+    rig.run(220.0);
+    assert_eq!((open(&rig).recovered, open(&rig).writes.len()), (None, 4), "kube-controller-manager once more");
+    rig.renewed();
+    rig.run(320.0);
+    assert!(!only(&rig).is_blip() && only(&rig).recovered > Some(wall(220.0)), "{:?}", only(&rig));
+}
+
+#[test]
 fn a_process_that_starts_in_mid_outage_begins_with_what_it_finds_held_down() {
     let mut around = two();
     around.dependents = vec![DependentState::Present(Arc::new(held("3"))), DependentState::Present(Arc::new(held("none")))];
@@ -102,7 +119,9 @@ fn a_process_that_starts_in_mid_outage_begins_with_what_it_finds_held_down() {
         "{}",
         outage.sentence()
     );
+    assert!(outage.nodes.is_empty() && outage.overdue_nodes == 0, "stamps that are doubted say nothing: {outage:?}");
     rig.run(60.0);
+    assert_eq!(open(&rig).overdue_nodes, 3);
     assert_eq!(open(&rig).verdict.as_ref().map(|judged| judged.expired), Some(3));
     rig.renewed();
     rig.run(100.0);
@@ -120,13 +139,14 @@ fn a_replica_that_writes_nothing_records_what_others_did() {
     }
     rig.run(200.0);
     rig.renewed();
-    rig.run(210.0);
+    rig.run(201.0);
     for at in [KCM, MCM] {
         rig.others(at, |observed| *observed = running(1));
     }
     rig.run(240.0);
     let outage = only(&rig);
-    assert_eq!((outage.end, outage.acted(), outage.ended), (Some(End::Restored), None, Some(wall(210.0))));
+    assert_eq!((outage.end, outage.acted(), outage.ended), (Some(End::Restored), None, Some(wall(201.0))));
+    assert_eq!(outage.recovered, outage.ended, "it looks less often than the leader");
     assert!(outage.sentence().contains("held down (written by others)"), "{}", outage.sentence());
 }
 
