@@ -3,13 +3,13 @@
 //!
 //! ```text
 //!  lane 1: kubelets --renew--> shoot's API server <--watches, gives up-- kube-controller-manager     (all real
-//!  lane 2:   cut, healed                ^                                        ^ SIGTERM            but the kubelets)
+//!  lane 2:   cut, healed                ^            takes endpoints away        ^ SIGTERM            but the kubelets)
 //!  ...                                  | probes                                 | Deployment at 0
 //!                             dependency-watchdog --------writes--------> seed's API server --audit log--> when
 //! ```
 //!
 //! What counts is taken from what was really written: the verdict's instant from the stamps on the leases, the writes and who made
-//! them from the seed's audit log, lost nodes from a watch on the shoot.
+//! them from the seed's audit log, lost nodes and endpoints from watches on the shoot.
 
 pub mod away;
 pub mod change;
@@ -126,7 +126,7 @@ pub fn run(options: Options) -> Result<()> {
         progress(format!("starting {lanes} API servers"));
         let mut racing = try_join_all((1..=lanes).map(async |number| {
             let shoot = Shoot::create(bed, &seed, &format!("{}{number}", lane::NAME), lane::plan(grace)).await?;
-            Lane::new(number, shoot, &programs, grace, random_seed)
+            Lane::new(number, shoot, &programs, grace, random_seed).await
         }))
         .await?;
         try_join_all(racing.iter_mut().map(Lane::prepare)).await?;

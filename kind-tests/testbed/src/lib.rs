@@ -5,7 +5,7 @@
 //!              |        |
 //!   seed API server   shoot API servers <---- nodes: leases renewed, cut, skewed, healed
 //!     |   |   ^          ^     ^
-//!     |   |   |        relay   +------------- kube-controller-manager (node-lifecycle-controller)
+//!     |   |   |        relay   +------------- kube-controller-manager (gives nodes up, writes endpoints)
 //!     |   |   |          ^     '------------- machine-controller-manager, where a scenario has VMs
 //!     |   |   +--- dependency-watchdog prober: the real binary, with Gardener's RBAC and arguments
 //!     |   +------- kubelets: a stand-in that lets readyReplicas follow replicas
@@ -47,6 +47,7 @@ pub mod process;
 pub mod relay;
 pub mod secrets;
 pub mod seed;
+pub mod service;
 pub mod shoot;
 mod stalls;
 pub mod usage;
@@ -58,6 +59,7 @@ pub use kube_api::KubeApi;
 pub use pod::Pod;
 pub use prober::{Prober, ProberConfig};
 pub use seed::Seed;
+pub use service::Service;
 pub use shoot::{Shoot, ShootPlan};
 pub use stalls::{bearing_stalls, unique};
 pub use wait::{PATIENCE, eventually, eventually_within};

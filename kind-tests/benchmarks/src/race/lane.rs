@@ -12,8 +12,8 @@ use rand::{RngExt, SeedableRng};
 use testbed::audit::Mark;
 use testbed::seed::READY_AFTER;
 use testbed::shoot::{CA, KCM};
-use testbed::{Shoot, ShootPlan, eventually};
-use tokio::time::sleep;
+use testbed::{Service, Shoot, ShootPlan, eventually};
+use tokio::time::{Instant, sleep};
 
 use super::referee::Referee;
 use super::trial::{Outage, Trial};
@@ -41,15 +41,18 @@ pub struct Lane {
     number: u32,
     pub shoot: Shoot,
     referee: Referee,
+    service: Service,
     pub grace: Duration,
     pub random: StdRng,
 }
 
 impl Lane {
     /// Of a shoot without nodes. The random numbers follow from its own and `random_seed`.
-    pub fn new(number: u32, shoot: Shoot, programs: &Path, grace: Duration, random_seed: u64) -> Result<Self> {
+    pub async fn new(number: u32, shoot: Shoot, programs: &Path, grace: Duration, random_seed: u64) -> Result<Self> {
         let referee = Referee::of(&shoot, programs, grace)?;
-        Ok(Self { number, shoot, referee, grace, random: StdRng::seed_from_u64(random_seed.wrapping_add(number.into())) })
+        let service = Service::create(shoot.plane.api()).await?;
+        let random = StdRng::seed_from_u64(random_seed.wrapping_add(number.into()));
+        Ok(Self { number, shoot, referee, service, grace, random })
     }
 
     /// A random part of so many of the kubelets' beats.
@@ -69,6 +72,7 @@ impl Lane {
         }
         self.as_before().await?;
         self.referee.at_work().await?;
+        self.service.run_on(self.shoot.nodes.names()).await?;
         are_fresh(&self.shoot).await
     }
 
@@ -103,6 +107,7 @@ impl Lane {
         sleep(delay).await;
         let mark = self.shoot.seed.plane().mark();
         self.referee.begin();
+        self.service.begin();
         self.shoot.nodes.cut_all();
         // No renewal lands after this.
         self.shoot.nodes.settled().await;
@@ -123,6 +128,7 @@ impl Lane {
         let next_after = |moment: DateTime<Utc>| writes.iter().map(|write| write.answered).find(|&answered| answered > moment);
         let after_verdict = |write: &Write| seconds(course.verdict, write.answered);
         let seen = self.referee.seen.borrow().clone();
+        let endpoints = self.service.endpoints();
         let trial = Trial {
             number,
             lane: self.number as usize,
@@ -136,6 +142,8 @@ impl Lane {
             kcm_exit: seen.end.map(|(_, took)| took.as_secs_f64()),
             left: seen.end.map(|(end, _)| seconds(end, course.first_end)),
             unknown: seen.unknown.len(),
+            endpoints_lost: Some(endpoints.lost.len()),
+            unserved: Some(endpoints.without(Instant::now()).as_secs_f64()),
             lowered: raised.and_then(|raised| Some(seconds(raised, next_after(raised)?))),
             recovered: next_after(healed).map(|answered| seconds(turns, answered)),
             restored: restored.ok(),
@@ -146,13 +154,14 @@ impl Lane {
         Ok(Outage { trial, cut, course, writes: in_outage })
     }
 
-    /// The nodes' way is there again: each renews within a beat, from now on at a new phase, and posts its status. Returns when each
-    /// renews first, in order.
+    /// The nodes' way is there again: each renews within a beat, from now on at a new phase, and posts its status and its pods'. Returns
+    /// when each renews first, in order.
     async fn heal(&mut self) -> Result<Vec<DateTime<Utc>>> {
         let (healed, nodes) = (Utc::now(), &self.shoot.nodes);
         let mut phases: Vec<Duration> = nodes.names().iter().map(|_| nodes.beat().mul_f64(self.random.random())).collect();
         nodes.heal_at(&phases);
         try_join_all((0..phases.len()).map(|node| nodes.report(node, "Ready", "True", "KubeletReady"))).await?;
+        self.service.report_lost().await?;
         phases.sort_unstable();
         Ok(phases.into_iter().map(|phase| healed + phase).collect())
     }

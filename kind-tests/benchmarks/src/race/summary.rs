@@ -79,6 +79,12 @@ impl Findings {
             ("without_lead", "writes by a replica that did not lead", without_lead, "", none.filter(|_| !with_faults)),
         ]);
 
+        // Not counted in the oldest results.
+        let lost = values(&all, |trial| Some(trial.endpoints_lost? as f64));
+        let lost = lost.values().iter().copied().reduce(|sum, lost| sum + lost).unwrap_or(f64::NAN);
+        report.rows([("endpoints_lost", "endpoints ever not ready", lost, "", None)]);
+        report.spread("unserved", "Service without a ready endpoint", &values(&all, |trial| trial.unserved), None);
+
         let goal = |goal: Goal| (should_win && !with_faults).then_some(goal);
         let spreads: [(&str, &str, TimeOf, Option<Goal>); 6] = [
             ("first_write", "verdict to first write", |trial| trial.first_write, goal(LATENESS)),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use testbed::control_plane::ControllerManager;
 use testbed::shoot::{Body, CA, KCM, MCM};
-use testbed::{Bed, Pod, Prober, ProberConfig, Seed, Shoot, ShootPlan, own_scenario};
+use testbed::{Bed, Pod, Prober, ProberConfig, Seed, Service, Shoot, ShootPlan, own_scenario};
 
 use crate::end_alone;
 
@@ -43,14 +43,23 @@ async fn shoot(bed: &'static Bed, seed: &Arc<Seed>, name: &str, body: Body) -> R
     Shoot::create(bed, seed, name, plan).await
 }
 
+/// A Service over all nodes, whose endpoints are ready.
+async fn service(shoot: &Shoot) -> Result<Service> {
+    let mut service = Service::create(shoot.plane.api()).await?;
+    service.run_on(shoot.nodes.names()).await?;
+    service.begin();
+    Ok(service)
+}
+
 #[test]
-fn with_gardeners_values_no_node_is_given_up_where_without_protection_all_are() -> Result<()> {
+fn with_gardeners_values_no_node_and_no_endpoint_is_given_up_where_without_protection_all_are() -> Result<()> {
     own_scenario("needs a kube-controller-manager of the test bed's own", async |bed| {
         let seed = bed.own_seed().await?;
         let protected = shoot(bed, &seed, "protected", Body::default()).await?;
         // The prober leaves a shoot alone that is being migrated.
         let alone = shoot(bed, &seed, "unprotected", Body::operation("Migrate", "Processing")).await?;
         let (manager, other) = (manager(bed, &protected).await?, manager(bed, &alone).await?);
+        let (serving, other_service) = tokio::try_join!(service(&protected), service(&alone))?;
         let begin = alone.history().len();
         let prober = Prober::start(&seed, ProberConfig::gardener()).await?;
         // The second look is the first one after the initial delay.
@@ -65,7 +74,10 @@ fn with_gardeners_values_no_node_is_given_up_where_without_protection_all_are() 
         alone
             .eventually("all nodes are given up", async || {
                 all_are(&protected, "True").await.context("given up in spite of all")?;
-                all_are(&alone, "Unknown").await
+                all_are(&alone, "Unknown").await?;
+                let ready = other_service.endpoints().ready();
+                ensure!(ready == 0, "{ready} endpoints are still ready");
+                Ok(())
             })
             .await?;
         protected.held_down(&[(KCM, "1"), (MCM, "1"), (CA, "1")]).await?;
@@ -79,8 +91,13 @@ fn with_gardeners_values_no_node_is_given_up_where_without_protection_all_are() 
         runs(&protected, &manager, true).await?;
         protected.after_probes(1).await?;
         all_are(&protected, "True").await?;
+        {
+            let endpoints = serving.endpoints();
+            ensure!(endpoints.lost.is_empty() && endpoints.ready() == 5, "{endpoints:?}");
+        }
         alone.untouched_since(begin)?;
         drop((manager, other));
+        tokio::try_join!(serving.end(), other_service.end())?;
         alone.end().await?;
         end_alone(protected, prober).await
     })

@@ -23,15 +23,15 @@ pub struct ControllerManager {
 }
 
 impl ControllerManager {
-    /// Prepares kube-controller-manager, with nothing but the controller that gives nodes up, for the cluster of `kubeconfig`; a node whose
-    /// lease is older than `grace` is marked Unknown.
+    /// Prepares kube-controller-manager, with nothing but the controllers that give nodes up and write endpoints, for the cluster of
+    /// `kubeconfig`; a node whose lease is older than `grace` is marked Unknown.
     pub fn new(programs: &Path, kubeconfig: &str, grace: Duration) -> Result<Self> {
         let folder = leash::folder("kube-controller-manager")?;
         let path = folder.join("kubeconfig");
         std::fs::write(&path, kubeconfig)?;
         let args = vec![
             format!("--kubeconfig={}", path.display()),
-            "--controllers=node-lifecycle-controller".into(),
+            "--controllers=node-lifecycle-controller,endpointslice-controller".into(),
             format!("--node-monitor-grace-period={}s", grace.as_secs()),
             "--leader-elect=false".into(),
             "--secure-port=0".into(),
