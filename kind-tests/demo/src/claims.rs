@@ -44,7 +44,7 @@ const CLAIMS: [(&str, &str); 15] = [
     ),
     (
         "given up in cut-off = 0, given up in healthy = 0",
-        "Nodes given up: {given up in cut-off} in cut-off, {given up in healthy} in healthy.",
+        "Nodes given up, whose pods would have left every Service: {given up in cut-off} in cut-off, {given up in healthy} in healthy.",
     ),
     // All came back, in order.
     (
@@ -84,7 +84,7 @@ pub fn summary(claims: &[(bool, String)]) -> String {
         text += &format!("  {verdict} {}\n", wrapped(claim).join("\n         "));
     }
     text + &match claims.iter().filter(|(holds, _)| !holds).count() {
-        0 => "\nThe rescue worked, without the leader: not one node was given up, and no machine was replaced.\n".to_owned(),
+        0 => "\nThe rescue worked, without the leader: no node was given up, no endpoint lost, no machine replaced.\n".to_owned(),
         failed => format!("\nThe rescue did NOT work: {failed} of {} checks failed.\n", claims.len()),
     }
 }
@@ -183,7 +183,7 @@ mod tests {
             format!("\nWhat happened\n  ok     {text}\n  FAILED {text}\n\nThe rescue did NOT work: 1 of 2 checks failed.\n");
         assert_eq!(summary(&claims), expected);
         assert!(summary(&claims[..1]).ends_with(
-            "word or two\n\nThe rescue worked, without the leader: not one node was given up, and no machine was replaced.\n"
+            "word or two\n\nThe rescue worked, without the leader: no node was given up, no endpoint lost, no machine replaced.\n"
         ));
     }
 }

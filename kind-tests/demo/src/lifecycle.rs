@@ -1,4 +1,5 @@
-//! A shoot's kube-controller-manager, which acts in a real landscape and is not built here.
+//! A shoot's kube-controller-manager, which acts in a real landscape and is not built here: there a node that is given up takes the
+//! endpoints of its pods along.
 
 use crate::scene::GRACE;
 

@@ -70,7 +70,7 @@ async fn main() -> ExitCode {
 async fn show(binary: &Path) -> Result<bool> {
     let folder = tempfile::Builder::new().prefix("dependency-watchdog-demo-").tempdir()?;
     println!(
-        "dependency-watchdog keeps a cluster's machines from being replaced when only the network to them is broken.\n\
+        "dependency-watchdog keeps a cluster's Services and machines alive when only the network to its nodes is broken.\n\
          Two replicas of it run, of which one leads. In this outage the leader is killed just before it would act.\n\
          This runs the real binary in real time, about 90 seconds, against Kubernetes APIs in memory.\n\
          Settings are Gardener's and Kubernetes' own, shortened to fit: {}.\n\

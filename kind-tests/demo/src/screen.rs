@@ -84,7 +84,9 @@ fn countdown(shoot: &ShootScene) -> String {
         _ if *given_up > 0 => format!("{RED}{name}: {given_up} nodes were GIVEN UP, their machines will be replaced{PLAIN}"),
         None => format!("{CYAN}{name}: kube-controller-manager is at rest, no node can be given up{PLAIN}"),
         Some(left) if left > GRACE - EXPIRED => format!("{DIM}{name}: the oldest lease has {left:.0}s left{PLAIN}"),
-        Some(left) => format!("{RED}{name}: in {left:.1}s kube-controller-manager gives up the first node{PLAIN}"),
+        Some(left) => {
+            format!("{RED}{name}: in {left:.1}s kube-controller-manager gives up the first node and its endpoints{PLAIN}")
+        }
     }
 }
 
@@ -128,7 +130,10 @@ mod tests {
         }
         let countdown = |left, given_up| countdown(&ShootScene { countdown: Some(left), given_up, ..ShootScene::default() });
         assert_eq!(countdown(10.1, 0), format!("{DIM}: the oldest lease has 10s left{PLAIN}"));
-        assert_eq!(countdown(5.0, 0), format!("{RED}: in 5.0s kube-controller-manager gives up the first node{PLAIN}"));
+        assert_eq!(
+            countdown(5.0, 0),
+            format!("{RED}: in 5.0s kube-controller-manager gives up the first node and its endpoints{PLAIN}")
+        );
         assert!(countdown(-1.0, 2).starts_with(&format!("{RED}: 2 nodes were GIVEN UP")));
     }
 

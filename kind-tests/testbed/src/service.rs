@@ -62,7 +62,15 @@ impl Service {
         Ok(Self { api: api.clone(), pods: BTreeSet::new(), serial: 0, endpoints, _watch })
     }
 
-    /// Runs a pod on each of these nodes, and on no other, and waits until kube-controller-manager has made ready endpoints of all.
+    /// The same with pods on these nodes, see [`Service::run_on`].
+    pub async fn over(api: &KubeApi, nodes: &[String]) -> Result<Self> {
+        let mut service = Self::create(api).await?;
+        service.run_on(nodes).await?;
+        Ok(service)
+    }
+
+    /// Runs a pod on each of these nodes, and on no other, and waits until kube-controller-manager has made ready endpoints of all. From
+    /// then on it is counted what is lost.
     pub async fn run_on(&mut self, nodes: &[String]) -> Result<()> {
         let nodes: BTreeSet<String> = nodes.iter().cloned().collect();
         for gone in &self.pods - &nodes {
@@ -79,14 +87,19 @@ impl Service {
             ensure!(ready == self.pods.len(), "{ready} of {}", self.pods.len());
             Ok(())
         })
-        .await
+        .await?;
+        let mut endpoints = self.endpoints();
+        *endpoints = Endpoints { slices: std::mem::take(&mut endpoints.slices), ..Endpoints::default() };
+        endpoints.count(Instant::now());
+        Ok(())
     }
 
     async fn run(&self, node: &str, number: usize) -> Result<()> {
         let pod = json!({
-            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": node, "labels": {"app": NAME}},
-            // No kubelet is there to confirm its end.
-            "spec": {"nodeName": node, "terminationGracePeriodSeconds": 0, "containers": [{"name": NAME, "image": NAME}]},
+            "apiVersion": "v1", "kind": "Pod",
+            // Static, so that a drain leaves it alone: no kubelet is there to confirm its end.
+            "metadata": {"name": node, "labels": {"app": NAME}, "annotations": {"kubernetes.io/config.mirror": NAME}},
+            "spec": {"nodeName": node, "containers": [{"name": NAME, "image": NAME}]},
         });
         self.api.create(PODS, &pod).await?;
         let ip = format!("10.1.{}.{}", number / 250, number % 250 + 1);
@@ -106,16 +119,9 @@ impl Service {
         Ok(())
     }
 
-    /// What its EndpointSlices have said since [`Service::begin`].
+    /// What its EndpointSlices have said.
     pub fn endpoints(&self) -> MutexGuard<'_, Endpoints> {
         lock(&self.endpoints)
-    }
-
-    /// From now on what is lost is counted again.
-    pub fn begin(&self) {
-        let mut endpoints = self.endpoints();
-        *endpoints = Endpoints { slices: std::mem::take(&mut endpoints.slices), ..Endpoints::default() };
-        endpoints.count(Instant::now());
     }
 
     /// Deletes it and its pods.

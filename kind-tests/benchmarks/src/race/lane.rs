@@ -107,7 +107,6 @@ impl Lane {
         sleep(delay).await;
         let mark = self.shoot.seed.plane().mark();
         self.referee.begin();
-        self.service.begin();
         self.shoot.nodes.cut_all();
         // No renewal lands after this.
         self.shoot.nodes.settled().await;

@@ -82,8 +82,12 @@ impl Findings {
         // Not counted in the oldest results.
         let lost = values(&all, |trial| Some(trial.endpoints_lost? as f64));
         let lost = lost.values().iter().copied().reduce(|sum, lost| sum + lost).unwrap_or(f64::NAN);
-        report.rows([("endpoints_lost", "endpoints ever not ready", lost, "", None)]);
-        report.spread("unserved", "Service without a ready endpoint", &values(&all, |trial| trial.unserved), None);
+        let unserved = values(&all, |trial| trial.unserved);
+        report.rows([
+            ("endpoints_lost", "endpoints ever not ready", lost, "", None),
+            ("unserved_p50", "Service without a ready endpoint, median", unserved.at(0.5), "s", None),
+            ("unserved_max", "Service without a ready endpoint, worst", unserved.at(1.0), "s", None),
+        ]);
 
         let goal = |goal: Goal| (should_win && !with_faults).then_some(goal);
         let spreads: [(&str, &str, TimeOf, Option<Goal>); 6] = [

@@ -106,8 +106,10 @@ pub struct Trial {
     /// How many nodes were ever Unknown.
     pub unknown: usize,
     /// How many endpoints of a Service with a pod on each node were ever not ready, where that was counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub endpoints_lost: Option<usize>,
     /// For how long that Service had no ready endpoint.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub unserved: Option<f64>,
     /// From the moment at which others brought a controller up in mid-outage to the answer to the write that took it back to 0.
     pub lowered: Option<f64>,

@@ -28,6 +28,7 @@ fn an_outage_costs_healthy_machines_without_the_watchdog_and_with_it_only_one_th
         paused.shoot.seed.api().merge(&namespace, &json!({"metadata": {"annotations": {PAUSE: "true"}}})).await?;
         // The annotation is known when the prober next looks.
         paused.shoot.after_probes(1).await?;
+        let (serving, failing) = tokio::try_join!(watched.service(), paused.service())?;
         let begin = [&watched, &paused].map(|world| (world.names(), world.machines.steps().len()));
         let [(ours, from), (theirs, from_there)] = &begin;
 
@@ -36,6 +37,18 @@ fn an_outage_costs_healthy_machines_without_the_watchdog_and_with_it_only_one_th
         story.tell("The way from the nodes to their API servers is cut. Every machine is healthy, and stays so.");
         watched.cloud.cut().await;
         paused.cloud.cut().await;
+        story
+            .until("where the watchdog is paused no pod is left in its Service", async || {
+                let ready = failing.endpoints().ready();
+                ensure!(ready == 0, "{ready} of {COUNT} are");
+                Ok(())
+            })
+            .await?;
+        story.tell(&format!(
+            "Every pod runs, but of a Service's {COUNT} endpoints \"paused\" has {} that are ready, \"watched\" has {}.",
+            failing.endpoints().ready(),
+            serving.endpoints().ready(),
+        ));
         story
             .until("where the watchdog is paused a healthy machine is deleted and another one ordered", async || {
                 let (now, vms) = (paused.names(), paused.cloud.names()?);
@@ -52,6 +65,8 @@ fn an_outage_costs_healthy_machines_without_the_watchdog_and_with_it_only_one_th
             .await?;
         let harmed = watched.machines.ever(*from, &[UNKNOWN, FAILED, GONE]);
         ensure!(harmed.is_empty() && watched.cloud.names()? == *ours, "harmed: {harmed:?}\n{}", watched.story().await);
+        let lost = serving.endpoints().lost.clone();
+        ensure!(lost.is_empty(), "endpoints that were not ready: {lost:?}\n{}", watched.story().await);
 
         let broken = ours.first().context("no machine")?;
         story.tell(&format!("One VM of \"watched\" really breaks, unseen: {broken}."));

@@ -13,7 +13,7 @@ use testbed::control_plane::{ControllerManager, machine_definitions};
 use testbed::gardener::MACHINES;
 use testbed::seed::apply;
 use testbed::shoot::{CA, KCM, MCM};
-use testbed::{Bed, Cloud, Pod, Prober, ProberConfig, Seed, Shoot, ShootPlan, eventually};
+use testbed::{Bed, Cloud, Pod, Prober, ProberConfig, Seed, Service, Shoot, ShootPlan, eventually};
 use tokio::sync::OnceCell;
 
 use crate::journal::{Journal, RUNNING, Step};
@@ -79,6 +79,12 @@ impl World {
         let phases = self.machines.phases();
         ensure!(phases.len() == count && phases.values().all(|phase| phase == RUNNING), "{phases:?}");
         Ok(())
+    }
+
+    /// A Service with a ready endpoint on each node that there is now.
+    pub async fn service(&self) -> Result<Service> {
+        let api = self.shoot.plane.api();
+        Service::over(api, &api.names("/api/v1/nodes").await?).await
     }
 
     /// The Machines of this shoot, by name.

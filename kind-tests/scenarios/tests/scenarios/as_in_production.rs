@@ -38,26 +38,23 @@ async fn all_are(shoot: &Shoot, wanted: &str) -> Result<()> {
     Ok(())
 }
 
-async fn shoot(bed: &'static Bed, seed: &Arc<Seed>, name: &str, body: Body) -> Result<Shoot> {
-    let plan = ShootPlan { nodes: 5, grace: GRACE, deployments: vec![(KCM, 1), (MCM, 1), (CA, 1)], body, ..ShootPlan::default() };
+async fn shoot(bed: &'static Bed, seed: &Arc<Seed>, name: &str, nodes: usize, body: Body) -> Result<Shoot> {
+    let plan = ShootPlan { nodes, grace: GRACE, deployments: vec![(KCM, 1), (MCM, 1), (CA, 1)], body, ..ShootPlan::default() };
     Shoot::create(bed, seed, name, plan).await
 }
 
 /// A Service over all nodes, whose endpoints are ready.
 async fn service(shoot: &Shoot) -> Result<Service> {
-    let mut service = Service::create(shoot.plane.api()).await?;
-    service.run_on(shoot.nodes.names()).await?;
-    service.begin();
-    Ok(service)
+    Service::over(shoot.plane.api(), shoot.nodes.names()).await
 }
 
 #[test]
 fn with_gardeners_values_no_node_and_no_endpoint_is_given_up_where_without_protection_all_are() -> Result<()> {
     own_scenario("needs a kube-controller-manager of the test bed's own", async |bed| {
         let seed = bed.own_seed().await?;
-        let protected = shoot(bed, &seed, "protected", Body::default()).await?;
+        let protected = shoot(bed, &seed, "protected", 5, Body::default()).await?;
         // The prober leaves a shoot alone that is being migrated.
-        let alone = shoot(bed, &seed, "unprotected", Body::operation("Migrate", "Processing")).await?;
+        let alone = shoot(bed, &seed, "unprotected", 5, Body::operation("Migrate", "Processing")).await?;
         let (manager, other) = (manager(bed, &protected).await?, manager(bed, &alone).await?);
         let (serving, other_service) = tokio::try_join!(service(&protected), service(&alone))?;
         let begin = alone.history().len();
@@ -91,10 +88,8 @@ fn with_gardeners_values_no_node_and_no_endpoint_is_given_up_where_without_prote
         runs(&protected, &manager, true).await?;
         protected.after_probes(1).await?;
         all_are(&protected, "True").await?;
-        {
-            let endpoints = serving.endpoints();
-            ensure!(endpoints.lost.is_empty() && endpoints.ready() == 5, "{endpoints:?}");
-        }
+        let lost = serving.endpoints().lost.clone();
+        ensure!(lost.is_empty(), "endpoints that were not ready: {lost:?}");
         alone.untouched_since(begin)?;
         drop((manager, other));
         tokio::try_join!(serving.end(), other_service.end())?;

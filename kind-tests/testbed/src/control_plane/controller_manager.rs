@@ -35,6 +35,9 @@ impl ControllerManager {
             format!("--node-monitor-grace-period={}s", grace.as_secs()),
             "--leader-elect=false".into(),
             "--secure-port=0".into(),
+            // As Gardener has it; a fifth of that is the default.
+            "--kube-api-qps=100".into(),
+            "--kube-api-burst=200".into(),
         ];
         let name = "kube-controller-manager";
         let (path, log) = (programs.join(name), folder.join("log"));
