@@ -1,6 +1,8 @@
 //! Gardener's real values, with a real kube-controller-manager that gives nodes up, and stops when its Deployment is at 0.
 //!
-//! This is the longest scenario. Tests begin in the order of their names, and with this name it begins first.
+//! These are the longest scenarios. Tests begin in the order of their names, and with this name they begin first.
+
+mod gateway;
 
 use std::sync::Arc;
 use std::time::Duration;
