@@ -129,10 +129,12 @@ impl Shoot {
 
     async fn all<T>(&self, what: &str, wanted: &[(&str, T)], is: impl Fn(&Dependent, &T) -> bool) -> Result<()> {
         self.eventually(what, async || {
-            let states = self.dependents().await?;
-            for (name, wanted) in wanted {
-                let state = states.get(*name).with_context(|| format!("no {name}"))?;
-                ensure!(is(state, wanted), "{name}: {state}");
+            // The history is to tell of it, too.
+            for states in [self.dependents().await?, self.states()] {
+                for (name, wanted) in wanted {
+                    let state = states.get(*name).with_context(|| format!("no {name}"))?;
+                    ensure!(is(state, wanted), "{name}: {state}");
+                }
             }
             Ok(())
         })
