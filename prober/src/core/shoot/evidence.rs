@@ -22,8 +22,8 @@ impl Shoot {
         if turns || restarts {
             self.same_since = cx.now;
         }
-        if turns {
-            // Who leads probes sooner (D-53).
+        if turns && self.verdict().is_some() {
+            // Who leads probes sooner (D-53); a first probe, and one after a failure, keeps its time.
             self.next_probe = self.next_probe.min(self.scheduled(None, cx));
         }
         let mut since = |direction| {

@@ -55,6 +55,15 @@ fn first_looks_are_spread_and_those_at_shoots_that_are_held_down_are_not() {
 }
 
 #[test]
+fn a_replica_that_gains_the_lead_before_its_first_probes_still_spreads_them() {
+    let mut rig = start(false, Surroundings { chance: 0.5, leads: false, ..two() });
+    rig.run(0.1);
+    rig.around.leads = true;
+    rig.run(20.0);
+    assert_eq!(rig.probes(0.0)[0], 7.5);
+}
+
+#[test]
 fn an_api_server_that_asks_for_time_gets_it_before_anything_else() {
     // Whatever is urgent: no probe was complete yet, initialDelay ends at 30 s, and settings may have changed since.
     for (asked_ms, changed, second) in
