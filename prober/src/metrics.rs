@@ -44,7 +44,7 @@ fn seconds() -> Histogram {
     Histogram::new(exponential_buckets(0.005, 2.0, 14))
 }
 
-/// From a blip to a day, in seconds.
+/// From a quarter of a minute to a day, in seconds.
 const OUTAGES: [f64; 10] = [15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 14_400.0, 86_400.0];
 
 fn direction_label(direction: Direction) -> Words<1> {
@@ -92,7 +92,8 @@ impl Metrics {
         registry.register("dwd_probes_ended_while_held_down", help, metrics.probes_ended_while_held_down.clone());
         let help = "Writes by this replica while it did not lead: the leader did not act";
         registry.register("dwd_protected_without_lead", help, metrics.without_lead.clone());
-        let help = "Outages that have ended and that this replica led or took part in, by how; blips were over within 15 s";
+        let help =
+            "Outages that have ended and that this replica led or took part in, by how; a blip's nodes were back within 25 s";
         registry.register("dwd_outages", help, metrics.outages.clone());
         let help = "How long these were, from the verdict to the last restore";
         registry.register("dwd_outage_duration_seconds", help, metrics.outage_duration.clone());

@@ -76,8 +76,8 @@ fn nodes_that_were_unknown_before_the_verdict_are_none_that_were_spared() {
 }
 
 #[test]
-fn an_outage_whose_nodes_are_back_within_15_s_is_a_blip() {
-    for (back, blip) in [(135.0, true), (160.0, false)] {
+fn an_outage_whose_nodes_are_back_within_25_s_is_a_blip() {
+    for (back, blip) in [(150.0, true), (160.0, false)] {
         let mut rig = Rig::leader().in_outage();
         rig.run(back);
         rig.renewed();
