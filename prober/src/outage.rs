@@ -149,8 +149,9 @@ impl Outage {
         let outage = open.as_mut()?;
         outage.update(by, verdict);
         match is_up {
-            true if !is_held => outage.end(End::Restored, by.wall),
-            true if by.paused => outage.end(End::Paused, by.wall),
+            // A watch may be faster than the answer to the last write.
+            true if !is_held && by.shoot.scaling().is_none() => outage.end(End::Restored, by.wall),
+            true if is_held && by.paused => outage.end(End::Paused, by.wall),
             _ => return None,
         }
         open.take()

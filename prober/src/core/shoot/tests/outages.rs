@@ -151,6 +151,22 @@ fn a_replica_that_writes_nothing_records_what_others_did() {
 }
 
 #[test]
+fn the_last_write_is_in_the_record_also_when_a_watch_is_faster_than_its_answer() {
+    let mut around = two();
+    Arc::make_mut(&mut around.config).dependents[MCM].scale_up.initial_delay = Duration::from_secs(10);
+    let mut rig = Rig::with(around).in_outage();
+    rig.run(160.0);
+    rig.renewed();
+    rig.run(170.0);
+    rig.holds_writes = true;
+    rig.run(180.0);
+    assert_eq!((rig.writes().len(), open(&rig).writes.len()), (4, 3));
+    rig.others(MCM, |observed| *observed = running(1));
+    rig.input(Input::Written(MCM, Ok(Arc::new(rig.seen(MCM)))));
+    assert_eq!((only(&rig).end, only(&rig).writes.len()), (Some(End::Restored), 4));
+}
+
+#[test]
 fn a_standby_that_acts_is_recorded_as_such() {
     let mut rig = Rig::standby().in_outage();
     rig.run(200.0);
