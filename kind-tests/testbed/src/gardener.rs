@@ -22,6 +22,8 @@ pub const PROBE: &str = "dependency-watchdog-probe";
 pub const WEEDER: &str = "dependency-watchdog-weeder";
 /// The prober's name among the users of a seed.
 pub const PROBER_USER: &str = "system:serviceaccount:garden:dependency-watchdog-prober";
+/// The weeder's name among the users of a seed.
+pub const WEEDER_USER: &str = "system:serviceaccount:garden:dependency-watchdog-weeder";
 /// The prober's name among the users of a shoot.
 pub const PROBE_USER: &str = "system:serviceaccount:kube-system:dependency-watchdog-probe";
 /// The collection of Cluster resources.
@@ -109,7 +111,7 @@ pub fn seed_prober() -> User {
 
 /// The weeder in the seed.
 pub fn seed_weeder() -> User {
-    weeder_rights().user("system:serviceaccount:garden:dependency-watchdog-weeder")
+    weeder_rights().user(WEEDER_USER)
 }
 
 /// The probe in a shoot.

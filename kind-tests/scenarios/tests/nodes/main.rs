@@ -22,7 +22,7 @@ mod world;
 
 use anyhow::{Context, Result, ensure};
 use futures::future::try_join_all;
-use testbed::gardener::{GARDEN, PROBE_USER, PROBER_USER};
+use testbed::gardener::{GARDEN, PROBE_USER, PROBER_USER, WEEDER_USER};
 use testbed::{eventually, scenario};
 
 use crate::commands::run;
@@ -85,7 +85,12 @@ fn no_node_is_given_up_and_no_service_loses_an_endpoint_whatever_happens_to_the_
         for change in [Change::LeaderKilled, Change::Restarted, Change::Upgraded] {
             outage(world, installation, change, beside.take()).await?;
         }
-        let asked = [world.seed.asked_by(PROBER_USER, &marks[0]), world.shoot.plane.asked_by(PROBE_USER, &marks[1])].concat();
+        let asked = [
+            world.seed.asked_by(PROBER_USER, &marks[0]),
+            world.seed.asked_by(WEEDER_USER, &marks[0]),
+            world.shoot.plane.asked_by(PROBE_USER, &marks[1]),
+        ]
+        .concat();
         let refused: Vec<_> = asked.iter().filter(|asked| [401, 403].contains(&asked.code)).collect();
         ensure!(!asked.is_empty() && refused.is_empty(), "{} requests, refused: {refused:?}", asked.len());
         Ok(())
