@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
-use testbed::{KubeApi, eventually, gardener};
+use testbed::{KubeApi, eventually, gardener, unique};
 use tokio::time::Instant;
 
 use crate::images::TOOL;
@@ -33,7 +33,7 @@ impl Shape {
     pub const ALL: [Self; 5] = [Self::AtOnce, Self::Soon, Self::Late, Self::Init, Self::ReadyBefore];
 
     fn namespace(self) -> String {
-        format!("shoot--weed--{}", format!("{self:?}").to_lowercase())
+        format!("shoot--weed--{}", unique(&format!("{self:?}").to_lowercase()))
     }
 
     fn containers(self, address: &str) -> Value {
