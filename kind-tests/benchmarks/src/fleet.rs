@@ -4,9 +4,9 @@ pub mod bare;
 pub mod fill;
 pub mod growth;
 pub mod healthy;
-mod heart;
 pub mod light;
 pub mod meltdown;
+mod renewer;
 pub mod start;
 pub mod weeder;
 

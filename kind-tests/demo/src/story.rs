@@ -20,7 +20,7 @@ type Cue = (&'static str, fn(&Record) -> Option<f64>, &'static str);
 const CUES: [Cue; 6] = [
     (
         "cut",
-        // One round of renewals, so that the audience sees hearts beat. An odd number: nodes renew at even ones.
+        // One round of renewals, so that the audience sees leases renewed. An odd number: nodes renew at even ones.
         |record| Some(record.number("watched")?.max(11.0)),
         "cut-off, moving: the network between nodes and API server breaks. The nodes themselves run on unharmed.",
     ),

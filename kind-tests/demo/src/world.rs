@@ -9,7 +9,7 @@ use testbed::api::{MemoryApi, Options, User};
 use testbed::authority::Authority;
 use testbed::gardener;
 use testbed::kubelets::Kubelets;
-use testbed::memory::{Heart, Nodes, ShootPlan};
+use testbed::memory::{LeaseRenewer, Nodes, ShootPlan};
 use testbed::seed::Dependent;
 use tokio::time::Instant;
 
@@ -44,7 +44,7 @@ pub struct Shoot {
 }
 
 impl World {
-    /// Builds everything; from then on the nodes' hearts beat, and the time of the play runs.
+    /// Builds everything; from then on leases are renewed, and the time of the play runs.
     pub async fn build() -> Result<Self> {
         let authority = Authority::new()?;
         let seed = MemoryApi::start(&authority, Options::default()).await?;
@@ -114,7 +114,7 @@ impl Shoot {
         let plan = ShootPlan {
             namespace: &namespace,
             nodes: NODES,
-            heart: Heart::default(),
+            renewer: LeaseRenewer::default(),
             grace: None,
             deployments: &DEPENDENTS,
             ..ShootPlan::default()

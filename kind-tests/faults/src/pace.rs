@@ -38,7 +38,7 @@ pub const FINDING_AGE: Duration = Duration::from_secs(4);
 /// The same for a process that was suspended: it looks again when its finding is older than probeTimeout (2 s) and 5 s.
 pub const SUSPENDED_FINDING_AGE: Duration = Duration::from_secs(11);
 /// The watchdog has ended its work for a shoot so long after it is asked to (D-14: 1 s), also on a busy machine.
-pub const OBEDIENCE: Duration = Duration::from_secs(2);
+pub const STOP_DEADLINE: Duration = Duration::from_secs(2);
 /// Outages that begin after so long without any disturbance are clean: nothing excuses a late answer.
 pub const CLEAN: Duration = Duration::from_secs(15);
 /// A machine that is later than this disturbs: a probe asks again on a new connection after so long (D-58), and needs several steps.

@@ -1,6 +1,6 @@
 //! A run: rounds of faults, each followed by an idle time.
 //!
-//! In the first half agents are also killed and suspended, and the seed may be ill for longer than a leader can bear. In the second
+//! In the first half agents are also killed and suspended, and the seed may fail for longer than a leader can bear. In the second
 //! half the processes live on. What a process uses after its first round is compared with what it uses after its last.
 
 use std::collections::BTreeSet;

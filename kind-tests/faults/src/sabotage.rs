@@ -20,7 +20,7 @@ use crate::options::Sabotage;
 use crate::oracle::ledger::Kind;
 use crate::pace::{ELECTION, SUSPENDED_FINDING_AGE};
 use crate::shoot::{Api, KCM, Shoot};
-use crate::story::{be_away, ills::Ill};
+use crate::story::{be_away, injected_fault::InjectedFault};
 use crate::world::World;
 
 const LOOK: Duration = Duration::from_millis(20);
@@ -51,7 +51,7 @@ pub async fn act(world: &World, agents: &Agents, wanted: Sabotage) -> Result<Vec
                 sleep(LOOK).await;
             }
             shoot.record().api.begin();
-            be_away(shoot, api, Ill::Network(Network::Refused), AWAY).await;
+            be_away(shoot, api, InjectedFault::Network(Network::Refused), AWAY).await;
             wrong_act(world, agents, wanted).await?;
             shoot.record().api.end(Instant::now());
         }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use testbed::api::{MemoryApi, Store};
 use testbed::gardener::{self, PROBE};
 pub use testbed::gardener::{CA, KCM, MCM};
-use testbed::hearts::{Hearts, Leases, stamp};
+use testbed::renewers::{LeaseRenewers, Leases, stamp};
 use testbed::seed::apply;
 use testbed::shoot;
 use tokio::time::{Instant, timeout};
@@ -113,15 +113,15 @@ pub struct Shoot {
     pub seed: Store,
     /// Also written to by the stores' observers: never use a store while holding it.
     pub record: Arc<Mutex<Record>>,
-    hearts: Mutex<Hearts<Renewals>>,
+    renewers: Mutex<LeaseRenewers<Renewals>>,
 }
 
 impl Shoot {
     /// A shoot without nodes, of which nothing is in the seed yet.
     pub fn new(namespace: String, api: Api, seed: Store, now: Instant) -> Self {
         let (api, record) = (Arc::new(api), Arc::new(Mutex::new(Record::new(now))));
-        let hearts = Mutex::new(Hearts::new(Renewals { record: record.clone(), api: api.clone() }, BEAT));
-        Self { namespace, api, seed, record, hearts }
+        let renewers = Mutex::new(LeaseRenewers::new(Renewals { record: record.clone(), api: api.clone() }, BEAT));
+        Self { namespace, api, seed, record, renewers }
     }
 
     /// Its record.
@@ -230,7 +230,7 @@ impl Shoot {
             record.nodes.insert(name.to_owned(), Node::new(now));
             record.unsettle(now);
         });
-        self.hearts.lock().join(name, phase, TimeDelta::zero());
+        self.renewers.lock().join(name, phase, TimeDelta::zero());
         Ok(())
     }
 
@@ -240,7 +240,7 @@ impl Shoot {
             record.nodes.remove(name);
             record.unsettle(now);
         });
-        self.hearts.lock().leave(name);
+        self.renewers.lock().leave(name);
         self.seed.delete(MACHINES, &self.namespace, name)?;
         self.api.delete("nodes", name).await?;
         self.api.delete(LEASES, name).await

@@ -5,7 +5,7 @@
 
 pub mod actor;
 mod clocks;
-pub mod ills;
+pub mod injected_fault;
 mod life;
 mod network;
 mod operator;
@@ -22,7 +22,7 @@ use testbed::api::MemoryApi;
 use tokio::time::{Duration, Instant, sleep};
 
 use self::actor::Actor;
-use self::ills::Ill;
+use self::injected_fault::InjectedFault;
 use crate::shoot::Shoot;
 use crate::world::World;
 
@@ -120,11 +120,11 @@ fn some_nodes(shoot: &Shoot, actor: &mut Actor, probability: f64) -> Vec<String>
 /// A shoot's API server is away for its nodes too, as when its etcd is started again: nobody is answered, and no lease is renewed. All
 /// this time passes, also when the round is over: one that is away for a moment only may stay unnoticed between two looks, and for that
 /// nothing is promised.
-pub async fn be_away(shoot: &Shoot, api: &MemoryApi, ill: Ill, time: Duration) {
+pub async fn be_away(shoot: &Shoot, api: &MemoryApi, injected: InjectedFault, time: Duration) {
     let away = async {
         shoot.know(|record, now| record.leave(now));
         sleep(time).await;
     };
-    ill.during(api, away).await;
+    injected.during(api, away).await;
     shoot.know(|record, now| record.come_back(now));
 }

@@ -15,7 +15,7 @@ use crate::go_programs;
 use crate::prober::{Prober, ProberConfig};
 use crate::secrets;
 use crate::seed::{ControlPlane, Idle, Loan, Seed};
-use crate::stalls::bearing_stalls;
+use crate::stalls::tolerating_stalls;
 
 /// One runtime for the whole process: what a scenario leaves to the next ones must not end with that scenario.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().expect("a runtime needs nothing but threads"));
@@ -46,7 +46,7 @@ struct Local {
 
 /// Runs a scenario on the shared runtime; once more where it fails and this machine stood still meanwhile.
 pub fn scenario(act: impl AsyncFn(&'static Bed) -> Result<()>) -> Result<()> {
-    RUNTIME.block_on(bearing_stalls(async || lent(&act).await))
+    RUNTIME.block_on(tolerating_stalls(async || lent(&act).await))
 }
 
 /// Runs something on the shared runtime, once.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::gardener;
-use crate::hearts::{Hearts, Leases, stamp};
+use crate::renewers::{LeaseRenewers, Leases, stamp};
 use anyhow::Result;
 use chrono::TimeDelta;
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ pub struct Cloud {
 
 /// The VMs that have a kubelet.
 struct Vms {
-    kubelets: Hearts<Kubelet>,
+    kubelets: LeaseRenewers<Kubelet>,
     /// Whether there is no way from the nodes to the API server.
     cut: bool,
     broken: BTreeSet<String>,
@@ -52,7 +52,7 @@ impl Cloud {
     /// No VM yet; the nodes join the shoot with this API and renew leases that last for `grace`.
     pub fn start(api: KubeApi, grace: Duration) -> Result<Self> {
         let folder = leash::folder("vms")?;
-        let kubelets = Hearts::new(Kubelet { api: api.clone(), grace }, grace / 4);
+        let kubelets = LeaseRenewers::new(Kubelet { api: api.clone(), grace }, grace / 4);
         let vms = Arc::new(Mutex::new(Vms { kubelets, cut: false, broken: BTreeSet::new(), serial: 0 }));
         let mut host = JoinSet::new();
         host.spawn(run(folder.clone(), vms.clone(), api));

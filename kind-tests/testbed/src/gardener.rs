@@ -10,7 +10,7 @@ use chrono::{SecondsFormat, TimeDelta, Utc};
 use serde_json::{Value, json};
 
 use crate::api::{Rule, User};
-use crate::hearts::stamp;
+use crate::renewers::stamp;
 
 /// Where Gardener's components live on a seed.
 pub const GARDEN: &str = "garden";

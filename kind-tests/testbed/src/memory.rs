@@ -3,5 +3,5 @@
 mod nodes;
 mod shoot;
 
-pub use nodes::{Heart, Nodes};
+pub use nodes::{LeaseRenewer, Nodes};
 pub use shoot::ShootPlan;

@@ -37,7 +37,7 @@ pub fn unique(name: &str) -> String {
 }
 
 /// Does something; once more where it fails and this machine stood still meanwhile for longer than any program could make up for.
-pub async fn bearing_stalls<T>(act: impl AsyncFn() -> Result<T>) -> Result<T> {
+pub async fn tolerating_stalls<T>(act: impl AsyncFn() -> Result<T>) -> Result<T> {
     watch();
     for attempt in 1..ATTEMPTS {
         let begin = Instant::now();

@@ -1,5 +1,5 @@
 //! Light shoots: many API servers in memory, in one process of their own. Their leases and nodes come in protobuf, with the fields
-//! and the sizes that kubelets leave there. When nodes have renewed is computed at the moment of the answer ([`super::heart`]).
+//! and the sizes that kubelets leave there. When nodes have renewed is computed at the moment of the answer ([`super::renewer`]).
 //!
 //! ```text
 //! let mut shoots = LightShoots::start(Plan { shoots: 300, nodes: 100, grace: 40 }).await?;
@@ -26,7 +26,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::sleep;
 
-use super::heart::{Heart, Outage};
+use super::renewer::{LeaseRenewer, Outage};
 use crate::course::Course;
 use crate::report::{Spread, progress};
 
@@ -56,9 +56,9 @@ impl Plan {
         TimeDelta::seconds(self.grace.into())
     }
 
-    /// The heart of one of the shoots, as the server computes it.
-    fn heart(&self, shoot: usize) -> Heart {
-        Heart::new(shoot, self.nodes, self.grace() / 4)
+    /// The renewer of one of the shoots, as the server computes it.
+    fn renewer(&self, shoot: usize) -> LeaseRenewer {
+        LeaseRenewer::new(shoot, self.nodes, self.grace() / 4)
     }
 }
 
@@ -141,7 +141,7 @@ impl LightShoots {
         self.outages = (0..shoots).map(|shoot| Outage { cut: now + within * shoot / shoots, healed: None }).collect();
         self.look().await?;
         let course = |(shoot, outage): (usize, &Outage)| {
-            let last = self.plan.heart(shoot).renewed(outage.cut);
+            let last = self.plan.renewer(shoot).renewed(outage.cut);
             Course::of(&last, self.plan.grace()).context("fewer than two nodes")
         };
         self.outages.iter().enumerate().map(course).collect()

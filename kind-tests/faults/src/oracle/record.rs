@@ -161,12 +161,12 @@ impl Record {
     /// Whether an outage beyond doubt, which any replica has seen, lies less than [`WELL`] before this moment.
     fn was_ill_lately(&self, at: Instant) -> bool {
         let from = at - (WELL - FINDING_AGE);
-        let mut ill_since = None;
+        let mut failing_since = None;
         self.samples.iter().filter(|sample| sample.at >= from && sample.at <= at).any(|sample| {
-            let ill = sample.answers && !sample.judgement.may_up;
-            ill_since = ill.then(|| ill_since.unwrap_or(sample.at));
+            let fails = sample.answers && !sample.judgement.may_up;
+            failing_since = fails.then(|| failing_since.unwrap_or(sample.at));
             // A look was made in so long a time.
-            ill_since.is_some_and(|since| sample.at - since >= FINDING_AGE)
+            failing_since.is_some_and(|since| sample.at - since >= FINDING_AGE)
         })
     }
 

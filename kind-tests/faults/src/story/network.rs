@@ -11,7 +11,7 @@ use testbed::relay::Path;
 
 use super::actor::Actor;
 use super::be_away;
-use super::ills::Ill;
+use super::injected_fault::InjectedFault;
 use crate::pace::BEAT;
 use crate::shoot::{Api, LEASES, Shoot};
 
@@ -19,10 +19,10 @@ use crate::shoot::{Api, LEASES, Shoot};
 const CONSEQUENCES: Duration = Duration::from_millis(500);
 
 /// What an API server in memory does to the probes; one that throttles asks for so many seconds.
-fn ills(seconds: u32) -> [(&'static str, Ill); 19] {
-    let all = |fault| Ill::Answers(When::any(), fault);
-    let leases = |fault| Ill::Answers(When::verb("list", LEASES), fault);
-    let nodes = |fault| Ill::Answers(When::verb("list", "nodes"), fault);
+fn injected_faults(seconds: u32) -> [(&'static str, InjectedFault); 19] {
+    let all = |fault| InjectedFault::Answers(When::any(), fault);
+    let leases = |fault| InjectedFault::Answers(When::verb("list", LEASES), fault);
+    let nodes = |fault| InjectedFault::Answers(When::verb("list", "nodes"), fault);
     let pause = Duration::from_millis(200);
     // A list of something else, under the name of the list of leases.
     let body = Bytes::from_static(br#"{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[]}"#);
@@ -38,15 +38,15 @@ fn ills(seconds: u32) -> [(&'static str, Ill); 19] {
         ("leases stall", leases(Fault::Stall)),
         ("all stalls", all(Fault::Stall)),
         ("connections are reset", all(Fault::CloseBefore)),
-        ("connections are refused", Ill::Network(Network::Refused)),
-        ("connections are silent", Ill::Network(Network::Silent)),
+        ("connections are refused", InjectedFault::Network(Network::Refused)),
+        ("connections are silent", InjectedFault::Network(Network::Silent)),
         ("answers are slow", all(Fault::Slow { bytes: 16, pause })),
         ("leases are truncated", leases(Fault::Truncate)),
         ("leases are garbage", leases(Fault::Garbage)),
         ("leases are oversized", leases(Fault::Oversized(33 << 20))),
         ("leases are endless", leases(Fault::Endless { bytes: 4096, pause })),
         ("leases are of another kind", leases(wrong_type)),
-        ("connections are cut", Ill::Moment(MemoryApi::cut_connections)),
+        ("connections are cut", InjectedFault::Moment(MemoryApi::cut_connections)),
     ]
 }
 
@@ -60,21 +60,21 @@ fn end(shoot: &Shoot, consequences: Duration) {
     shoot.happens("answers can be had again", |record, now| record.api.end(now + consequences + CONSEQUENCES));
 }
 
-/// The API server is ill for a while, in one of many ways.
+/// The API server fails for a while, in one of many ways.
 pub(super) async fn api_fault(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
     let time = actor.seconds(1.0..=8.0);
     let consequences = match &*shoot.api {
         Api::Memory(api) => {
             let seconds = actor.rng.random_range(1..=3);
-            let (name, ill) = actor.pick(ills(seconds));
-            if let Ill::Moment(strike) = ill {
+            let (name, injected) = actor.pick(injected_faults(seconds));
+            if let InjectedFault::Moment(strike) = injected {
                 shoot.note(name);
                 strike(api);
                 return Ok(());
             }
-            let throttles = matches!(ill, Ill::Answers(_, Fault::Status { retry_after: Some(_), .. }));
+            let throttles = matches!(injected, InjectedFault::Answers(_, Fault::Status { retry_after: Some(_), .. }));
             begin(shoot, name);
-            ill.during(api, actor.pause(time)).await;
+            injected.during(api, actor.pause(time)).await;
             if throttles { Duration::from_secs(seconds.into()) } else { Duration::ZERO }
         }
         Api::Real(real) => {
@@ -94,12 +94,13 @@ pub(super) async fn api_fault(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
 pub(super) async fn api_away(shoot: &Shoot, actor: &mut Actor) -> Result<()> {
     let Api::Memory(api) = &*shoot.api else { return api_fault(shoot, actor).await };
     // It answers and says that it cannot serve, or nobody listens.
-    let ways = [("503", Ill::Answers(When::any(), Fault::status(503))), ("refused", Ill::Network(Network::Refused))];
-    let (name, ill) = actor.pick(ways);
+    let ways =
+        [("503", InjectedFault::Answers(When::any(), Fault::status(503))), ("refused", InjectedFault::Network(Network::Refused))];
+    let (name, injected) = actor.pick(ways);
     // 25 to 60 s with a grace of 40 s.
     let time = actor.seconds(5.0..=12.0);
     begin(shoot, format!("the API server is about to be away: {name}"));
-    be_away(shoot, api, ill, time).await;
+    be_away(shoot, api, injected, time).await;
     end(shoot, Duration::ZERO);
     // All nodes can renew before it is away again: for one that flaps nothing is promised.
     actor.pause(2 * BEAT).await;

@@ -1,4 +1,4 @@
-//! What happens to all shoots at once: the seed's API server is ill, agents are killed and suspended, configs change.
+//! What happens to all shoots at once: the seed's API server fails, agents are killed and suspended, configs change.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use testbed::api::{Fault, MemoryApi, Network, Record as Request, When};
 use tokio::time::Instant;
 
 use super::actor::Actor;
-use super::ills::Ill;
+use super::injected_fault::InjectedFault;
 use crate::agents::{Agents, prober_config, weeder_config};
 use crate::oracle::Oracle;
 use crate::pace::{HAND_OVER, WINDOW};
@@ -28,13 +28,13 @@ pub struct SeedFaults<'a> {
 
 /// The seed's illnesses, each with the seconds that it takes at most where no agent may lose the lead: it does when it cannot renew its
 /// Lease for 7 s.
-fn ills(may_cost_the_lead: bool) -> [(&'static str, f64, Ill); 15] {
+fn injected_faults(may_cost_the_lead: bool) -> [(&'static str, f64, InjectedFault); 15] {
     let writes = |request: &Request| {
         request.is_write() && (request.resource.starts_with("deployments.apps") || request.resource == "pods")
     };
-    let writes = |fault| Ill::Answers(When::matches(writes), fault);
+    let writes = |fault| InjectedFault::Answers(When::matches(writes), fault);
     let of_election = |request: &Request| request.resource.starts_with("leases");
-    let all = |fault| Ill::Answers(When::matches(move |request| may_cost_the_lead || !of_election(request)), fault);
+    let all = |fault| InjectedFault::Answers(When::matches(move |request| may_cost_the_lead || !of_election(request)), fault);
     [
         ("throttled", 3.0, all(Fault::throttle(1))),
         ("server error", 3.0, all(Fault::status(503))),
@@ -43,14 +43,14 @@ fn ills(may_cost_the_lead: bool) -> [(&'static str, f64, Ill); 15] {
         ("answers to writes are lost", 3.0, writes(Fault::CloseAfter)),
         ("writes hang", 3.0, writes(Fault::StallAfter)),
         ("writes are slow", 3.0, writes(Fault::Delay(Duration::from_millis(700)))),
-        ("lists fail", 3.0, Ill::Lists(Fault::status(500))),
-        ("the election fails", 1.2, Ill::Answers(When::matches(of_election), Fault::status(500))),
+        ("lists fail", 3.0, InjectedFault::Lists(Fault::status(500))),
+        ("the election fails", 1.2, InjectedFault::Answers(When::matches(of_election), Fault::status(500))),
         ("reset", 3.0, all(Fault::CloseBefore)),
-        ("refused", 1.2, Ill::Network(Network::Refused)),
-        ("silent", 1.2, Ill::Network(Network::Silent)),
-        ("connections are cut", 0.0, Ill::Moment(MemoryApi::cut_connections)),
-        ("watches break", 0.0, Ill::Moment(|seed| seed.store().break_watches())),
-        ("compacted", 0.0, Ill::Moment(compact)),
+        ("refused", 1.2, InjectedFault::Network(Network::Refused)),
+        ("silent", 1.2, InjectedFault::Network(Network::Silent)),
+        ("connections are cut", 0.0, InjectedFault::Moment(MemoryApi::cut_connections)),
+        ("watches break", 0.0, InjectedFault::Moment(|seed| seed.store().break_watches())),
+        ("compacted", 0.0, InjectedFault::Moment(compact)),
     ]
 }
 
@@ -71,12 +71,12 @@ impl SeedFaults<'_> {
         !self.actor.is_over()
     }
 
-    /// The seed falls ill now and then, for so long that it may cost an agent the lead, or not.
+    /// The seed fails now and then, for so long that it may cost an agent the lead, or not.
     pub async fn seed(mut self, long: bool) {
         let Oracle { ledger, disturbances, .. } = &*self.world.oracle;
         while self.another(12.0..=30.0).await {
-            let (name, most, ill) = self.actor.pick(ills(long));
-            let lasts = !matches!(ill, Ill::Moment(_));
+            let (name, most, injected) = self.actor.pick(injected_faults(long));
+            let lasts = !matches!(injected, InjectedFault::Moment(_));
             let time = self.actor.seconds(if long { 0.5..=11.0 } else { 0.2..=most.max(0.2) });
             ledger.count("seed faults");
             self.note_all(&format!("SEED: {name}"));
@@ -86,7 +86,7 @@ impl SeedFaults<'_> {
                 self.actor.pause(time).await;
                 self.agents.0.iter().for_each(|replica| replica.disturb());
             };
-            ill.during(&self.world.seed, lasting).await;
+            injected.during(&self.world.seed, lasting).await;
             self.note_all("SEED: well again");
             let recovery = if long && lasts { HAND_OVER } else { RECOVERY };
             disturbances.lock().seed.end(Instant::now() + recovery);

@@ -10,7 +10,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use futures::future::try_join_all;
 use testbed::agent::{Agent, Start};
 use testbed::api::Record;
-use testbed::{PATIENCE, bearing_stalls, eventually_within};
+use testbed::{PATIENCE, eventually_within, tolerating_stalls};
 use tokio::time::{Instant, interval};
 
 use crate::replicas::{LEASES, scales, terminate};
@@ -67,7 +67,7 @@ async fn a_seed_whose_clock_is_off_or_steps_sees_outages_and_no_others() -> Resu
     // How far it is ahead at first, and whereto it steps while all is well, and in an outage and after it.
     let clocks: [(i64, &[i64], &[i64]); 3] = [(-60, &[], &[]), (60, &[], &[]), (0, &[60, -60, 3600, 0], &[60, -60])];
     try_join_all(clocks.map(|(ahead, steps, meanwhile)| {
-        bearing_stalls(async move || {
+        tolerating_stalls(async move || {
             let world = World::new(&DEPLOYMENTS).await?;
             let (clock, prober) = WallClock::start(&world, USERS[0], ahead, false)?;
             world.looks(8).await?;
@@ -100,7 +100,7 @@ async fn a_seed_whose_clock_is_off_or_steps_sees_outages_and_no_others() -> Resu
 
 #[tokio::test(flavor = "multi_thread")]
 async fn replicas_whose_clocks_differ_agree_who_leads() -> Result<()> {
-    bearing_stalls(async || {
+    tolerating_stalls(async || {
         let world = World::new(&DEPLOYMENTS).await?;
         let (first, leader) = WallClock::start(&world, USERS[0], 60, true)?;
         led(&world).await?;
@@ -126,7 +126,7 @@ async fn replicas_whose_clocks_differ_agree_who_leads() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_whose_clocks_are_off_step_or_drift_are_judged_like_all_others() -> Result<()> {
-    bearing_stalls(async || {
+    tolerating_stalls(async || {
         let world = World::new(&DEPLOYMENTS).await?;
         let prober = world.prober(USERS[0], false)?.run()?;
         world.looks(3).await?;
@@ -163,7 +163,7 @@ fn suspension() -> Duration {
 async fn a_scale_down_that_was_suspended_goes_on_if_the_outage_does_and_not_if_the_nodes_are_well_again() -> Result<()> {
     // Fault 26, without an election: nothing but the process itself knows that it stood still.
     try_join_all([true, false].map(|well_again| {
-        bearing_stalls(async move || {
+        tolerating_stalls(async move || {
             let mut world = World::new(&DEPLOYMENTS).await?;
             // It goes down last, and only after a delay, in which the process is suspended.
             world.config.dependents[0]["scaleDown"]["initialDelay"] = "4s".into();

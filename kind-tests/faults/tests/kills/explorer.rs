@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use anyhow::{Context, Result, ensure};
 use futures::future::join_all;
 use testbed::api::{MemoryApi, Record};
-use testbed::bearing_stalls;
+use testbed::tolerating_stalls;
 use tokio::sync::Semaphore;
 
 use crate::replicas::LEASES;
@@ -86,7 +86,7 @@ where
 {
     let tell = async |kill: Option<Kill>| {
         let _turn = TURNS.acquire().await?;
-        bearing_stalls(async || story(kill.clone()).await).await.with_context(|| format!("{what}: {kill:?}"))
+        tolerating_stalls(async || story(kill.clone()).await).await.with_context(|| format!("{what}: {kill:?}"))
     };
     let points = tell(None).await?.points;
     println!("{what}: killed before and after each of {} writes: {points:?}", points.len());

@@ -28,7 +28,7 @@ fn quick(config: &str) -> String {
 }
 
 /// What an agent has asked for, none of which was refused.
-fn lawful(seed: &Seed, account: &str) -> Result<Vec<Asked>> {
+fn requests_within_rights(seed: &Seed, account: &str) -> Result<Vec<Asked>> {
     let user = format!("system:serviceaccount:garden:{account}");
     let asked = seed.asked_by(&user);
     ensure!(!asked.is_empty(), "{account} has asked for nothing");
@@ -150,7 +150,7 @@ fn the_installation_protects_and_every_query_of_alerts_and_dashboard_finds_data(
         partial.free_at(&[(KCM, 1)]).await?;
         firing("DependencyWatchdogProtectionActive", false).await?;
         for job in jobs {
-            lawful(&seed, job)?;
+            requests_within_rights(&seed, job)?;
         }
         for shoot in [shoot, mute, partial] {
             shoot.end().await?;
@@ -184,7 +184,7 @@ fn the_trial_reports_an_outage_and_writes_nothing() -> Result<()> {
         eventually("the weeder serves", async || address(weeder.log_file(), "/metrics")).await?;
         shoot.untouched_since(from)?;
         for account in ["dependency-watchdog-prober-trial", "dependency-watchdog-weeder-trial"] {
-            for asked in lawful(&seed, account)? {
+            for asked in requests_within_rights(&seed, account)? {
                 ensure!(matches!(asked.verb.as_str(), "get" | "list" | "watch"), "{asked:?}");
             }
         }

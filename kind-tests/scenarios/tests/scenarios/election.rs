@@ -55,7 +55,7 @@ pub async fn ends_with_1(prober: &mut Prober) -> Result<()> {
 }
 
 /// Nothing was asked of the Lease but what Gardener's role grants, and nothing was forbidden.
-fn lawful(bed: &Bed, seed: &Seed) -> Result<()> {
+fn requests_within_rights(bed: &Bed, seed: &Seed) -> Result<()> {
     let asked = seed.asked();
     let leases: Vec<_> = asked.iter().filter(|asked| asked.resource == "leases").collect();
     ensure!(bed.is_given() || !leases.is_empty(), "the audit log is empty");
@@ -126,7 +126,7 @@ fn when_the_leader_is_held_up_or_killed_another_replica_leads_in_time_and_acts()
             Ok(())
         })
         .await?;
-        lawful(bed, &seed)?;
+        requests_within_rights(bed, &seed)?;
         end_alone(shoot, ()).await
     })
 }
@@ -165,7 +165,7 @@ fn a_leader_that_is_asked_to_end_gives_the_lease_up_after_its_work_and_the_other
         }
         comes_back(&shoot).await?;
         ensure!(second.terminate().await?.success());
-        lawful(bed, &seed)?;
+        requests_within_rights(bed, &seed)?;
         end_alone(shoot, ()).await
     })
 }
@@ -204,7 +204,7 @@ fn a_leader_that_cannot_renew_ends_with_1_before_the_other_replica_leads() -> Re
             known.push(leading(&second).await?);
             ensure!(second.terminate().await?.success(), "{trial}");
         }
-        lawful(bed, &seed)?;
+        requests_within_rights(bed, &seed)?;
         Ok(())
     })
 }
@@ -261,7 +261,7 @@ fn a_replica_in_go_and_one_of_ours_never_lead_both_whichever_comes_first_and_how
         // Beyond its deadline ours would not have written even if it lived.
         ensure!(began - last >= DEADLINE, "{}", began - last);
         go.terminate().await?;
-        lawful(bed, &seed)?;
+        requests_within_rights(bed, &seed)?;
         Ok(())
     })
 }

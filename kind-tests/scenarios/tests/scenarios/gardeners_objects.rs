@@ -49,7 +49,7 @@ fn beyond(objects: &Objects, asked: &[Asked]) -> BTreeSet<String> {
 }
 
 /// Something was asked for, and none of it was refused.
-fn lawful(asked: &[Asked]) -> Result<()> {
+fn requests_within_rights(asked: &[Asked]) -> Result<()> {
     let refused: Vec<_> = asked.iter().filter(|asked| matches!(asked.code, 401 | 403)).collect();
     ensure!(!asked.is_empty() && refused.is_empty(), "{refused:#?}");
     Ok(())
@@ -102,8 +102,8 @@ fn with_gardeners_own_objects_the_prober_patches_once_a_scaling_and_gardeners_ca
         ensure!(metrics(prober.log_file()).await?.value("dwd_events_lost_total")? == 0.0);
         ensure!(prober.terminate().await?.success());
         let (on_seed, on_shoot) = (seed.asked(), shoot.asked());
-        lawful(&on_seed)?;
-        lawful(&on_shoot)?;
+        requests_within_rights(&on_seed)?;
+        requests_within_rights(&on_shoot)?;
         // What Kubernetes' own roles allow to everybody; docs/swap-image.md names it.
         assert_eq!(beyond(&objects, &on_seed), BTreeSet::from(["create selfsubjectaccessreviews".to_owned()]));
         assert_eq!(beyond(&access, &on_shoot), BTreeSet::from(["get /version".to_owned()]));
@@ -131,7 +131,7 @@ fn with_gardeners_own_objects_the_weeder_deletes_and_is_refused_nothing() -> Res
         plane.recovery(&servers).await?;
         ensure!(weeder.terminate().await?.success());
         let asked = ground.asked();
-        lawful(&asked)?;
+        requests_within_rights(&asked)?;
         assert_eq!(beyond(&objects, &asked), BTreeSet::from([]));
         plane.end(1).await
     })

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::api::{ApiError, MemoryApi, Store};
 use crate::gardener::{self, CA, KCM, MCM};
-use crate::memory::{Heart, Nodes};
+use crate::memory::{LeaseRenewer, Nodes};
 
 /// What a shoot is made with. The default has a short grace, for tests.
 #[derive(Clone, Debug)]
@@ -16,7 +16,7 @@ pub struct ShootPlan<'a> {
     /// How many nodes it has.
     pub nodes: usize,
     /// How they renew.
-    pub heart: Heart,
+    pub renewer: LeaseRenewer,
     /// `nodeMonitorGracePeriod`, Kubernetes' default if `None`.
     pub grace: Option<&'a str>,
     /// Deployments and their replicas.
@@ -29,7 +29,7 @@ impl Default for ShootPlan<'_> {
             namespace: "shoot--p--s",
             token: "probe",
             nodes: 3,
-            heart: Heart { beat: Duration::from_millis(300), lease_seconds: 4 },
+            renewer: LeaseRenewer { beat: Duration::from_millis(300), lease_seconds: 4 },
             grace: Some("4s"),
             deployments: &[(KCM, 1), (MCM, 1), (CA, 1)],
         }
@@ -43,7 +43,7 @@ impl ShootPlan<'_> {
     /// When one of its objects is there already.
     pub fn furnish(&self, seed: &Store, api: &MemoryApi) -> Result<Nodes, ApiError> {
         api.access().grant(self.token, gardener::shoot_probe());
-        let nodes = Nodes::start(api.store(), "node", self.nodes, self.heart.clone());
+        let nodes = Nodes::start(api.store(), "node", self.nodes, self.renewer.clone());
         for node in nodes.names() {
             seed.create(gardener::machine(self.namespace, node))?;
         }

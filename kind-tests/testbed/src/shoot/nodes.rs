@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use crate::gardener;
-use crate::hearts::{Hearts, Leases, stamp};
+use crate::renewers::{LeaseRenewers, Leases, stamp};
 use anyhow::{Context, Result};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use futures::future::try_join_all;
@@ -29,23 +29,23 @@ pub struct Nodes {
     api: KubeApi,
     prefix: String,
     grace: Duration,
-    hearts: Hearts<KubeApi>,
+    renewers: LeaseRenewers<KubeApi>,
 }
 
 /// What cuts them off and heals them.
 impl Deref for Nodes {
-    type Target = Hearts<KubeApi>;
+    type Target = LeaseRenewers<KubeApi>;
 
     fn deref(&self) -> &Self::Target {
-        &self.hearts
+        &self.renewers
     }
 }
 
 impl Nodes {
     /// None yet; every `beat` each renews a lease that lasts for `grace`.
     pub async fn none(api: KubeApi, prefix: &str, grace: Duration, beat: Duration) -> Result<Self> {
-        let hearts = Hearts::new(api.clone(), beat);
-        let nodes = Self { api, prefix: prefix.to_owned(), grace, hearts };
+        let renewers = LeaseRenewers::new(api.clone(), beat);
+        let nodes = Self { api, prefix: prefix.to_owned(), grace, renewers };
         // A scenario that has failed on a given cluster has left its own behind.
         nodes.delete().await?;
         Ok(nodes)
@@ -56,14 +56,14 @@ impl Nodes {
         let name = format!("{}-{}", self.prefix, self.names().len() + 1);
         self.api.create("/api/v1/nodes", &labelled(gardener::node(&name, "pool"))).await?;
         self.api.create(LEASES, &labelled(gardener::lease(&name, self.grace.as_secs(), skew))).await?;
-        self.hearts.join(&name, phase, skew);
+        self.renewers.join(&name, phase, skew);
         Ok(name)
     }
 
     /// The node that joined last leaves. Returns its name.
     pub async fn leave(&mut self) -> Result<String> {
         let name = self.names().last().context("there is no node")?.clone();
-        self.hearts.leave(&name);
+        self.renewers.leave(&name);
         self.settled().await;
         self.api.delete(&format!("/api/v1/nodes/{name}")).await?;
         self.delete_lease_of(&name).await?;

@@ -13,11 +13,11 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 
 use super::{Plan, Seen, TOKEN};
 use crate::course::{expiry, seconds};
-use crate::fleet::heart::{Heart, Outage};
+use crate::fleet::renewer::{LeaseRenewer, Outage};
 
 /// What is known of a shoot beside its server.
 struct Shoot {
-    heart: Heart,
+    renewer: LeaseRenewer,
     /// Requests for leases.
     probes: u64,
     /// When the prober's schedule wants the next one.
@@ -38,7 +38,7 @@ pub async fn serve(plan: Plan) -> Result<()> {
     for shoot in 0..plan.shoots {
         let options = Options { history: 1, requests_kept: 1, admin_token: TOKEN.into(), ..Options::default() };
         let server = MemoryApi::start(&authority, options).await?;
-        let shoot = Arc::new(Mutex::new(Shoot { heart: plan.heart(shoot), probes: 0, due: None, late: Vec::new() }));
+        let shoot = Arc::new(Mutex::new(Shoot { renewer: plan.renewer(shoot), probes: 0, due: None, late: Vec::new() }));
         let (probed, leases, nodes, grace) = (shoot.clone(), leases.clone(), nodes.clone(), plan.grace());
         server.computed().set("leases.coordination.k8s.io", move || {
             let renewed = probed.lock().expect("no panic while locked").probed(Utc::now(), grace);
@@ -53,7 +53,7 @@ pub async fn serve(plan: Plan) -> Result<()> {
         let mut seen = Seen { authority: authority.pem(), ..Seen::default() };
         for (number, (shoot, server)) in served.iter().enumerate() {
             let mut shoot = shoot.lock().expect("no panic while locked");
-            shoot.heart.outage = outages.get(number).copied();
+            shoot.renewer.outage = outages.get(number).copied();
             seen.ports.push(server.address().port());
             seen.counts.probes += shoot.probes;
             seen.counts.requests += server.requests().total();
@@ -73,7 +73,7 @@ impl Shoot {
     /// The prober looks again before the verdict can fall, and before a renewal could be doubted: three quarters of the grace
     /// period less a beat and a second after it last looked, or when two of the leases that it saw expire, whichever is earlier.
     fn probed(&mut self, now: DateTime<Utc>, grace: TimeDelta) -> Vec<DateTime<Utc>> {
-        let renewed = self.heart.renewed(now);
+        let renewed = self.renewer.renewed(now);
         self.probes += 1;
         let doubted = now + grace / 2 - TimeDelta::seconds(1);
         let next = expiry(&renewed, 2, grace).map_or(doubted, |expired| expired.min(doubted));

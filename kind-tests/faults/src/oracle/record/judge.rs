@@ -10,7 +10,7 @@ use super::{Node, Record, SAMPLES, keep};
 use crate::oracle::disturbances::Reading;
 use crate::oracle::ledger::Kind;
 use crate::oracle::truth::{Judgement, judge};
-use crate::pace::{BEAT, BUSY, CLEAN, DOWN_LIMIT, OBEDIENCE, UP_LIMIT};
+use crate::pace::{BEAT, BUSY, CLEAN, DOWN_LIMIT, STOP_DEADLINE, UP_LIMIT};
 
 /// An outage that is in doubt for so long is over.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -162,11 +162,11 @@ impl Record {
     fn judge_write(&mut self, write: &Write<'_>, was: &Dependent, disturbances: Reading, now: Instant) -> Result<(), Finding> {
         let way = way(write.before, write.after).map_err(|why| (Kind::WrongMemories, format!("is written wrongly: {why}")))?;
         let arrived = write.arrived;
-        let obedience = OBEDIENCE + disturbances.lag;
+        let deadline = STOP_DEADLINE + disturbances.lag;
         for (since, what) in [(self.stopped_since, "must not be probed"), (self.paused_since, "is paused")] {
             // What the seed cannot tell is not known; what was seen of it before counts for a minute (D-27).
             let known = since.zip(disturbances.seed_since).map(|(since, seed)| since.max(seed));
-            if let Some(known) = known.filter(|known| arrived > *known + obedience) {
+            if let Some(known) = known.filter(|known| arrived > *known + deadline) {
                 let late = (arrived - known).as_secs_f64();
                 return Err((Kind::DisobedientWrites, format!("is written {late:.1} s after the shoot {what}")));
             }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
 use chrono::TimeDelta;
-use testbed::hearts::{Hearts, Leases};
 use testbed::relay::{Path, Relay};
+use testbed::renewers::{LeaseRenewers, Leases};
 use testbed::shoot::{Body, CA, KCM, MCM};
 use testbed::{KubeApi, Prober, ProberConfig, Shoot, own_scenario};
 use tokio::time::{Instant, sleep_until};
@@ -60,7 +60,7 @@ fn a_gateway_that_dies_with_most_nodes_takes_a_shoot_down_until_its_kubelets_not
         let gateway = Relay::start(shoot.plane.address()).await?;
         let through = shoot.plane.admin_kubeconfig().replace(&shoot.plane.url(), &format!("https://{}", gateway.address()));
         let ways = Ways { dying: KubeApi::connect(&through).await?, other: shoot.plane.api().clone(), noticed: Arc::default() };
-        let mut kubelets = Hearts::new(ways.clone(), shoot.nodes.beat());
+        let mut kubelets = LeaseRenewers::new(ways.clone(), shoot.nodes.beat());
         // The third node is connected through the other gateway.
         for (number, name) in (0..).zip(&shoot.nodes.names()[..2]) {
             kubelets.join(name, shoot.nodes.beat() / 3 * number, TimeDelta::zero());

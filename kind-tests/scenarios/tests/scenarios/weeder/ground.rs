@@ -117,7 +117,7 @@ impl Ground {
     }
 
     /// Nothing was forbidden to any weeder.
-    pub fn lawful(&self) -> Result<()> {
+    pub fn requests_within_rights(&self) -> Result<()> {
         let forbidden: Vec<Asked> = self.asked().into_iter().filter(|asked| matches!(asked.code, 401 | 403)).collect();
         ensure!(forbidden.is_empty(), "{forbidden:#?}");
         Ok(())

@@ -181,7 +181,7 @@ impl Plane {
 
     /// Nothing but what was expected has been deleted by the weeder, and nothing was forbidden to it.
     pub async fn end(self, deleted: usize) -> Result<()> {
-        self.ground.lawful()?;
+        self.ground.requests_within_rights()?;
         self.clear(deleted).await
     }
 

@@ -20,9 +20,9 @@ pub trait Leases: Clone + Send + Sync + 'static {
     fn renew(&self, node: &str, ahead: TimeDelta) -> impl Future<Output = bool> + Send;
 }
 
-/// The hearts of some nodes. Dropping it stops the renewals.
+/// The renewers of some nodes. Dropping it stops the renewals.
 #[derive(Debug)]
-pub struct Hearts<L> {
+pub struct LeaseRenewers<L> {
     leases: L,
     beat: Duration,
     names: Vec<String>,
@@ -39,7 +39,7 @@ struct Pulse {
     begin: Instant,
 }
 
-impl<L: Leases> Hearts<L> {
+impl<L: Leases> LeaseRenewers<L> {
     /// None yet; each will renew once in a beat.
     pub fn new(leases: L, beat: Duration) -> Self {
         let beat = beat.max(Duration::from_millis(1));
@@ -49,7 +49,7 @@ impl<L: Leases> Hearts<L> {
     /// A node renews from now on, first after `phase`, on the current runtime.
     pub fn join(&mut self, name: &str, phase: Duration, skew: TimeDelta) {
         let (pulse, pulses) = watch::channel(Pulse { cut: false, skew, begin: Instant::now() + phase });
-        tokio::spawn(heart(self.leases.clone(), name.to_owned(), self.beat, pulses, self.renewals.clone()));
+        tokio::spawn(renewer(self.leases.clone(), name.to_owned(), self.beat, pulses, self.renewals.clone()));
         self.names.push(name.to_owned());
         self.pulses.push(pulse);
     }
@@ -117,8 +117,14 @@ impl<L: Leases> Hearts<L> {
     }
 }
 
-/// One node's heart, which ends when the sender of its pulse is dropped.
-async fn heart<L: Leases>(leases: L, name: String, beat: Duration, mut pulse: watch::Receiver<Pulse>, renewals: Arc<RwLock<()>>) {
+/// One node's renewer, which ends when the sender of its pulse is dropped.
+async fn renewer<L: Leases>(
+    leases: L,
+    name: String,
+    beat: Duration,
+    mut pulse: watch::Receiver<Pulse>,
+    renewals: Arc<RwLock<()>>,
+) {
     let mut begin = pulse.borrow_and_update().begin;
     let (mut next, mut retry) = (begin, FIRST_RETRY);
     loop {
@@ -189,19 +195,19 @@ mod tests {
         }
     }
 
-    fn two() -> (Notes, Hearts<Notes>) {
+    fn two() -> (Notes, LeaseRenewers<Notes>) {
         let notes = Notes { start: Instant::now(), renewals: Arc::default(), away: Arc::default() };
-        let mut hearts = Hearts::new(notes.clone(), Duration::from_secs(10));
-        hearts.join("a", Duration::from_secs(1), TimeDelta::zero());
-        hearts.join("b", Duration::from_secs(6), TimeDelta::seconds(3));
-        (notes, hearts)
+        let mut renewers = LeaseRenewers::new(notes.clone(), Duration::from_secs(10));
+        renewers.join("a", Duration::from_secs(1), TimeDelta::zero());
+        renewers.join("b", Duration::from_secs(6), TimeDelta::seconds(3));
+        (notes, renewers)
     }
 
     #[tokio::test(start_paused = true)]
     async fn each_renews_once_in_a_beat_at_its_phase_and_by_its_clock() {
-        let (notes, hearts) = two();
+        let (notes, renewers) = two();
         tokio::time::sleep(Duration::from_secs(12)).await;
-        hearts.skew([1], TimeDelta::seconds(-5));
+        renewers.skew([1], TimeDelta::seconds(-5));
         tokio::time::sleep(Duration::from_secs(8)).await;
         let expected = [("a", 1000, 0), ("b", 6000, 3), ("a", 11_000, 0), ("b", 16_000, -5)];
         assert_eq!(*notes.renewals.lock().unwrap(), expected.map(|(name, at, ahead)| (name.to_owned(), at, ahead)));
@@ -209,15 +215,15 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_is_cut_off_does_not_renew_and_goes_on_at_the_old_phase_or_a_new_one() {
-        let (notes, hearts) = two();
-        hearts.cut([0]);
+        let (notes, renewers) = two();
+        renewers.cut([0]);
         assert_eq!(notes.after(25, "a").await, [0; 0]);
-        hearts.heal_all();
+        renewers.heal_all();
         assert_eq!(notes.after(10, "a").await, [31_000]);
-        hearts.cut_all();
-        hearts.settled().await;
+        renewers.cut_all();
+        renewers.settled().await;
         assert_eq!(notes.after(10, "a").await, [0; 0]);
-        hearts.heal_at(&[Duration::from_secs(4), Duration::from_secs(2)]);
+        renewers.heal_at(&[Duration::from_secs(4), Duration::from_secs(2)]);
         assert_eq!(notes.after(20, "a").await, [49_000, 59_000]);
     }
 
@@ -232,11 +238,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_leaves_and_whose_hearts_are_dropped_renews_no_more() {
-        let (notes, mut hearts) = two();
-        hearts.leave("a");
-        assert_eq!(hearts.names(), ["b"]);
+        let (notes, mut renewers) = two();
+        renewers.leave("a");
+        assert_eq!(renewers.names(), ["b"]);
         assert_eq!(notes.after(15, "a").await, [0; 0]);
-        drop(hearts);
+        drop(renewers);
         assert_eq!(notes.after(15, "b").await, [0; 0]);
     }
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 /// How the nodes of one shoot renew. Times within a beat are microseconds, as exact as stamps are.
 #[derive(Clone, Debug)]
-pub struct Heart {
+pub struct LeaseRenewer {
     beat: i64,
     /// When in a beat each node renews.
     phases: Vec<i64>,
@@ -25,8 +25,8 @@ pub struct Outage {
     pub healed: Option<DateTime<Utc>>,
 }
 
-impl Heart {
-    /// The heart of this shoot, of `nodes` nodes that renew once in `beat`: the same in every run and process.
+impl LeaseRenewer {
+    /// The renewer of this shoot, of `nodes` nodes that renew once in `beat`: the same in every run and process.
     pub fn new(shoot: usize, nodes: usize, beat: TimeDelta) -> Self {
         let beat = (beat.as_seconds_f64() * 1e6) as i64;
         let mut random = StdRng::seed_from_u64(shoot as u64);
@@ -64,8 +64,8 @@ mod tests {
 
     #[test]
     fn healthy_nodes_have_renewed_within_a_beat_each_at_its_own_phase() {
-        let mut renewed = Heart::new(7, 100, BEAT).renewed(at(0));
-        assert_ne!(renewed, Heart::new(8, 100, BEAT).renewed(at(0)));
+        let mut renewed = LeaseRenewer::new(7, 100, BEAT).renewed(at(0));
+        assert_ne!(renewed, LeaseRenewer::new(8, 100, BEAT).renewed(at(0)));
         assert!(renewed.iter().all(|&renewed| renewed <= at(0) && at(0) - renewed < BEAT), "{renewed:?}");
         renewed.sort_unstable();
         assert!(renewed.windows(2).all(|pair| pair[1] - pair[0] <= BEAT / 50), "{renewed:?}");
@@ -73,12 +73,12 @@ mod tests {
 
     #[test]
     fn in_an_outage_nothing_is_renewed_until_each_node_beats_again() {
-        let mut heart = Heart::new(7, 100, BEAT);
-        let before = heart.renewed(at(0));
-        heart.outage = Some(Outage { cut: at(0), healed: None });
-        assert_eq!(heart.renewed(at(60)), before);
-        heart.outage = Some(Outage { cut: at(0), healed: Some(at(60)) });
-        let renewed = |now: i64| heart.renewed(at(now)).into_iter().filter(|&renewed| renewed >= at(60)).count();
+        let mut renewer = LeaseRenewer::new(7, 100, BEAT);
+        let before = renewer.renewed(at(0));
+        renewer.outage = Some(Outage { cut: at(0), healed: None });
+        assert_eq!(renewer.renewed(at(60)), before);
+        renewer.outage = Some(Outage { cut: at(0), healed: Some(at(60)) });
+        let renewed = |now: i64| renewer.renewed(at(now)).into_iter().filter(|&renewed| renewed >= at(60)).count();
         assert!((45..=55).contains(&renewed(65)), "{}", renewed(65));
         assert_eq!(renewed(70), 100);
     }

@@ -2,8 +2,8 @@
 
 use testbed::api::{Fault, MemoryApi, Network, When};
 
-/// One way of being ill.
-pub enum Ill {
+/// One fault to inject.
+pub enum InjectedFault {
     /// Some requests are not answered as they should be.
     Answers(When, Fault),
     /// Nothing can be listed, and the watches that are open break.
@@ -14,7 +14,7 @@ pub enum Ill {
     Moment(fn(&MemoryApi)),
 }
 
-impl Ill {
+impl InjectedFault {
     /// It lasts for as long as this takes, if it is not over at once.
     pub async fn during(self, api: &MemoryApi, time: impl Future<Output = ()>) {
         let fault = match self {
