@@ -18,7 +18,8 @@ use clap::Args;
 
 use crate::report::{Report, tables};
 
-/// The words of the page. A line `{{NAME}}` stands for the result of that name.
+/// The words of the page. A line `{{NAME: ROW; ROW}}` stands for the result of that name: its picture, its matrix, these rows, and
+/// those that missed their goal.
 const TEMPLATE: &str = include_str!("results/page.md");
 
 /// Write the page of results and its pictures from the results that are kept in docs/results
@@ -64,15 +65,17 @@ fn generate(results: &BTreeMap<String, Report>) -> Result<BTreeMap<String, Strin
     for line in TEMPLATE.lines() {
         match line.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}")) {
             None => page.push_str(line),
-            Some("summary") => page.push_str(&tables::summary(results)),
-            Some(name) => {
+            Some("machines") => page.push_str(&tables::machines(results)),
+            Some(place) => {
+                let (name, rows) = place.split_once(": ").unwrap_or((place, ""));
+                let rows: Vec<_> = rows.split("; ").filter(|row| !row.is_empty()).collect();
                 let result = unused.remove(name).with_context(|| format!("no result {name} is kept, or it is shown twice"))?;
-                page.push_str(&format!("*{}. {}, {}.*", result.what, result.day(), result.machine));
+                page.push_str(&format!("*{}. {}.*", result.what, result.day()));
                 if let Some(picture) = pictures::of(&result).with_context(|| name.to_owned())? {
                     page.push_str(&format!("\n\n![{}](pictures/{name}.svg)", picture.title));
                     files.insert(format!("pictures/{name}.svg"), picture.svg);
                 }
-                page.push_str(&tables::of(&result));
+                page.push_str(&tables::chosen(&result, &rows).with_context(|| name.to_owned())?);
             }
         }
         page.push('\n');
@@ -114,5 +117,15 @@ mod tests {
         results.insert("healthy".to_owned(), healthy);
         results.get_mut("meltdown").expect("a result").figures.remove("bare");
         assert!(generate(&results).is_err_and(|error| format!("{error:#}") == "meltdown: no bare"));
+    }
+
+    #[test]
+    fn rows_are_shown_that_are_named_or_missed_their_goal() {
+        let result = &read_all(&docs()).expect("results")["growth"];
+        let (named, missed) =
+            ("memory of one shoot more, 100 to 300", "CPU of one shoot more, in ms per minute: how far off its mean");
+        let shown = |rows: &[&str], row: &str| tables::chosen(result, rows).expect("tables").contains(&format!("| {row} |"));
+        assert!(shown(&[named], named) && !shown(&[], named) && shown(&[], missed));
+        assert!(tables::chosen(result, &["anything"]).is_err_and(|error| error.to_string() == "no row anything"));
     }
 }

@@ -1,36 +1,42 @@
 //! Findings as Markdown tables, as they are printed and shown on the page of results. Each begins after what stands before it and ends without a line's end.
 
 use std::borrow::Borrow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Result, ensure};
 
 use super::Report;
 
 /// All tables of a result, and what is to be said of each outage that was not won.
 pub fn of(result: &Report) -> String {
+    let not_won = result.figures.get("not_won").and_then(|list| list.as_array()).into_iter().flatten();
+    let not_won: String = not_won.filter_map(|account| Some(format!("\n- {}", account.as_str()?))).collect();
+    let not_won = if not_won.is_empty() { not_won } else { format!("\n\nNot won:\n{not_won}") };
+    tables(result, |_| true) + &not_won
+}
+
+/// The tables of a result with these rows, and those that missed their goal.
+pub fn chosen(result: &Report, rows: &[&str]) -> Result<String> {
+    for row in rows {
+        ensure!(result.rows.iter().any(|[what, ..]| what == row), "no row {row}");
+    }
+    let missed = result.missed();
+    Ok(tables(result, |[what, ..]| missed.contains(&what.as_str()) || rows.contains(&what.as_str())))
+}
+
+fn tables(result: &Report, is_shown: impl Fn(&[String; 4]) -> bool) -> String {
     let matrix = result.matrix.split_first().map(|(head, rows)| table(head, rows.to_vec()));
-    let mut text = matrix.unwrap_or_default();
-    let rows = result.rows.iter().map(|[what, measured, goal, met]| {
+    let rows = result.rows.iter().filter(|row| is_shown(row)).map(|[what, measured, goal, met]| {
         let comma = if met.is_empty() { "" } else { ", " };
         vec![what.clone(), measured.clone(), format!("{goal}{comma}{}", met.replace("MISSED", "**missed**"))]
     });
-    text += &table(&["", "measured", "goal"], rows);
-    let not_won = result.figures.get("not_won").and_then(|list| list.as_array()).into_iter().flatten();
-    let not_won: String = not_won.filter_map(|account| Some(format!("\n- {}", account.as_str()?))).collect();
-    if !not_won.is_empty() {
-        text += &format!("\n\nNot won:\n{not_won}");
-    }
-    text
+    matrix.unwrap_or_default() + &table(&["", "measured", "goal"], rows)
 }
 
-/// Of all results that have goals: how many were met, and which not.
-pub fn summary(results: &BTreeMap<String, Report>) -> String {
-    let rows = results.iter().filter_map(|(name, result)| {
-        let goals = result.rows.iter().filter(|[.., met]| !met.is_empty()).count();
-        let missed = result.missed();
-        let met = format!("{} of {goals}", goals - missed.len());
-        (goals > 0).then(|| vec![format!("`{name}`"), result.day().to_owned(), met, missed.join("; ")])
-    });
-    table(&["result", "measured on", "goals met", "missed"], rows).trim_start().to_owned()
+/// What the results were measured on, each machine once.
+pub fn machines(results: &BTreeMap<String, Report>) -> String {
+    let machines: BTreeSet<&str> = results.values().map(|result| result.machine.as_str()).collect();
+    machines.into_iter().collect::<Vec<_>>().join("; ") + "."
 }
 
 fn table(head: &[impl Borrow<str>], rows: impl IntoIterator<Item = Vec<String>>) -> String {
