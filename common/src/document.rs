@@ -17,11 +17,11 @@ use std::cell::RefCell;
 use std::io::Read;
 use std::path::Path;
 
+use go_compat::yaml;
+
 pub use error::{ConfigError, FieldError};
 pub use key::Key;
 pub use value::{Object, Value};
-
-use crate::go_compat::yaml;
 
 /// The largest config file read, in bytes: Kubernetes' limit for all data of a ConfigMap.
 pub const MAX_BYTES: u64 = 1024 * 1024;

@@ -6,7 +6,7 @@
 //!
 //! Operators' Deployments are written for Go's syntax: `-flag` is `--flag`, a boolean takes its value only after `=`, the first word that
 //! is no flag ends the flags and the rest is ignored, `0x10` is a number. clap cannot be taught any of these. `parse` knows which word
-//! is what, [`crate::go_compat`] how values are spelt, and clap which flags there are: it is handed each one as `--flag=value`.
+//! is what, [`go_compat`] how values are spelt, and clap which flags there are: it is handed each one as `--flag=value`.
 
 mod help;
 mod parse;
@@ -17,12 +17,12 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use clap::{Arg, ArgAction, Args};
+use go_compat::duration::GoDuration;
+use go_compat::flag;
 
 pub use help::CLI_COMMANDS;
 pub use parse::parse;
 
-use crate::go_compat::duration::GoDuration;
-use crate::go_compat::flag;
 use crate::logging::ZapOptions;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -21,7 +21,6 @@ pub mod document;
 pub mod events;
 pub mod flags;
 pub mod follow;
-pub mod go_compat;
 pub mod health;
 pub mod http;
 pub mod leader_election;
@@ -33,3 +32,5 @@ pub mod seed_client;
 pub mod status;
 pub mod status_message;
 pub mod view;
+
+pub use go_compat;

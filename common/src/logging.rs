@@ -9,12 +9,14 @@
 //! an event whose target begins with `dwd` names its logger itself. Of other crates only warnings and errors are
 //! written, at every level: their details are not ours to explain, and might hold what no log should.
 
-pub(crate) mod fields;
+mod fields;
+mod options;
 mod queue;
 
 use std::borrow::Cow;
 
 use chrono::{DateTime, Utc};
+use go_compat::zap::{Line, Sampler};
 use parking_lot::Mutex;
 use tracing::{Event, Metadata, Subscriber, span};
 use tracing_subscriber::Layer;
@@ -23,11 +25,9 @@ use tracing_subscriber::registry::LookupSpan;
 
 use fields::Fields;
 pub use fields::with_causes;
+pub use go_compat::zap::Level;
+pub use options::ZapOptions;
 pub use queue::Logging;
-
-use crate::go_compat::zap::encode::Line;
-use crate::go_compat::zap::sampler::Sampler;
-pub use crate::go_compat::zap::{Encoder, Level, StackLevel, TimeEncoding, ZapOptions};
 
 /// Starts to write this process's log to stderr. Only the first call of a process has an effect on where lines go.
 ///
@@ -88,6 +88,17 @@ fn logger(target: &str) -> Option<&str> {
     }
 }
 
+/// zap's names; it has none for more detail than debug and writes the number.
+fn level_name(level: tracing::Level) -> &'static str {
+    match level {
+        tracing::Level::ERROR => "error",
+        tracing::Level::WARN => "warn",
+        tracing::Level::INFO => "info",
+        tracing::Level::DEBUG => "debug",
+        tracing::Level::TRACE => "Level(-2)",
+    }
+}
+
 impl<S, R> Layer<R> for ZapLayer<S>
 where
     S: Fn(Vec<u8>) + Send + Sync + 'static,
@@ -125,14 +136,15 @@ where
         event.record(&mut fields);
         let metadata = event.metadata();
         if let Some(sampler) = &self.sampler
-            && !sampler.lock().admits(now.timestamp(), *metadata.level(), &fields.message)
+            && !sampler.lock().admits(now.timestamp(), (metadata.level(), &fields.message))
         {
             return;
         }
         let target = metadata.target();
         let foreign = || format!("dwd.{}", target.split("::").next().unwrap_or(target)).into();
         let logger = logger(target).map_or_else(foreign, Cow::Borrowed);
-        let line = Line { level: *metadata.level(), time: now, logger: &logger, fields: &fields };
+        let level = level_name(*metadata.level());
+        let line = Line { level, time: now, logger: &logger, message: &fields.message, fields: fields.pairs() };
         (self.sink)(line.encode(self.options.effective_encoder(), self.options.time_encoding));
     }
 }

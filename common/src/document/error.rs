@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde_saphyr::Location;
+use go_compat::yaml::Location;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {

@@ -2,7 +2,7 @@ use std::fmt::Debug;
 use std::io::Write;
 
 use super::*;
-use crate::go_compat::duration::GoDuration;
+use go_compat::duration::GoDuration;
 use proptest::prelude::*;
 
 /// Reads one field `x` of a document and gives the value and all errors.

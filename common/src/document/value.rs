@@ -2,11 +2,10 @@
 
 use std::borrow::Cow;
 
-use serde_saphyr::{Location, Spanned};
+use go_compat::duration::GoDuration;
+use go_compat::yaml::{Location, Node, Spanned, same_field};
 
 use super::{FieldError, Key, Problems, error};
-use crate::go_compat::duration::GoDuration;
-use crate::go_compat::yaml::{Node, same_field};
 
 /// What stands at a field: a value, or nothing (absent and `null` are the same, rule 20).
 #[derive(Clone, Debug)]

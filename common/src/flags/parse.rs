@@ -6,9 +6,9 @@ use std::ffi::OsString;
 use clap::error::ContextKind;
 use clap::parser::ValueSource;
 use clap::{Arg, FromArgMatches};
+use go_compat::flag;
 
 use super::{Agent, AgentArgs, Command, UsageError, command, help, is_switch, takes};
-use crate::go_compat::flag;
 
 /// Reads the words after the program's name.
 ///

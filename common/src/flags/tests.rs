@@ -1,8 +1,7 @@
 use std::os::unix::ffi::OsStringExt;
 
 use super::*;
-use crate::go_compat::flag;
-use crate::logging::{Level, StackLevel, TimeEncoding};
+use go_compat::zap::{Level, StackLevel, TimeEncoding};
 use proptest::prelude::*;
 
 mod zap;
@@ -152,33 +151,6 @@ fn the_last_repetition_wins() {
 }
 
 #[test]
-fn whole_numbers_are_read_as_in_go_source() {
-    for (text, expected) in [
-        ("7", 7),
-        ("+7", 7),
-        ("-7", -7),
-        ("0", 0),
-        ("0x1F", 31),
-        ("0X1f", 31),
-        ("-0x10", -16),
-        ("0o17", 15),
-        ("017", 15),
-        ("0b101", 5),
-        ("1_000", 1000),
-        ("0x_ff", 255),
-        ("0_7", 7),
-        ("9223372036854775807", i64::MAX),
-        ("-9223372036854775808", i64::MIN),
-    ] {
-        let burst = args(&[&format!("--kube-api-burst={text}")]).map(|args| args.kube_api_burst);
-        assert_eq!(burst, Ok(expected), "{text}");
-    }
-    for text in ["", "-", "+-1", "1.0", "1e3", "0x", "08", "_1", "1_", "1__0", "0x__1", "9223372036854775808", "é"] {
-        assert!(args(&[&format!("--kube-api-burst={text}")]).is_err(), "{text:?}");
-    }
-}
-
-#[test]
 fn what_is_wrong_with_a_flag_is_said_in_one_line_that_names_it() {
     for (words, expected) in [
         (&["--no-such-flag"][..], "prober has no flag --no-such-flag"),
@@ -249,13 +221,5 @@ proptest! {
     fn no_words_make_it_panic(words in prop::collection::vec("[-=a-z0-9._é]{0,30}", 0..6)) {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let _ = args(&words);
-    }
-
-    #[test]
-    fn a_whole_number_is_read_in_every_base(number in any::<i64>()) {
-        let (sign, size) = (if number < 0 { "-" } else { "" }, number.unsigned_abs());
-        for text in [format!("{number}"), format!("{sign}{size:#x}"), format!("{sign}{size:#o}"), format!("{sign}{size:#b}")] {
-            prop_assert_eq!(flag::integer(&text), Ok(number));
-        }
     }
 }

@@ -17,8 +17,8 @@ const RESERVED: [&str; 5] = ["level", "ts", "logger", "caller", "stacktrace"];
 pub(crate) struct Fields {
     pub(crate) message: String,
     /// With its causes.
-    pub(crate) error: Option<Value>,
-    pub(crate) others: Vec<(String, Value)>,
+    error: Option<Value>,
+    others: Vec<(String, Value)>,
 }
 
 impl Fields {
@@ -29,6 +29,12 @@ impl Fields {
         for (key, value) in &span.others {
             self.set(key, value.clone());
         }
+    }
+
+    /// In the order of a line.
+    pub(crate) fn pairs(&self) -> Vec<(&str, &Value)> {
+        let error = self.error.iter().map(|error| ("error", error));
+        error.chain(self.others.iter().map(|(key, value)| (key.as_str(), value))).collect()
     }
 
     fn set(&mut self, key: &str, value: Value) {

@@ -1,5 +1,6 @@
 use super::*;
 use chrono::TimeZone;
+use go_compat::zap::TimeEncoding;
 use kube::core::Status;
 use std::sync::Arc;
 use tracing::{debug, error, info, info_span, trace, warn};

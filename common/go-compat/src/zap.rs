@@ -1,47 +1,15 @@
-//! zap as controller-runtime sets it up: the `--zap-...` flags (rule 8), the form of a line, and which repetitions are left out.
+//! zap as controller-runtime sets it up: what its flags take (rule 8), the form of a line, and which repetitions are left out.
 
-pub(crate) mod encode;
-pub(crate) mod sampler;
+mod encode;
+mod sampler;
 
 use std::fmt;
 use std::str::FromStr;
 
-use clap::{ArgAction, Args};
 use strum::{Display, EnumString, VariantNames};
 
-use super::flag;
-
-/// What is said of a field here is what the help says of its flag.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
-pub struct ZapOptions {
-    /// The least severe lines written: debug, info, error, panic, or a number above 0 for ever more detail.
-    #[arg(long = "zap-log-level", value_name = "level", default_value_t)]
-    pub level: Level,
-    /// How lines are written: json or console. With --zap-devel the default is console.
-    #[arg(long = "zap-encoder", value_name = "encoder", value_parser = flag::word::<Encoder>, default_value = "json")]
-    pub encoder: Option<Encoder>,
-    /// How times are written: rfc3339, rfc3339nano, iso8601, epoch, millis or nanos.
-    #[arg(long = "zap-time-encoding", value_name = "encoding", value_parser = flag::word::<TimeEncoding>, default_value_t)]
-    pub time_encoding: TimeEncoding,
-    /// Accepted for compatibility: info, error or panic. Lines carry the chain of causes instead of a stack trace.
-    #[arg(long = "zap-stacktrace-level", value_name = "level", value_parser = flag::word::<StackLevel>, default_value_t)]
-    pub stacktrace_level: StackLevel,
-    /// Write for a person: console lines, none left out however often they repeat.
-    #[arg(long = "zap-devel", action = ArgAction::Set, value_parser = flag::boolean, default_value_t)]
-    pub devel: bool,
-}
-
-impl ZapOptions {
-    /// The encoder asked for, else what `--zap-devel` implies.
-    pub fn effective_encoder(&self) -> Encoder {
-        self.encoder.unwrap_or(if self.devel { Encoder::Console } else { Encoder::Json })
-    }
-
-    /// Whether repeated lines are left out after the first hundred of a second: not for a developer, and not from verbosity 2 on (rule 9).
-    pub fn samples(&self) -> bool {
-        !self.devel && self.level.verbosity() < 2
-    }
-}
+pub use encode::Line;
+pub use sampler::Sampler;
 
 /// The least severe lines that are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,3 +106,6 @@ pub enum StackLevel {
     Error,
     Panic,
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_saphyr::Spanned;
 use serde_saphyr::options::{AliasLimits, DuplicateKeyPolicy, NonFiniteFloatPolicy};
+pub use serde_saphyr::{Location, Spanned};
 
 /// The most values in one file, aliases resolved: two hundred times those of Gardener's file. It also keeps the search for
 /// duplicate keys short, which compares each key with all before it.
@@ -15,7 +15,7 @@ const MAX_DEPTH: usize = 64;
 
 /// One YAML value. Keys are texts, as they are after the Go original's way through JSON; of duplicates only the last is kept.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Node {
+pub enum Node {
     Null,
     Bool(bool),
     Integer(i128),
@@ -27,7 +27,7 @@ pub(crate) enum Node {
 
 impl Node {
     /// The text a string field gets from a scalar: a bare number or boolean becomes its usual spelling (rule 18).
-    pub(crate) fn as_text(&self) -> Option<String> {
+    pub fn as_text(&self) -> Option<String> {
         match self {
             Self::Text(text) => Some(text.clone()),
             Self::Bool(value) => Some(value.to_string()),
@@ -40,7 +40,7 @@ impl Node {
 
 /// Whether Go's decoder takes `key` for the field `name`. Field names are ASCII; Go's folding would also take two
 /// exotic letters (the long s and the Kelvin sign) for s and k, which nobody writes.
-pub(crate) fn same_field(key: &str, name: &str) -> bool {
+pub fn same_field(key: &str, name: &str) -> bool {
     key.eq_ignore_ascii_case(name)
 }
 
@@ -84,7 +84,7 @@ impl fmt::Display for Node {
 }
 
 /// Reads the first document of `text`; no document at all is [`Node::Null`].
-pub(crate) fn read(text: &str) -> Result<Node, String> {
+pub fn read(text: &str) -> Result<Node, String> {
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {
             max_nodes: MAX_NODES,

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use strum::VariantNames;
 
-use super::duration::GoDuration;
+use crate::duration::GoDuration;
 
 /// The name and, if it comes after `=`, the value of a flag with one dash or two; a name may be empty or begin with a dash, as in
 /// `--=1` and `---flag`. `None` for a word at which the flags end: `--`, or any that is no flag (rule 5).
-pub(crate) fn split(word: &str) -> Option<(&str, Option<&str>)> {
+pub fn split(word: &str) -> Option<(&str, Option<&str>)> {
     let flag = word.strip_prefix('-').filter(|flag| !matches!(*flag, "" | "-"))?;
     let flag = flag.strip_prefix('-').unwrap_or(flag);
     Some(match flag.split_once('=') {
@@ -31,7 +31,7 @@ pub fn boolean(text: &str) -> Result<bool, String> {
 }
 
 /// A whole number as in Go source: `10`, `-0x0a`, `0o12`, `012`, `0b1010`, `1_000`.
-pub(crate) fn integer(text: &str) -> Result<i64, String> {
+pub fn integer(text: &str) -> Result<i64, String> {
     let expected = || "expected a whole number that fits in 64 bits".to_owned();
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let sign = if text.starts_with('-') { "-" } else { "" };
@@ -54,7 +54,7 @@ pub(crate) fn integer(text: &str) -> Result<i64, String> {
 
 /// A decimal number: `20`, `20.0`, `2e1`, also `inf` and `nan`, which only the range can refuse. Go takes no sign before `nan`, nor
 /// digits for more than a float64 holds.
-pub(crate) fn number(text: &str) -> Result<f64, String> {
+pub fn number(text: &str) -> Result<f64, String> {
     let number: Option<f64> = text.parse().ok();
     let is_spelt_out = text.trim_start_matches(['+', '-']).starts_with(|c: char| c.is_ascii_alphabetic());
     let is_gos = |number: &f64| {
@@ -73,6 +73,9 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// One of an enum's words, in any case.
-pub(crate) fn word<T: FromStr + VariantNames>(text: &str) -> Result<T, String> {
+pub fn word<T: FromStr + VariantNames>(text: &str) -> Result<T, String> {
     text.parse().map_err(|_| format!("expected one of {}", T::VARIANTS.join(", ")))
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,21 +3,21 @@
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serializer as _;
 use serde_json::Value;
-use tracing::Level;
 
 use super::{Encoder, TimeEncoding};
-use crate::logging::fields::Fields;
 
-pub(crate) struct Line<'a> {
-    pub(crate) level: Level,
-    pub(crate) time: DateTime<Utc>,
-    pub(crate) logger: &'a str,
-    pub(crate) fields: &'a Fields,
+pub struct Line<'a> {
+    pub level: &'a str,
+    pub time: DateTime<Utc>,
+    pub logger: &'a str,
+    pub message: &'a str,
+    /// In their order.
+    pub fields: Vec<(&'a str, &'a Value)>,
 }
 
 impl Line<'_> {
     /// The line with its newline. Newlines within values are escaped, so a line stays one.
-    pub(crate) fn encode(&self, encoder: Encoder, time: TimeEncoding) -> Vec<u8> {
+    pub fn encode(&self, encoder: Encoder, time: TimeEncoding) -> Vec<u8> {
         let time = encode_time(self.time, time);
         let mut line = match encoder {
             Encoder::Json => self.json(&time),
@@ -28,29 +28,20 @@ impl Line<'_> {
     }
 
     fn json(&self, time: &Value) -> Vec<u8> {
-        let level = Value::from(level_name(self.level));
-        let logger = Value::from(self.logger);
-        let message = Value::from(self.fields.message.as_str());
+        let [level, logger, message] = [self.level, self.logger, self.message].map(Value::from);
         let head = [("level", &level), ("ts", time), ("logger", &logger), ("msg", &message)];
-        write_object(head.into_iter().chain(self.rest()))
+        write_object(head.iter().chain(&self.fields).copied())
     }
 
     fn console(&self, time: &Value) -> Vec<u8> {
         let time = time.as_str().map_or_else(|| time.to_string(), str::to_owned);
-        let level = level_name(self.level).to_uppercase();
-        let message = self.fields.message.escape_debug().to_string().replace("\\'", "'").replace("\\\"", "\"");
-        let mut line = format!("{time}\t{level}\t{}\t{message}", self.logger).into_bytes();
-        let mut fields = self.rest().peekable();
-        if fields.peek().is_some() {
+        let message = self.message.escape_debug().to_string().replace("\\'", "'").replace("\\\"", "\"");
+        let mut line = format!("{time}\t{}\t{}\t{message}", self.level.to_uppercase(), self.logger).into_bytes();
+        if !self.fields.is_empty() {
             line.push(b'\t');
-            line.extend(write_object(fields));
+            line.extend(write_object(self.fields.iter().copied()));
         }
         line
-    }
-
-    fn rest(&self) -> impl Iterator<Item = (&str, &Value)> {
-        let error = self.fields.error.iter().map(|error| ("error", error));
-        error.chain(self.fields.others.iter().map(|(key, value)| (key.as_str(), value)))
     }
 }
 
@@ -60,17 +51,6 @@ fn write_object<'a>(pairs: impl Iterator<Item = (&'a str, &'a Value)>) -> Vec<u8
     // Writing into memory cannot fail.
     let _ = serde_json::Serializer::new(&mut object).collect_map(pairs);
     object
-}
-
-/// zap's names; it has none for more detail than debug and writes the number.
-fn level_name(level: Level) -> &'static str {
-    match level {
-        Level::ERROR => "error",
-        Level::WARN => "warn",
-        Level::INFO => "info",
-        Level::DEBUG => "debug",
-        Level::TRACE => "Level(-2)",
-    }
 }
 
 fn encode_time(time: DateTime<Utc>, encoding: TimeEncoding) -> Value {
