@@ -16,7 +16,6 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures::StreamExt;
 use kube::api::{ListParams, WatchEvent, WatchParams};
 use kube::core::DeserializeGuard;
@@ -26,8 +25,10 @@ use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
+use crate::backoff::Backoff;
 use crate::change::{Change, Changes, Key, Unreadable};
 use crate::logging::with_causes;
+use crate::status_message::retry_after;
 
 /// The longest wait before a broken watch is restarted (D-27), unless the API server asks for more.
 const MAX_RELIST_WAIT: Duration = Duration::from_secs(2);
@@ -128,10 +129,9 @@ impl Broken {
     /// How long the API server is to be left alone.
     fn requested_wait(&self) -> Duration {
         let Self::Api(kube::Error::Api(status)) = self else { return Duration::ZERO };
-        let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
-        match (seconds, status.code) {
-            (0, 429) => THROTTLED_WAIT,
-            (seconds, _) => Duration::from_secs(seconds.into()).min(MAX_THROTTLED_WAIT),
+        match (retry_after(status), status.code) {
+            (None, 429) => THROTTLED_WAIT,
+            (wait, _) => wait.unwrap_or_default().min(MAX_THROTTLED_WAIT),
         }
     }
 
@@ -152,7 +152,7 @@ where
     F: Follower<V>,
 {
     async fn run(&mut self) {
-        let mut wait = waits();
+        let mut backoff = waits();
         loop {
             let Err(broken) = self.follow_once().await else { continue };
             if self.is_absent(&broken).await {
@@ -175,9 +175,9 @@ where
             }
             // A list that works and a watch that does not must not end in listing all the time.
             if self.opened.take().is_some_and(|since| since.elapsed() > MAX_RELIST_WAIT) {
-                wait = waits();
+                backoff = waits();
             }
-            sleep(wait.next().unwrap_or(MAX_RELIST_WAIT).max(broken.requested_wait())).await;
+            sleep(backoff.wait().max(broken.requested_wait())).await;
         }
     }
 
@@ -311,11 +311,9 @@ where
     }
 }
 
-/// The waits before a watch is restarted, each longer than the one before, up to the limit.
-fn waits() -> ExponentialBackoff {
-    // Jitter comes on top and at most doubles a wait.
-    let waits = ExponentialBuilder::default().with_min_delay(Duration::from_millis(100)).with_max_delay(MAX_RELIST_WAIT / 2);
-    waits.with_jitter().without_max_times().build()
+/// The waits before a watch is restarted: half of the limit, which jitter may double.
+fn waits() -> Backoff {
+    Backoff::jittered(Duration::from_millis(100), MAX_RELIST_WAIT / 2)
 }
 
 #[cfg(test)]
@@ -325,7 +323,8 @@ mod tests {
     #[test]
     fn no_wait_is_longer_than_the_limit_and_replicas_do_not_wait_in_step() {
         for _ in 0..100 {
-            let waits: Vec<Duration> = waits().take(50).collect();
+            let mut backoff = waits();
+            let waits: Vec<Duration> = std::iter::repeat_with(|| backoff.wait()).take(50).collect();
             assert!(waits.iter().all(|wait| *wait <= MAX_RELIST_WAIT), "{waits:?}");
             assert!(waits[0] < Duration::from_millis(201) && waits[10..].iter().all(|wait| *wait >= MAX_RELIST_WAIT / 2));
             assert!(waits[10..].iter().any(|wait| *wait != waits[10]));

@@ -15,6 +15,7 @@
 #![allow(missing_docs, reason = "only this binary uses the crate: a name that needs no words gets none")]
 
 pub mod agent_runtime;
+pub mod backoff;
 pub mod change;
 pub mod config_file;
 pub mod document;

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use futures::{FutureExt, Stream, StreamExt};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
@@ -144,6 +145,15 @@ fn exit_code(agent: &str, ended: std::thread::Result<anyhow::Result<()>>) -> u8 
         }
         // The panic itself is in the log already.
         Err(_) => PANIC,
+    }
+}
+
+/// Without one of its views, or what they need, an agent is blind: the process ends, and another one begins.
+pub fn propagate_panic<T>(ended: Result<T, JoinError>) {
+    if let Err(error) = ended
+        && let Ok(panic) = error.try_into_panic()
+    {
+        std::panic::resume_unwind(panic);
     }
 }
 

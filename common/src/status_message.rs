@@ -1,5 +1,7 @@
 //! What an API server says of a refusal, as it can be shown: in one line, and not at any length.
 
+use std::time::Duration;
+
 use kube::core::Status;
 
 /// More is cut off: an Event's message has room for 1024 bytes (the API server's limit), and other things stand there, too.
@@ -20,6 +22,12 @@ impl StatusMessage {
         }
         Self(if line.is_empty() { format!("{} {}", status.code, status.reason).trim_end().to_owned() } else { line })
     }
+}
+
+/// After how long an API server asks to be asked again.
+pub fn retry_after(status: &Status) -> Option<Duration> {
+    let seconds = status.details.as_ref()?.retry_after_seconds;
+    (seconds > 0).then(|| Duration::from_secs(seconds.into()))
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use common::flags::{Agent, AgentArgs};
 use common::health::{self, Check};
 use common::leader_election::Fence;
 use common::metrics::register_seed_known;
+use common::process::propagate_panic;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -23,7 +24,7 @@ use crate::owner_check;
 use crate::refused_settings;
 use crate::seed::dependent::DependentView;
 use crate::seed::reach::Reach;
-use crate::seed::{Seed, Watches, propagate_panic};
+use crate::seed::{Seed, Watches};
 use crate::shared::Shared;
 use crate::shoot_client::resources::Resources;
 use crate::shoot_statuses::ShootStatuses;

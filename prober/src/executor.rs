@@ -140,7 +140,7 @@ impl Executor {
     fn read(&mut self, at: usize, resource: &ResourceRef, limit: Duration) {
         let (namespace, writer, view) = (self.namespace.clone(), Arc::clone(&self.writer), self.view(resource));
         self.begin(at, async move {
-            let read = within(limit, async { writer.read(&*view?, &namespace).await }).await;
+            let read = timeout(limit, async { writer.read(&*view?, &namespace).await }).await.unwrap_or(Err(WriteError::Timeout));
             let present = |observed| DependentState::Present(Arc::new(observed));
             Done::Read(read.map(|read| read.map_or(DependentState::Absent, present)))
         });
@@ -150,7 +150,8 @@ impl Executor {
         let (namespace, writer, view) = (self.namespace.clone(), Arc::clone(&self.writer), self.view(resource));
         let (at, permit) = (order.dependent, self.slot(order.dependent).permit.take());
         self.begin(at, async move {
-            let written = within(order.limit, async { writer.write(&*view?, &namespace, &order).await }).await;
+            let written = timeout(order.limit, async { writer.write(&*view?, &namespace, &order).await }).await;
+            let written = written.unwrap_or(Err(WriteError::Timeout));
             drop(permit);
             Done::Written(written.map(Arc::new))
         });
@@ -235,9 +236,4 @@ async fn done(slots: &mut [Slot]) -> (usize, Done) {
         done.map_or(Poll::Pending, |(at, done)| done.map(|done| (at, done)))
     })
     .await
-}
-
-/// Bounds a request in time.
-async fn within<T>(limit: Duration, request: impl Future<Output = Result<T, WriteError>>) -> Result<T, WriteError> {
-    timeout(limit, request).await.map_err(|_| WriteError::Timeout)?
 }

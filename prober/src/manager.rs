@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-use backon::{BackoffBuilder, ExponentialBuilder};
+use common::backoff::Backoff;
 use common::view::Key;
 use futures::FutureExt;
 use futures::future::join_all;
@@ -136,8 +136,8 @@ async fn restarted_on_panic<P>(probe: impl Fn() -> P, panics: &Counter, cancelle
 where
     P: Future<Output = HeldDown>,
 {
-    let fresh = || ExponentialBuilder::default().with_max_delay(MAX_RESTART_WAIT).without_max_times().build();
-    let mut waits = fresh();
+    let fresh = || Backoff::new(Duration::from_secs(1), MAX_RESTART_WAIT);
+    let mut backoff = fresh();
     loop {
         let started = Instant::now();
         // In a box, or the task would have room for it twice: before and after it is begun.
@@ -147,9 +147,9 @@ where
         panics.inc();
         tracing::error!("probe panicked and is restarted");
         if started.elapsed() >= CALM {
-            waits = fresh();
+            backoff = fresh();
         }
-        let wait = sleep(waits.next().unwrap_or(MAX_RESTART_WAIT));
+        let wait = sleep(backoff.wait());
         if cancelled.run_until_cancelled(wait).await.is_none() {
             return HeldDown::new();
         }

@@ -15,7 +15,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt};
 use tokio::sync::{Semaphore, mpsc, watch};
-use tokio::task::{JoinError, JoinSet};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -272,14 +272,5 @@ async fn within<T>(limit: Duration, request: impl Future<Output = Result<T, kube
     match timeout(limit, request).await {
         Ok(answer) => answer.map_err(|error| with_causes(&error)),
         Err(elapsed) => Err(elapsed.to_string()),
-    }
-}
-
-/// Without one of its views, or what they need, the prober is blind: the process ends, and another one begins.
-pub fn propagate_panic<T>(ended: Result<T, JoinError>) {
-    if let Err(error) = ended
-        && let Ok(panic) = error.try_into_panic()
-    {
-        std::panic::resume_unwind(panic);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::leader_election::Fence;
-use common::status_message::StatusMessage;
+use common::status_message::{StatusMessage, retry_after};
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::{Api, Client};
@@ -103,10 +103,7 @@ impl From<kube::Error> for WriteError {
         match status.code {
             404 => Self::Missing,
             409 => Self::Conflict,
-            429 => {
-                let seconds = status.details.as_ref().map(|details| u64::from(details.retry_after_seconds));
-                Self::Throttled(seconds.filter(|&seconds| seconds > 0).map(Duration::from_secs))
-            }
+            429 => Self::Throttled(retry_after(&status)),
             code @ (401 | 403) => Self::Denied { code, said: StatusMessage::of(&status) },
             code => Self::Status { code, said: StatusMessage::of(&status) },
         }

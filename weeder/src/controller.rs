@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use common::leader_election::Fence;
+use common::process::propagate_panic;
 use kube::Client;
 use tokio::sync::watch;
 use tokio::task::{Id, JoinError, JoinSet};
@@ -87,7 +88,7 @@ impl Controller {
                 }
                 Some(change) = self.watches.slices.recv() => self.namespaces.slices(change, Instant::now()),
                 Some(change) = self.watches.pods.recv() => self.namespaces.pods(change, Instant::now()),
-                Some(Err(error)) = self.watches.tasks.join_next() => pass_on_panic(error),
+                Some(ended) = self.watches.tasks.join_next() => propagate_panic(ended),
                 Some(ended) = self.deletions.join_next_with_id() => self.ended(ended),
                 () = sleep_until(next) => {}
             }
@@ -150,13 +151,6 @@ impl Controller {
             }
             Event::Closed(end) => tracing::info!(namespace, service, end = end.into_str(), "dependants are left alone again"),
         }
-    }
-}
-
-/// Without one of its watches the weeder is blind: the process ends, and another one begins.
-fn pass_on_panic(ended: JoinError) {
-    if let Ok(panic) = ended.try_into_panic() {
-        std::panic::resume_unwind(panic);
     }
 }
 

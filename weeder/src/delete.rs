@@ -4,7 +4,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use common::leader_election::Fence;
-use common::status_message::StatusMessage;
+use common::status_message::{StatusMessage, retry_after};
 use kube::api::{DeleteParams, Preconditions};
 use kube::core::Status;
 use kube::{Api, Client};
@@ -116,10 +116,7 @@ impl From<&Status> for Answer {
             // "ResourceVersion in precondition" or "the ResourceVersion in the precondition", as the storage or the layer above it says it.
             409 if status.message.contains("ResourceVersion in ") => Self::Changed,
             409 => Self::Conflict,
-            429 => {
-                let seconds = status.details.as_ref().map_or(0, |details| u64::from(details.retry_after_seconds));
-                Self::Throttled((seconds > 0).then(|| Duration::from_secs(seconds)))
-            }
+            429 => Self::Throttled(retry_after(status)),
             500.. => Self::Server,
             _ => Self::Refused,
         }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use backon::{BackoffBuilder, ExponentialBuilder};
+use common::backoff::Backoff;
 use common::logging::with_causes;
 use common::view::{Key, View};
 use kube::api::DynamicObject;
@@ -176,7 +176,7 @@ impl DependentView {
         if (group, version) == ("apps", "v1") && ["Deployment", "StatefulSet", "ReplicaSet"].contains(&kind.as_str()) {
             return Kind { api: ApiResource::from_gvk(&gvk), replicas_in_spec: true };
         }
-        let mut waits = ExponentialBuilder::default().with_max_delay(MAX_KIND_WAIT).with_jitter().without_max_times().build();
+        let mut backoff = Backoff::jittered(Duration::from_secs(1), MAX_KIND_WAIT);
         loop {
             match pinned_kind(client, &gvk).await {
                 Ok((api, capabilities)) => {
@@ -194,7 +194,7 @@ impl DependentView {
                     tracing::error!(resource = %self.resource, error = with_causes(&error), "kind cannot be found");
                 }
             }
-            tokio::time::sleep(waits.next().unwrap_or(MAX_KIND_WAIT)).await;
+            tokio::time::sleep(backoff.wait()).await;
         }
     }
 }

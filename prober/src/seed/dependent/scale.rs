@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use backon::{BackoffBuilder, ExponentialBuilder};
+use common::backoff::Backoff;
+use common::process::propagate_panic;
 use common::view::{Key, key_of};
 use kube::Client;
 use kube::api::DynamicObject;
@@ -13,7 +14,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::Kind;
 use crate::core::replicas::Observed;
-use crate::seed::{propagate_panic, within};
+use crate::seed::within;
 
 /// The limit of a try, and the waits after the first ones.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -82,8 +83,7 @@ impl Scales {
 impl Reader {
     async fn read(self: Arc<Self>, object: DynamicObject, latest: watch::Sender<Latest>) {
         let key = key_of(&object);
-        let waits = ExponentialBuilder::default().with_min_delay(FIRST_WAIT).with_max_delay(MAX_WAIT);
-        let mut waits = waits.with_jitter().without_max_times().build();
+        let mut backoff = Backoff::jittered(FIRST_WAIT, MAX_WAIT);
         loop {
             let answer = self.replicas(&key).await;
             let first = !latest.borrow().tried;
@@ -101,7 +101,7 @@ impl Reader {
             if is_known {
                 return;
             }
-            tokio::time::sleep(waits.next().unwrap_or(MAX_WAIT)).await;
+            tokio::time::sleep(backoff.wait()).await;
         }
     }
 
