@@ -24,7 +24,7 @@ pub use key::Key;
 pub use value::{Object, Value};
 
 /// The largest config file read, in bytes: Kubernetes' limit for all data of a ConfigMap.
-pub const MAX_BYTES: u64 = 1024 * 1024;
+const MAX_BYTES: u64 = 1024 * 1024;
 
 /// What was found wrong, or worth a word, while a document was read. Reading goes on after an error, so that all of them are reported
 /// together.
@@ -88,7 +88,7 @@ pub fn load<T>(contents: &Contents, read: impl FnOnce(&Object<'_>, &Problems) ->
 /// when it cannot go on. The result comes with the warnings. `file` names the text in errors.
 ///
 /// # Errors
-/// [`ConfigError::Syntax`] when the text is larger than [`MAX_BYTES`] or no YAML, [`ConfigError::Fields`] with all errors `read` noted.
+/// [`ConfigError::Syntax`] when the text is larger than 1 MiB or no YAML, [`ConfigError::Fields`] with all errors `read` noted.
 pub fn parse<T>(
     file: &str,
     text: &str,

@@ -83,7 +83,7 @@ pub struct UsageError {
 
 impl UsageError {
     /// The process's exit code, as Go's `flag` package has it.
-    pub const EXIT_CODE: u8 = 2;
+    pub(crate) const EXIT_CODE: u8 = 2;
 }
 
 /// The flags of an agent; both have the same (rules 6 to 8). What is said of a field here is what the help says of its flag. A path

@@ -27,7 +27,7 @@ pub fn lookup(path: &str, ask: impl Fn(&str) -> (StatusCode, String) + Clone + S
 
 /// Serves `/healthz` for the first and `/readyz` for the second checks: 200 when all pass, else 500. The body has a line
 /// for each check, as controller-runtime's has when asked to be verbose.
-pub fn router(live: Vec<Check>, ready: Vec<Check>) -> Router {
+pub(crate) fn router(live: Vec<Check>, ready: Vec<Check>) -> Router {
     let endpoint = |checks: Vec<Check>| {
         let checks = Arc::new(checks);
         get(async move || answer(&checks))

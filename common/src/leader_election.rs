@@ -31,9 +31,12 @@ use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-pub use self::fence::{Fence, FenceKeeper};
+pub use self::fence::Fence;
+use self::fence::FenceKeeper;
 use self::record::{Observation, held_by, holder, released};
-pub use self::role::{Holder, Role, Standing};
+use self::role::Holder;
+pub use self::role::Role;
+pub(crate) use self::role::Standing;
 use crate::events::Events;
 use crate::flags::LeaderElection;
 use crate::logging::with_causes;

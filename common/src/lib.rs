@@ -23,7 +23,7 @@ pub mod events;
 pub mod flags;
 pub mod follow;
 pub mod health;
-pub mod http;
+mod http;
 pub mod leader_election;
 pub mod logging;
 pub mod metrics;

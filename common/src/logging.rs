@@ -27,13 +27,13 @@ use fields::Fields;
 pub use fields::with_causes;
 pub use go_compat::zap::Level;
 pub use options::ZapOptions;
-pub use queue::Logging;
+use queue::Logging;
 
 /// Starts to write this process's log to stderr. Only the first call of a process has an effect on where lines go.
 ///
 /// # Errors
 /// When the thread that writes cannot be started.
-pub fn init(options: &ZapOptions) -> std::io::Result<Logging> {
+pub(crate) fn init(options: &ZapOptions) -> std::io::Result<Logging> {
     let logging = Logging::start(std::io::stderr())?;
     let lines = logging.clone();
     let layer = ZapLayer::new(options.clone(), move |line| lines.write(&line), Utc::now);

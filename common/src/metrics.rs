@@ -40,7 +40,7 @@ pub fn registry() -> Registry {
     registry
 }
 
-pub fn router(registry: Registry) -> Router {
+pub(crate) fn router(registry: Registry) -> Router {
     let registry = Arc::new(registry);
     Router::new().route("/metrics", get(async move |headers: HeaderMap| answer(&registry, &headers)))
 }

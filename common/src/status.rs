@@ -53,7 +53,7 @@ struct Whole<S> {
 }
 
 /// Serves the page and its JSON. `role` is what part the process plays among its replicas; `status` answers at once, from memory.
-pub fn router<S: Status>(agent: &'static str, role: Role, status: impl Fn() -> S + Send + Sync + 'static) -> Router {
+pub(crate) fn router<S: Status>(agent: &'static str, role: Role, status: impl Fn() -> S + Send + Sync + 'static) -> Router {
     let started = Instant::now();
     let json = Arc::new(move || {
         let (now, uptime_seconds) = (Utc::now().trunc_subsecs(0), started.elapsed().as_secs());

@@ -26,12 +26,12 @@ pub struct ZapOptions {
 
 impl ZapOptions {
     /// The encoder asked for, else what `--zap-devel` implies.
-    pub fn effective_encoder(&self) -> Encoder {
+    pub(crate) fn effective_encoder(&self) -> Encoder {
         self.encoder.unwrap_or(if self.devel { Encoder::Console } else { Encoder::Json })
     }
 
     /// Whether repeated lines are left out after the first hundred of a second: not for a developer, and not from verbosity 2 on (rule 9).
-    pub fn samples(&self) -> bool {
+    pub(super) fn samples(&self) -> bool {
         !self.devel && self.level.verbosity() < 2
     }
 }
