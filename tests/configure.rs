@@ -70,8 +70,8 @@ fn the_defaults_in_the_tables_are_those_in_force() {
     let minimal = "kubeConfigSecretName: s\ndependentResourceInfos:\n\
                    - {ref: {apiVersion: apps/v1, kind: Deployment, name: d}, scaleUp: {}, scaleDown: {}}\n";
     let owner = "ownerCheck: {name: o, value: v}\n";
-    let owner = ::prober::config::Config::parse(&format!("{minimal}{owner}")).expect("a check").config.to_json();
-    let config = ::prober::config::Config::parse(minimal).expect("the least there may be").config.to_json();
+    let owner = ::prober::config::to_json(&::prober::config::parse(&format!("{minimal}{owner}")).expect("a check").config);
+    let config = ::prober::config::to_json(&::prober::config::parse(minimal).expect("the least there may be").config);
     let dependent = &config["dependentResourceInfos"][0];
     for (object, keys) in [
         (&config, prober::ROOT),
@@ -90,6 +90,6 @@ fn the_defaults_in_the_tables_are_those_in_force() {
         }
     }
     let minimal = "servicesAndDependantSelectors: {etcd: {podSelectors: [{}]}}";
-    let config = ::weeder::config::Config::parse(minimal).expect("the least there may be").config.to_json();
+    let config = ::weeder::config::to_json(&::weeder::config::parse(minimal).expect("the least there may be").config);
     assert_eq!((&config["watchDuration"], &config["maxDeletionsPerOwner"]), (&weeder::ROOT[0].default.into(), &Value::Null));
 }

@@ -135,8 +135,8 @@ fn pages() -> Vec<PathBuf> {
 
 #[test]
 fn every_annotation_that_a_page_names_is_one_that_the_program_knows() {
-    use prober::core::options::{PAUSE, RESTORE_ONLY_HELD_DOWN, SCALE_UP_STABILIZATION, STANDBY_PROTECTS};
-    use prober::core::replicas::{IGNORE_SCALING, MELTDOWN_PROTECTION_ACTIVE, REPLICAS};
+    use prober_core::options::{PAUSE, RESTORE_ONLY_HELD_DOWN, SCALE_UP_STABILIZATION, STANDBY_PROTECTS};
+    use prober_core::replicas::{IGNORE_SCALING, MELTDOWN_PROTECTION_ACTIVE, REPLICAS};
     let known = [
         IGNORE_SCALING,
         MELTDOWN_PROTECTION_ACTIVE,

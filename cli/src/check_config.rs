@@ -13,8 +13,8 @@ pub(crate) fn run(args: &CheckConfig) -> ExitCode {
     let agent =
         args.agent.unwrap_or_else(|| guess(contents.as_ref().ok().and_then(|contents| contents.text().ok()).unwrap_or_default()));
     let loaded = contents.and_then(|contents| match agent {
-        Agent::Prober => prober::config::Config::read(&contents).map(|loaded| loaded.warnings),
-        Agent::Weeder => weeder::config::Config::read(&contents).map(|loaded| loaded.warnings),
+        Agent::Prober => prober::config::read(&contents).map(|loaded| loaded.warnings),
+        Agent::Weeder => weeder::config::read(&contents).map(|loaded| loaded.warnings),
     });
     let (warnings, error) = match &loaded {
         Ok(warnings) => (warnings.as_slice(), None),

@@ -4,7 +4,8 @@ use anyhow::Context;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client};
-use prober::config::Config;
+use prober::config;
+use prober_core::config::Config;
 
 use crate::commands::Access;
 use crate::output::with_causes;
@@ -17,18 +18,18 @@ const GARDENERS: &str = include_str!("../../config/prober.yaml");
 /// The config, and where it is from.
 pub(crate) async fn find(client: &Client, access: &Access) -> anyhow::Result<(Config, String)> {
     if let Some(path) = &access.config_file {
-        return Ok((Config::load(path)?.config, path.display().to_string()));
+        return Ok((config::load(path)?.config, path.display().to_string()));
     }
     let namespace = &access.garden_namespace;
     let reason = match mounted(client, namespace).await {
-        Ok(Some((text, from))) => return Ok((Config::parse(&text).with_context(|| from.clone())?.config, from)),
+        Ok(Some((text, from))) => return Ok((config::parse(&text).with_context(|| from.clone())?.config, from)),
         Ok(None) => format!("there is no Deployment {DEPLOYMENT} in {namespace}"),
         Err(error) => {
             format!("the Deployment {DEPLOYMENT} in {namespace} cannot be read: {}", with_causes(error.as_ref()))
         }
     };
     anstream::eprintln!("note: {reason}; taking Gardener's config");
-    Ok((Config::parse(GARDENERS)?.config, "Gardener's config".to_owned()))
+    Ok((config::parse(GARDENERS)?.config, "Gardener's config".to_owned()))
 }
 
 /// The text of the ConfigMap that the prober has mounted.

@@ -5,13 +5,13 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use kube::Api;
 use kube::api::DynamicObject;
-use prober::config::ResourceRef;
-use prober::core::options::{GARDEN, ShownOption};
-use prober::core::replicas::MELTDOWN_PROTECTION_ACTIVE;
 use prober::owner_check::OwnerStatus;
 use prober::read_only::ReadOnlyProber;
 use prober::seed::reach::Reach;
 use prober::status::ProbeStatus;
+use prober_core::config::ResourceRef;
+use prober_core::options::{GARDEN, ShownOption};
+use prober_core::replicas::MELTDOWN_PROTECTION_ACTIVE;
 use serde::Serialize;
 
 use crate::outages::{self, Outages};

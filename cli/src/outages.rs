@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use kube::core::{Request, Selector};
 use kube::{Api, Client, Resource, ResourceExt};
-use prober::outage::Outage;
+use prober_core::outage::Outage;
 use serde::{Deserialize, Serialize};
 
 use crate::config::DEPLOYMENT;

@@ -3,14 +3,14 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use prober::core::in_seconds;
-use prober::core::lease::LeaseState;
-use prober::core::shoot::Intended;
-use prober::core::verdict::{Tally, Verdict};
-use prober::core::zones::LostZone;
 use prober::read_only::ReadOnlyProber;
 use prober::seed::reach::Reach;
 use prober::status::{Failure, Found, ProbeStatus};
+use prober_core::in_seconds;
+use prober_core::lease::LeaseState;
+use prober_core::shoot::Intended;
+use prober_core::verdict::{Tally, Verdict};
+use prober_core::zones::LostZone;
 use serde::Serialize;
 
 use crate::output::{Progress, bad, good, line, plain, table, warn};

@@ -11,11 +11,11 @@ use futures::{FutureExt, StreamExt, stream};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
-use prober::core::options::PAUSE;
-use prober::core::verdict::Scope;
 use prober::restore::{Patience, Restore, Restorer, only_held_down};
 use prober::seed::ClusterState;
 use prober::seed::reach::Reach;
+use prober_core::options::PAUSE;
+use prober_core::verdict::Scope;
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 

@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) struct Seed {
     pub(crate) client: Client,
-    pub(crate) config: prober::config::Config,
+    pub(crate) config: prober_core::config::Config,
     pub(crate) config_from: String,
     pub(crate) prober: ReadOnlyProber,
 }

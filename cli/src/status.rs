@@ -6,11 +6,11 @@ use chrono::{DateTime, TimeDelta, Utc};
 use futures::future::join_all;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client};
-use prober::core::options::{ResolvedOptions, ShownOption, Source};
 use prober::owner_check::OwnerStatus;
 use prober::read_only::ReadOnlyProber;
 use prober::seed::ClusterState;
 use prober::seed::reach::Reach;
+use prober_core::options::{ResolvedOptions, ShownOption, Source};
 use serde::Serialize;
 
 use crate::explain::refused;

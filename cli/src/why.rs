@@ -1,12 +1,12 @@
 //! Why things are as they are, in words. Pure.
 
-use prober::config::Dependent;
-use prober::core::lifecycle::lifecycle;
-use prober::core::replicas::{Observed, scale_up};
-use prober::core::verdict::Scope;
 use prober::owner_check::OwnerStatus;
 use prober::seed::ClusterState;
 use prober::seed::dependent::Unavailable;
+use prober_core::config::Dependent;
+use prober_core::lifecycle::lifecycle;
+use prober_core::replicas::{Observed, scale_up};
+use prober_core::verdict::Scope;
 
 use crate::output::{bad, good, plain, warn};
 

@@ -1,41 +1,14 @@
-//! What a watch shows of the objects of one kind, as changes: each object pruned, a list as a whole at its end.
+//! From the events of a watch to changes.
 
 use std::collections::{HashMap, HashSet};
 
+pub use common_core::change::{Change, Key};
 use kube::core::DeserializeGuard;
 use kube::runtime::watcher::Event;
 use kube::{Resource, ResourceExt};
 
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key {
-    /// Empty for cluster-scoped objects.
-    pub namespace: String,
-    pub name: String,
-}
-
 pub fn key_of(object: &impl Resource) -> Key {
     Key { namespace: object.namespace().unwrap_or_default(), name: object.name_any() }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change<V> {
-    /// A list, at the start and after each time in which nothing was observed.
-    Listed {
-        /// All there is.
-        objects: HashMap<Key, V>,
-        /// What is there but could not be understood: what was known of it holds.
-        unreadable: HashSet<Key>,
-    },
-    /// An object is new or changed.
-    Applied(Key, V),
-    /// An object is gone, or not of interest any more.
-    Gone(Key),
-    /// A watch is open, and goes on from where the last list or watch ended: nothing was missed.
-    Watched,
-    /// The watch ended as watches do, or for a list that was wanted. It is about to go on.
-    Ended,
-    /// The watch broke: what happens until the next list or watch is not observed.
-    Lost,
 }
 
 #[derive(Debug, PartialEq, Eq)]

@@ -1,14 +1,6 @@
 //! Types of the API pruned to what is read of them: `serde` skips the other fields.
 
-use serde::{Deserialize, Deserializer};
-
-/// Go writes an empty list as null here and there, and takes a null for a value with nothing set.
-///
-/// # Errors
-/// When something else than a `T` or a null is there.
-pub fn null_as_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
-    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
-}
+pub use common_core::null::null_as_default;
 
 /// Lets kube list and watch a pruned type, which has a field `metadata`: its scope in `kube::core`, group, version, kind and plural.
 #[macro_export]

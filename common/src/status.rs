@@ -16,11 +16,12 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use axum::{Json, Router};
 use chrono::{DateTime, SubsecRound, Utc};
+pub use common_core::span::span;
 use maud::Markup;
 use serde::Serialize;
 use tokio::time::Instant;
 
-pub use self::page::{ago, span, table, timestamp};
+pub use self::page::{ago, table, timestamp};
 use crate::leader_election::{Role, Standing};
 
 /// What an agent shows of its own work, besides what every process shows.

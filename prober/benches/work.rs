@@ -7,11 +7,11 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta};
-use prober::core::judgement::{Finding, Judge, Rules};
-use prober::core::lease::{Grace, LeaseList};
-use prober::core::moment::{Moment, RequestTimes};
-use prober::core::verdict::{NodeRecord, PoolConditions};
 use prober::shoot_client::wire;
+use prober_core::judgement::{Finding, Judge, Rules};
+use prober_core::lease::{Grace, LeaseList};
+use prober_core::moment::{Moment, RequestTimes};
+use prober_core::verdict::{NodeRecord, PoolConditions};
 
 use super::bodies;
 

@@ -12,12 +12,13 @@ use common::health::{self, Check};
 use common::leader_election::Fence;
 use common::metrics::register_seed_known;
 use common::process::propagate_panic;
+use prober_core::config::Config;
+use prober_core::options::Refused;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
-use crate::config::Config;
-use crate::core::options::Refused;
+use crate::config;
 use crate::manager::Manager;
 use crate::metrics::Metrics;
 use crate::owner_check;
@@ -44,7 +45,7 @@ const STALLED: Duration = Duration::from_secs(60);
 
 pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result<()> {
     let clock = Clock::start();
-    let (config, mut file) = ConfigFile::open(&args.config_file, Config::read)?;
+    let (config, mut file) = ConfigFile::open(&args.config_file, config::read)?;
     let mut frame = AgentRuntime::open(Agent::Prober, &args, LEASE).await?;
     file.report_to(&mut frame.registry, frame.events.clone(), frame.self_reference.clone());
     let burst = NonZeroU32::new(u32::try_from(args.kube_api_burst).unwrap_or(u32::MAX)).unwrap_or(NonZeroU32::MIN);

@@ -1,9 +1,8 @@
 //! The one place where tokio's clock and the core's moments meet.
 
 use chrono::{DateTime, TimeDelta, Utc};
+use prober_core::moment::{Moment, RequestTimes};
 use tokio::time::{Instant, sleep_until};
-
-use crate::core::moment::{Moment, RequestTimes};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {

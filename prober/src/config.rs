@@ -7,47 +7,38 @@ pub mod keys;
 mod read;
 mod warnings;
 
-use std::fmt;
 use std::path::Path;
 
 pub use common::document::ConfigError;
 use common::document::{self, Contents, Object, Problems};
+use prober_core::config::Config;
 
-pub use self::keys::{Config, Dependent, OnLoss, OwnerCheck, ResourceRef, ScaleInfo};
-
-impl fmt::Display for ResourceRef {
-    /// `Deployment/kube-controller-manager`
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.kind, self.name)
-    }
-}
+use self::keys::FromObject;
 
 pub type Loaded = document::Loaded<Config>;
 
-impl Config {
-    pub fn load(path: &Path) -> Result<Loaded, ConfigError> {
-        Self::read(&Contents::of(path)?)
-    }
+pub fn load(path: &Path) -> Result<Loaded, ConfigError> {
+    read(&Contents::of(path)?)
+}
 
-    pub fn read(contents: &Contents) -> Result<Loaded, ConfigError> {
-        document::load(contents, Self::from_document)
-    }
+pub fn read(contents: &Contents) -> Result<Loaded, ConfigError> {
+    document::load(contents, from_document)
+}
 
-    /// Reads a config from text; errors call it `config`.
-    pub fn parse(text: &str) -> Result<Loaded, ConfigError> {
-        document::parse("config", text, Self::from_document)
-    }
+/// Reads a config from text; errors call it `config`.
+pub fn parse(text: &str) -> Result<Loaded, ConfigError> {
+    document::parse("config", text, from_document)
+}
 
-    /// As a file would say it, with every default written out: for those who ask what is in force.
-    pub fn to_json(&self) -> serde_json::Value {
-        serde_json::to_value(self).expect("texts, numbers and lists of them")
-    }
+/// As a file would say it, with every default written out: for those who ask what is in force.
+pub fn to_json(config: &Config) -> serde_json::Value {
+    serde_json::to_value(config).expect("texts, numbers and lists of them")
+}
 
-    fn from_document(root: &Object<'_>, problems: &Problems) -> Option<Self> {
-        let config = Self::from_object(root)?;
-        warnings::warn(&config, problems);
-        Some(config)
-    }
+fn from_document(root: &Object<'_>, problems: &Problems) -> Option<Config> {
+    let config = Config::from_object(root)?;
+    warnings::warn(&config, problems);
+    Some(config)
 }
 
 #[cfg(test)]

@@ -2,9 +2,10 @@
 
 pub(crate) mod object;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::TimeDelta;
 use common::go_compat::duration::{GoDuration, GoDurationError};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use prober_core::gardener::{LastOperation, Shoot, Worker};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
@@ -41,7 +42,7 @@ pub struct SeedRef {
 
 fn embedded_shoot<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Result<Shoot, String>>, D::Error> {
     let raw = Option::<Value>::deserialize(deserializer)?;
-    Ok(raw.map(|raw| Shoot::try_from(raw).map_err(|error| error.chars().take(SHOWN_OF_ERROR).collect())))
+    Ok(raw.map(|raw| shoot(&raw).map_err(|error| error.chars().take(SHOWN_OF_ERROR).collect())))
 }
 
 /// Nothing else of the Seed is read, and one that cannot be understood harms no shoot.
@@ -59,54 +60,26 @@ fn internal_domain(addresses: &Value) -> Option<String> {
     host.strip_prefix("api.").filter(|domain| !domain.is_empty()).map(str::to_owned)
 }
 
-/// What is read of a `core.gardener.cloud/v1beta1` Shoot.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(try_from = "Value")]
-pub struct Shoot {
-    pub deletion_timestamp: Option<DateTime<Utc>>,
-    pub hibernation_enabled: bool,
-    /// Above 0.
-    pub node_monitor_grace: Option<TimeDelta>,
-    pub workers: Vec<Worker>,
-    pub spec_seed_name: Option<String>,
-    pub status_seed_name: Option<String>,
-    pub is_hibernated: bool,
-    pub last_operation: Option<LastOperation>,
-    pub internal_domain: Option<String>,
-}
-
-impl TryFrom<Value> for Shoot {
-    type Error = String;
-
-    fn try_from(shoot: Value) -> Result<Self, String> {
-        for text in ["apiVersion", "kind"] {
-            at::<String>(&shoot, text)?;
-        }
-        let grace: Option<String> = at(&shoot, "spec.kubernetes.kubeControllerManager.nodeMonitorGracePeriod")?;
-        let workers: Vec<Value> = at(&shoot, "spec.provider.workers")?.unwrap_or_default();
-        let operation: Option<Value> = at(&shoot, "status.lastOperation")?;
-        let addresses: Option<Value> = at(&shoot, "status.advertisedAddresses")?;
-        Ok(Self {
-            deletion_timestamp: at(&shoot, "metadata.deletionTimestamp")?,
-            hibernation_enabled: at(&shoot, "spec.hibernation.enabled")?.unwrap_or_default(),
-            node_monitor_grace: grace.map(|text| positive_duration(&text)).transpose()?,
-            workers: workers.iter().map(Worker::read).collect::<Result<_, _>>()?,
-            spec_seed_name: at(&shoot, "spec.seedName")?,
-            status_seed_name: at(&shoot, "status.seedName")?,
-            is_hibernated: at(&shoot, "status.hibernated")?.unwrap_or_default(),
-            last_operation: operation.as_ref().map(LastOperation::read).transpose()?,
-            internal_domain: addresses.as_ref().and_then(internal_domain),
-        })
+/// Reads a `core.gardener.cloud/v1beta1` Shoot; of one that cannot be understood why.
+pub fn shoot(shoot: &Value) -> Result<Shoot, String> {
+    for text in ["apiVersion", "kind"] {
+        at::<String>(shoot, text)?;
     }
-}
-
-impl Shoot {
-    /// The name of the seed whose gardenlet, and whose watchdog, looks after it (Gardener's GetResponsibleSeedName): while its control
-    /// plane moves that is the one that it moves from. None where none is named.
-    pub fn responsible_seed(&self) -> Option<&str> {
-        let names = [&self.status_seed_name, &self.spec_seed_name];
-        names.into_iter().flatten().map(String::as_str).find(|name| !name.is_empty())
-    }
+    let grace: Option<String> = at(shoot, "spec.kubernetes.kubeControllerManager.nodeMonitorGracePeriod")?;
+    let workers: Vec<Value> = at(shoot, "spec.provider.workers")?.unwrap_or_default();
+    let operation: Option<Value> = at(shoot, "status.lastOperation")?;
+    let addresses: Option<Value> = at(shoot, "status.advertisedAddresses")?;
+    Ok(Shoot {
+        deletion_timestamp: at(shoot, "metadata.deletionTimestamp")?,
+        hibernation_enabled: at(shoot, "spec.hibernation.enabled")?.unwrap_or_default(),
+        node_monitor_grace: grace.map(|text| positive_duration(&text)).transpose()?,
+        workers: workers.iter().map(worker).collect::<Result<_, _>>()?,
+        spec_seed_name: at(shoot, "spec.seedName")?,
+        status_seed_name: at(shoot, "status.seedName")?,
+        is_hibernated: at(shoot, "status.hibernated")?.unwrap_or_default(),
+        last_operation: operation.as_ref().map(last_operation).transpose()?,
+        internal_domain: addresses.as_ref().and_then(internal_domain),
+    })
 }
 
 /// What stands at a path: the same whether it is absent or null, or whatever it is a field of. That a struct that derives `Deserialize`
@@ -122,68 +95,22 @@ fn at<T: DeserializeOwned>(mut value: &Value, path: &str) -> Result<Option<T>, S
     Option::deserialize(value).map_err(|error| format!("{path}: {error}"))
 }
 
-#[derive(Clone, Debug)]
-pub struct Worker {
-    /// The pool's name, which its nodes carry as a label.
-    pub name: String,
-    /// `machineControllerManager.nodeConditions`.
-    pub node_conditions: Vec<String>,
-    /// Whether the shoot's own control plane runs in it (GEP-28).
-    pub hosts_control_plane: bool,
+/// Go takes a null among the pools for one with nothing set, and among the conditions for an empty text.
+fn worker(worker: &Value) -> Result<Worker, String> {
+    let conditions: Option<Vec<Option<String>>> = at(worker, "machineControllerManager.nodeConditions")?;
+    Ok(Worker {
+        name: at(worker, "name")?.unwrap_or_default(),
+        node_conditions: conditions.into_iter().flatten().map(Option::unwrap_or_default).collect(),
+        hosts_control_plane: at::<Map<String, Value>>(worker, "controlPlane")?.is_some(),
+    })
 }
 
-impl Worker {
-    /// Go takes a null among the pools for one with nothing set, and among the conditions for an empty text.
-    fn read(worker: &Value) -> Result<Self, String> {
-        let conditions: Option<Vec<Option<String>>> = at(worker, "machineControllerManager.nodeConditions")?;
-        Ok(Self {
-            name: at(worker, "name")?.unwrap_or_default(),
-            node_conditions: conditions.into_iter().flatten().map(Option::unwrap_or_default).collect(),
-            hosts_control_plane: at::<Map<String, Value>>(worker, "controlPlane")?.is_some(),
-        })
-    }
-}
-
-#[derive(Clone, Debug)]
-pub struct LastOperation {
-    pub kind: OperationType,
-    pub state: OperationState,
-    pub last_update_time: Option<DateTime<Utc>>,
-}
-
-impl LastOperation {
-    fn read(operation: &Value) -> Result<Self, String> {
-        Ok(Self {
-            kind: at(operation, "type")?.unwrap_or_default(),
-            state: at(operation, "state")?.unwrap_or_default(),
-            last_update_time: at(operation, "lastUpdateTime")?,
-        })
-    }
-}
-
-/// `lastOperation.type`. Words that are new to us start nothing and stop nothing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-pub enum OperationType {
-    Create,
-    Reconcile,
-    Migrate,
-    /// The control plane moves and stays at work meanwhile (GEP-39).
-    LiveMigrate,
-    Restore,
-    #[default]
-    #[serde(other)]
-    Other,
-}
-
-/// `lastOperation.state`: success, and the other ends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-pub enum OperationState {
-    Succeeded,
-    Failed,
-    Aborted,
-    #[default]
-    #[serde(other)]
-    Other,
+fn last_operation(operation: &Value) -> Result<LastOperation, String> {
+    Ok(LastOperation {
+        kind: at(operation, "type")?.unwrap_or_default(),
+        state: at(operation, "state")?.unwrap_or_default(),
+        last_update_time: at(operation, "lastUpdateTime")?,
+    })
 }
 
 /// `machine.sapcloud.io/v1alpha1` Machine: what backs a node.

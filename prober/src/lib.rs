@@ -8,12 +8,12 @@
 //!          --watch--> Secret, Machines, dependents: pruned, in memory (seed)
 //!                                  |
 //! shoot API <--shoot_client- probe: leases [, nodes]
-//!                                  | lease clock -> candidates -> verdict -> schedule, scaling   (core)
+//!                                  | lease clock -> candidates -> verdict -> schedule, scaling   (prober_core)
 //!                                  v
 //!                 executor: permit -> one write per resource (write) -> seed API
 //! ```
 //!
-//! [`core`] decides and does nothing else; the other modules read, carry out and report.
+//! [`prober_core`] decides and does nothing else; the other modules read, carry out and report.
 
 #![allow(
     missing_docs,
@@ -23,12 +23,10 @@
 pub mod agent;
 pub mod clock;
 pub mod config;
-pub mod core;
 pub mod executor;
 pub mod gardener;
 pub mod manager;
 pub mod metrics;
-pub mod outage;
 pub mod owner_check;
 pub mod owner_records;
 pub mod read_only;
@@ -44,3 +42,6 @@ pub mod suspend_detector;
 pub mod write;
 
 pub use agent::run;
+
+#[cfg(test)]
+mod tests;

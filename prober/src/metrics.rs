@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
+use prober_core::config::ResourceRef;
+use prober_core::outage::{End, Outage};
+use prober_core::plan::Direction;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 use strum::VariantArray;
 
-use crate::config::ResourceRef;
-use crate::core::plan::Direction;
-use crate::outage::{End, Outage};
 use crate::shoot_client::error::{Cause, ProbeError};
 
 /// Labels whose values are from fixed sets.
@@ -178,12 +178,12 @@ mod tests {
     use strum::VariantNames;
 
     use super::*;
-    use crate::core::lease::LeaseState;
-    use crate::core::lifecycle::{StopReason, WaitReason};
-    use crate::core::options::Source;
-    use crate::core::owner::{Standing, Unresolved};
-    use crate::core::verdict::Exclusion;
     use crate::shoot_client::error::Stage;
+    use prober_core::lease::LeaseState;
+    use prober_core::lifecycle::{StopReason, WaitReason};
+    use prober_core::options::Source;
+    use prober_core::owner::{Standing, Unresolved};
+    use prober_core::verdict::Exclusion;
 
     #[test]
     fn the_words_that_operators_search_for_are_these() {

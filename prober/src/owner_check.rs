@@ -1,5 +1,5 @@
 //! Checks the owner records of all shoots of the seed, probed or not, where the config wants it. What follows is decided by
-//! [`crate::core::owner`] and [`crate::core::shoot`].
+//! [`prober_core::owner`] and [`prober_core::shoot`].
 //!
 //! ```text
 //! Clusters --> owner records: which check is due? --resolver--> answer --> standing --> the shoots' tasks, /ownership, what is shown
@@ -14,14 +14,14 @@ use common::events::namespace_reference;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use http::StatusCode;
+use prober_core::config::{Config, OwnerCheck};
+use prober_core::moment::Moment;
+use prober_core::owner::{OwnerRecord, Question, Standing};
+use prober_core::span;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use self::resolver::Resolver;
-use crate::config::{Config, OwnerCheck};
-use crate::core::moment::Moment;
-use crate::core::owner::{OwnerRecord, Question, Standing};
-use crate::core::span;
 pub use crate::owner_records::OwnerStatus;
 use crate::owner_records::{Change, Turn};
 use crate::seed::Seed;

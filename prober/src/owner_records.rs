@@ -4,12 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use prober_core::config::OwnerCheck;
+use prober_core::moment::Moment;
+use prober_core::owner::{Answer, OwnerRecord, Question, Standing, Unresolved};
 use serde::Serialize;
 use tokio::sync::Notify;
-
-use crate::config::OwnerCheck;
-use crate::core::moment::Moment;
-use crate::core::owner::{Answer, OwnerRecord, Question, Standing, Unresolved};
 
 /// So many letters of what others say are repeated.
 const SHOWN_OF_VALUE: usize = 100;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use common::events::{Events, namespace_reference};
 use common::metrics::{Registry, register_computed};
+use prober_core::options::Refused;
 
-use crate::core::options::Refused;
 use crate::seed::Seed;
 
 pub fn report(events: &Events, namespace: &str, refused: &Refused) {

@@ -1,5 +1,5 @@
 //! A restore that a person asks for, whether or not a prober runs. It decides nothing itself: it drives the machine that decides for the
-//! prober ([`crate::core::shoot`]) for one shoot, so that order, delays, memories, conflicts and retries are the prober's own.
+//! prober ([`prober_core::shoot`]) for one shoot, so that order, delays, memories, conflicts and retries are the prober's own.
 //!
 //! ```text
 //! look: leases --> machine, which may write nothing --> verdict
@@ -13,15 +13,15 @@ use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
+use prober_core::config::{Config, Dependent, ResourceRef};
+use prober_core::lifecycle::{ShootSettings, settings};
+use prober_core::options::ResolvedOptions;
+use prober_core::plan::Direction;
+use prober_core::replicas::scale_up;
+use prober_core::shoot::{Action, Input, Report, Shoot, Start, Surroundings};
+use prober_core::verdict::{Scope, Verdict};
 use tokio::time::{Instant, sleep_until};
 
-use crate::config::{Config, Dependent, ResourceRef};
-use crate::core::lifecycle::{ShootSettings, settings};
-use crate::core::options::ResolvedOptions;
-use crate::core::plan::Direction;
-use crate::core::replicas::scale_up;
-use crate::core::shoot::{Action, Input, Report, Shoot, Start, Surroundings};
-use crate::core::verdict::{Scope, Verdict};
 use crate::executor::Executor;
 use crate::read_only::ReadOnlyProber;
 use crate::seed::ClusterState;

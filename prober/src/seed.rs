@@ -14,6 +14,11 @@ use common::view::{Key, Namespaced, View};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt};
+use prober_core::config::{Config, Dependent, ResourceRef};
+use prober_core::gardener::Shoot;
+use prober_core::lifecycle::{Lifecycle, StopReason, lifecycle};
+use prober_core::options::{GARDEN, Overrides, Refused, ResolvedOptions};
+use prober_core::owner::Facts;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -23,11 +28,7 @@ use self::dependent::DependentView;
 use self::reach::Reach;
 use self::secret::SecretView;
 use self::wakers::Wakers;
-use crate::config::{Config, Dependent, ResourceRef};
-use crate::core::lifecycle::{Lifecycle, StopReason, lifecycle};
-use crate::core::options::{GARDEN, Overrides, Refused, ResolvedOptions};
-use crate::core::owner::Facts;
-use crate::gardener::{Cluster, Machine, SeedRef, Shoot};
+use crate::gardener::{Cluster, Machine, SeedRef};
 
 /// Changed objects that may wait for the shoots' tasks; more of them hold up the watches.
 const CHANGES: usize = 256;

@@ -1,4 +1,4 @@
-//! The task of one shoot: it drives the machine that decides ([`crate::core::shoot`]), carries out what that says, and is the only one that
+//! The task of one shoot: it drives the machine that decides ([`prober_core::shoot`]), carries out what that says, and is the only one that
 //! writes for the shoot.
 //!
 //! ```text
@@ -10,15 +10,15 @@ mod report;
 
 use std::sync::Arc;
 
+use prober_core::config::{Config, ResourceRef};
+use prober_core::lifecycle::ShootSettings;
+use prober_core::moment::Moment;
+use prober_core::outage::Outage;
+use prober_core::shoot::{Action, Input, Shoot, Start};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{Config, ResourceRef};
-use crate::core::lifecycle::ShootSettings;
-use crate::core::moment::Moment;
-use crate::core::shoot::{Action, Input, Shoot, Start};
 use crate::executor::Executor;
-use crate::outage::Outage;
 use crate::shared::Shared;
 use crate::shoot_statuses::StatusHandle;
 

@@ -20,6 +20,9 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::{Either, select};
+use prober_core::lease::LeaseList;
+use prober_core::moment::{Moment, RequestTimes};
+use prober_core::verdict::NodeRecord;
 use tokio::time::{Instant, timeout, timeout_at};
 use url::form_urlencoded;
 
@@ -29,9 +32,6 @@ use self::link::{Answer, Link};
 use self::resources::Resources;
 use self::wire::{DecodeError, Next};
 use crate::clock::Clock;
-use crate::core::lease::LeaseList;
-use crate::core::moment::{Moment, RequestTimes};
-use crate::core::verdict::NodeRecord;
 
 /// A connection is replaced after this time, so that load balancers and rolled API servers get their share (D-17).
 const LINK_LIFE: Duration = Duration::from_secs(600);

@@ -8,18 +8,18 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 use parking_lot::Mutex;
+use prober_core::config::ResourceRef;
+use prober_core::judgement::Finding;
+use prober_core::moment::Moment;
+use prober_core::options::ResolvedOptions;
+use prober_core::outage::Outage;
+use prober_core::owner::Standing;
+use prober_core::plan::Direction;
+use prober_core::shoot::Intended;
+use prober_core::verdict::{Tally, Verdict};
 use serde::Serialize;
 
 use crate::clock::Clock;
-use crate::config::ResourceRef;
-use crate::core::judgement::Finding;
-use crate::core::moment::Moment;
-use crate::core::options::ResolvedOptions;
-use crate::core::owner::Standing;
-use crate::core::plan::Direction;
-use crate::core::shoot::Intended;
-use crate::core::verdict::{Tally, Verdict};
-use crate::outage::Outage;
 use crate::owner_records::OwnerRecords;
 
 /// Outages that are kept once they have ended: the last ones of a shoot, and one of each shoot of a large seed.

@@ -8,17 +8,18 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, SubsecRound, Utc};
 use common::status::Status;
 use maud::Markup;
+use prober_core::config::Config;
+use prober_core::judgement::Finding;
+use prober_core::moment::Moment;
+use prober_core::options::{ResolvedOptions, ShownOption, Source};
+use prober_core::outage::Outage;
+use prober_core::shoot::Intended;
+use prober_core::verdict::Verdict;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::clock::Clock;
-use crate::config::Config;
-use crate::core::judgement::Finding;
-use crate::core::moment::Moment;
-use crate::core::options::{ResolvedOptions, ShownOption, Source};
-use crate::core::shoot::Intended;
-use crate::core::verdict::Verdict;
-use crate::outage::Outage;
+use crate::config;
 use crate::owner_records::OwnerStatus;
 pub use crate::shoot_statuses::Failure;
 use crate::shoot_statuses::{ShootStatus, ShootStatuses};
@@ -146,7 +147,7 @@ impl ProberStatus {
         };
         let mut shoots: Vec<ShootEntry> = shoots.into_iter().map(entry).collect();
         shoots.sort_by(|a, b| (a.concern(), &a.namespace).cmp(&(b.concern(), &b.namespace)));
-        let (outages, config) = (statuses.outages(), config.to_json());
+        let (outages, config) = (statuses.outages(), config::to_json(config));
         Self { unknown, shoots_by_state, shoots, outages, config, config_refused, standby_protects }
     }
 }

@@ -7,10 +7,10 @@ use std::task::Poll;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use prober_core::moment::Moment;
 use tokio::time::sleep;
 
 use crate::clock::Clock;
-use crate::core::moment::Moment;
 
 /// How often this process shows itself that it runs.
 const TICK: Duration = Duration::from_secs(1);

@@ -9,14 +9,14 @@ use common::status_message::{StatusMessage, retry_after};
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::{Api, Client};
+use prober_core::config::ResourceRef;
+use prober_core::plan::Direction;
+use prober_core::replicas::{Change, MELTDOWN_PROTECTION_ACTIVE, Marks, Observed, REPLICAS};
+use prober_core::retry::Refusal;
+use prober_core::shoot::{Order, Reason};
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::config::ResourceRef;
-use crate::core::plan::Direction;
-use crate::core::replicas::{Change, MELTDOWN_PROTECTION_ACTIVE, Marks, Observed, REPLICAS};
-use crate::core::retry::Refusal;
-use crate::core::shoot::{Order, Reason};
 use crate::seed::dependent::{DependentView, Kind, Unavailable};
 use crate::suspend_detector::SuspendDetector;
 

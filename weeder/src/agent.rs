@@ -9,7 +9,7 @@ use common::metrics::register_seed_known;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::Config;
+use crate::config;
 use crate::controller::{self, Instruments};
 
 /// The Lease that replicas of the weeder elect their leader by (rule 79).
@@ -21,7 +21,7 @@ const LEASE: &str = "dwd-weeder-leader-election";
 /// # Errors
 /// When it cannot start (config file, kubeconfig, ports), or when leadership is lost.
 pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result<()> {
-    let (config, mut file) = ConfigFile::open(&args.config_file, Config::read)?;
+    let (config, mut file) = ConfigFile::open(&args.config_file, config::read)?;
     let mut runtime = AgentRuntime::open(Agent::Weeder, &args, LEASE).await?;
     file.report_to(&mut runtime.registry, runtime.events.clone(), runtime.self_reference.clone());
     let instruments = Instruments::default();
@@ -31,7 +31,7 @@ pub async fn run(args: AgentArgs, shutdown: CancellationToken) -> anyhow::Result
     let (changed, configs) = watch::channel(Arc::new(config));
     let status = {
         let (activity, configs, refused) = (instruments.activity.clone(), configs.clone(), file.refused());
-        move || activity.status(configs.borrow().to_json(), refused())
+        move || activity.status(config::to_json(&configs.borrow()), refused())
     };
     let (live, ready) = (vec![instruments.pulse.live()], vec![instruments.pulse.ready()]);
     let endpoints = Endpoints { live, ready, lookups: Default::default(), status };

@@ -10,11 +10,11 @@ use tokio::sync::watch;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
+use weeder_core::config::Config;
+use weeder_core::deletion::Deletion;
+use weeder_core::namespaces::Namespaces;
+use weeder_core::news::{Event, Report};
 
-use crate::config::Config;
-use crate::core::deletion::Deletion;
-use crate::core::namespaces::Namespaces;
-use crate::core::news::{Event, Report};
 use crate::delete::{Answer, delete, rehearse};
 use crate::metrics::Metrics;
 use crate::pulse::{BEAT, Pulse};
@@ -75,24 +75,24 @@ impl Controller {
             self.instruments.metrics.namespaces.set(self.namespaces.count() as i64);
             self.instruments.metrics.windows_open.set(self.namespaces.open_windows() as i64);
             let beat = Instant::now() + BEAT;
-            let next = self.namespaces.next().map_or(beat, |next| next.min(beat));
+            let next = self.namespaces.next().map_or(beat, |next| beat.min(next.into()));
             tokio::select! {
                 () = cancelled.cancelled() => break,
                 () = self.fence.opened(), if !leads => {
                     leads = true;
-                    self.namespaces.lead(Instant::now());
+                    self.namespaces.lead(Instant::now().into());
                 }
                 Ok(()) = configs.changed() => {
                     let config = Arc::clone(&configs.borrow_and_update());
                     self.reconfigure(config).await;
                 }
-                Some(change) = self.watches.slices.recv() => self.namespaces.slices(change, Instant::now()),
-                Some(change) = self.watches.pods.recv() => self.namespaces.pods(change, Instant::now()),
+                Some(change) = self.watches.slices.recv() => self.namespaces.slices(change, Instant::now().into()),
+                Some(change) = self.watches.pods.recv() => self.namespaces.pods(change, Instant::now().into()),
                 Some(ended) = self.watches.tasks.join_next() => propagate_panic(ended),
                 Some(ended) = self.deletions.join_next_with_id() => self.ended(ended),
                 () = sleep_until(next) => {}
             }
-            for deletion in self.namespaces.due(Instant::now()) {
+            for deletion in self.namespaces.due(Instant::now().into()) {
                 self.send(deletion);
             }
             self.report();
@@ -136,7 +136,7 @@ impl Controller {
         self.instruments.metrics.deletion(answer);
         if let Some(deletion) = self.sent.remove(&id) {
             self.instruments.activity.deletion(&deletion.pod, answer);
-            self.namespaces.ended(&deletion, answer.outcome(), Instant::now());
+            self.namespaces.ended(&deletion, answer.outcome(), Instant::now().into());
         }
     }
 

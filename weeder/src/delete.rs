@@ -9,8 +9,8 @@ use kube::api::{DeleteParams, Preconditions};
 use kube::core::Status;
 use kube::{Api, Client};
 use strum::{IntoStaticStr, VariantNames};
+use weeder_core::deletion::{Deletion, Outcome};
 
-use crate::core::deletion::{Deletion, Outcome};
 use crate::pod::Pod;
 
 /// After this time without an answer a DELETE is given up and retried: it does no harm twice.

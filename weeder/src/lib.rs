@@ -9,14 +9,13 @@
 //!                                                    ^------- how it ended -------'
 //! ```
 //!
-//! [`core`] decides and does nothing else; all other modules do and decide nothing.
+//! [`weeder_core`] decides and does nothing else; all other modules do and decide nothing.
 
 #![allow(missing_docs, reason = "only this binary uses the crate: a name that needs no words gets none")]
 
 pub mod agent;
 pub mod config;
 pub mod controller;
-pub mod core;
 pub mod delete;
 pub mod metrics;
 pub mod pod;

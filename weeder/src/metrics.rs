@@ -5,8 +5,8 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use strum::VariantNames;
+use weeder_core::news::{Cause, End, Event};
 
-use crate::core::news::{Cause, End, Event};
 use crate::delete::Answer;
 
 /// A counter for each word of a label.

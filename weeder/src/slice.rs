@@ -3,9 +3,8 @@
 use common::pruned::null_as_default;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
-
-use crate::config::Service;
-use crate::core::readiness::Slice;
+use weeder_core::config::Service;
+use weeder_core::readiness::Slice;
 
 pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
 

@@ -9,8 +9,8 @@ use maud::{Markup, html};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::watch;
+use weeder_core::news::Event;
 
-use crate::core::news::Event;
 use crate::delete::Answer;
 
 /// So many deletions are remembered: enough for what a recovery of one shoot deletes.
@@ -113,7 +113,7 @@ impl Status for WeederStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::news::{Cause, End};
+    use weeder_core::news::{Cause, End};
 
     fn key(name: usize) -> Key {
         Key { namespace: "shoot--a--b".into(), name: name.to_string() }

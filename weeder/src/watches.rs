@@ -11,10 +11,10 @@ use kube::{Api, Client};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use weeder_core::config::Config;
+use weeder_core::readiness::Slice;
+use weeder_core::verdict::{DeletionCandidate, judge};
 
-use crate::config::Config;
-use crate::core::readiness::Slice;
-use crate::core::verdict::{DeletionCandidate, judge};
 use crate::metrics::Metrics;
 use crate::pod::Pod;
 use crate::slice::{EndpointSlice, SERVICE_NAME};
@@ -73,7 +73,7 @@ async fn watch_pods(
     }
     let selected = watcher::Config::default().labels(&selector.to_string());
     let api: Api<DeserializeGuard<Pod>> = Api::all(client);
-    let prune = move |pod: Pod| judge(&pod, &config.services);
+    let prune = move |pod: Pod| judge(&pod.metadata, &pod.spec, &pod.status, &config.services);
     follow(api, selected, prune, forwarder, ended).await;
 }
 

@@ -1,7 +1,7 @@
 //! What `restore` answers: of each shoot what would be written, and what was.
 
-use prober::config::ResourceRef;
 use prober::restore::Event;
+use prober_core::config::ResourceRef;
 use serde::Serialize;
 
 use super::plan::Step;

@@ -1,11 +1,11 @@
 //! What a restore would write, in its order. Pure: what is written is for the prober's core to say.
 
-use prober::config::{Dependent, ResourceRef};
-use prober::core::plan::{Direction, levels};
-use prober::core::replicas::scale_up;
-use prober::core::verdict::Scope;
 use prober::read_only::ObservedDependent;
 use prober::seed::dependent::Unavailable;
+use prober_core::config::{Dependent, ResourceRef};
+use prober_core::plan::{Direction, levels};
+use prober_core::replicas::scale_up;
+use prober_core::verdict::Scope;
 use serde::Serialize;
 
 use crate::why;

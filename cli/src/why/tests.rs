@@ -1,13 +1,13 @@
 use std::sync::Arc;
 
-use prober::config::Config;
-use prober::core::replicas::Marks;
-use prober::core::verdict::Verdict;
+use prober::config::parse;
+use prober_core::replicas::Marks;
+use prober_core::verdict::Verdict;
 
 use super::*;
 
 fn kcm() -> Dependent {
-    Config::parse(include_str!("../../../config/prober.yaml")).expect("Gardener's own").config.dependents.remove(0)
+    parse(include_str!("../../../config/prober.yaml")).expect("Gardener's own").config.dependents.remove(0)
 }
 
 fn observed(

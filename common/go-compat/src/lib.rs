@@ -10,7 +10,7 @@
 
 #![allow(missing_docs, reason = "only this binary uses the crate: a name that needs no words gets none")]
 
-pub mod duration;
-pub mod flag;
 pub mod yaml;
 pub mod zap;
+
+pub use common_core::{duration, flag};

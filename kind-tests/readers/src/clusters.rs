@@ -3,8 +3,9 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use common::go_compat::duration::GoDuration;
-use prober::core::lifecycle::{Lifecycle, lifecycle, settings};
-use prober::gardener::{Cluster, Machine, Shoot};
+use prober::gardener::{Cluster, Machine};
+use prober_core::gardener::Shoot;
+use prober_core::lifecycle::{Lifecycle, lifecycle, settings};
 use serde_json::{Map, Value, json};
 
 use crate::durations::{self, nanos};

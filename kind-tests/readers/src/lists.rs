@@ -8,8 +8,8 @@ use arbitrary::Arbitrary;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use chrono::{DateTime, Utc};
-use prober::core::lease::LeaseList;
 use prober::shoot_client::wire::{self, DecodeError};
+use prober_core::lease::LeaseList;
 use serde_json::{Value, json};
 
 use crate::wire::{MEDIA_TYPE as PROTOBUF, bytes, text};

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, ensure};
-use prober::core::replicas::{IGNORE_SCALING, Marks, Observed, REPLICAS, scale_up};
-use prober::core::verdict::Scope;
+use prober_core::replicas::{IGNORE_SCALING, Marks, Observed, REPLICAS, scale_up};
+use prober_core::verdict::Scope;
 use serde_json::json;
 
 use crate::{Go, Input, Source};

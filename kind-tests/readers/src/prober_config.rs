@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use anyhow::{Error, Result, ensure};
-use prober::config::Config;
+use prober::config::{parse, to_json};
 use serde_json::{Value, json};
 
 use crate::config::{agree, read};
@@ -69,7 +69,7 @@ impl Input for Prober {
     /// What is taken is in range and says the same when it is written out; what is refused is refused with every wrong field's name.
     fn check(&self) -> Result<()> {
         let text = &self.0.text;
-        let Some(config) = read(|| Config::parse(text), &template())? else { return Ok(()) };
+        let Some(config) = read(|| parse(text), &template())? else { return Ok(()) };
         ensure!(!config.kubeconfig_secret_name.trim().is_empty());
         ensure!(config.probe_interval >= Duration::from_secs(1));
         ensure!(!config.probe_timeout.is_zero() && !config.node_monitor_grace.is_zero());
@@ -81,7 +81,7 @@ impl Input for Prober {
         ensure!(!config.dependents.is_empty());
         let resources: HashSet<_> = config.dependents.iter().map(|dependent| &dependent.resource).collect();
         ensure!(resources.len() == config.dependents.len(), "one resource twice");
-        let again = Config::parse(&in_yaml(&config.to_json()))?.config;
+        let again = parse(&in_yaml(&to_json(&config)))?.config;
         ensure!(again == config, "{again:?} from {text:?}");
         Ok(())
     }
@@ -92,8 +92,8 @@ impl Input for Prober {
             return Ok(());
         }
         let answer = go.ask("prober", json!(self.0.text))?;
-        agree(&self.0, answer, Config::parse(&self.0.text), surprises, |config| {
-            go.ask("prober", json!(in_yaml(&config.to_json())))?.map_err(Error::msg)
+        agree(&self.0, answer, parse(&self.0.text), surprises, |config| {
+            go.ask("prober", json!(in_yaml(&to_json(config))))?.map_err(Error::msg)
         })
     }
 }

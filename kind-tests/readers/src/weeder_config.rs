@@ -5,8 +5,9 @@ use std::collections::HashSet;
 use anyhow::{Result, bail, ensure};
 use common::go_compat::duration::GoDuration;
 use serde_json::{Value, json};
-use weeder::config::Config;
-use weeder::core::selector::{Selector, is_label_value};
+use weeder::config::parse;
+use weeder_core::config::Config;
+use weeder_core::selector::{Selector, is_label_value};
 
 use crate::config::{agree, read};
 use crate::durations::nanos;
@@ -44,7 +45,7 @@ impl Input for Weeder {
 
     /// As for the prober; and what all selectors have in common misses nothing that one of them selects.
     fn check(&self) -> Result<()> {
-        let Some(config) = read(|| Config::parse(&self.0.text), &template())? else { return Ok(()) };
+        let Some(config) = read(|| parse(&self.0.text), &template())? else { return Ok(()) };
         ensure!(!config.watch_duration.is_zero());
         ensure!(config.max_deletions_per_owner != Some(0));
         ensure!(!config.services.is_empty());
@@ -62,7 +63,7 @@ impl Input for Weeder {
     fn compare(&self, go: &mut Go) -> Result<()> {
         let pods = pods();
         let answer = go.ask("weeder", json!({"text": self.0.text, "pods": pods}))?;
-        agree(&self.0, answer, Config::parse(&self.0.text), surprises, |config| {
+        agree(&self.0, answer, parse(&self.0.text), surprises, |config| {
             is_asked_for(config, &pods, go)?;
             Ok(shown(config, &pods))
         })

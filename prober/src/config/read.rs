@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use common::document::{Key, Object, Value};
 use common::go_compat::duration::GoDuration;
+use prober_core::config::{Dependent, OnLoss, OwnerCheck, ResourceRef, ScaleInfo};
+use prober_core::owner::Template;
 
-use super::{Dependent, OnLoss, OwnerCheck, ResourceRef, ScaleInfo};
-use crate::core::owner::Template;
+use super::keys::FromObject;
 
 pub(super) fn dependents(object: &Object<'_>, key: Key) -> Option<Vec<Dependent>> {
     let expected = "a list of at least one resource to scale";

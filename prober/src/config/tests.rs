@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use super::*;
 use common::document::FieldError;
+use prober_core::config::{OnLoss, ScaleInfo};
 use proptest::prelude::*;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -20,17 +21,17 @@ fn entry(name: &str, scale_up: &str) -> String {
 }
 
 fn parse(text: &str) -> Config {
-    Config::parse(text).unwrap_or_else(|error| panic!("{error}\n{text}")).config
+    super::parse(text).unwrap_or_else(|error| panic!("{error}\n{text}")).config
 }
 
 fn errors(text: &str) -> Vec<String> {
-    let error = Config::parse(text).expect_err(text);
+    let error = super::parse(text).expect_err(text);
     assert!(!error.fields().is_empty(), "{error}");
     error.fields().iter().map(FieldError::to_string).collect()
 }
 
 fn field_names(text: &str) -> Vec<String> {
-    let error = Config::parse(text).expect_err(text);
+    let error = super::parse(text).expect_err(text);
     error.fields().iter().map(|error| error.field.clone()).collect()
 }
 
@@ -70,7 +71,7 @@ dependentResourceInfos:
 - ref: {kind: Deployment, name: cluster-autoscaler, apiVersion: apps/v1}
   scaleUp: {level: 0, initialDelay: 10s, timeout: 60s}
 ";
-    let error = Config::parse(text).expect_err("five errors").to_string();
+    let error = super::parse(text).expect_err("five errors").to_string();
     assert_eq!(
         error,
         "config: 5 errors\n  \
@@ -91,14 +92,14 @@ fn a_null_grace_is_no_error_but_a_null_secret_and_no_dependents_are() {
 
 #[test]
 fn a_missing_file_is_said_to_be_missing() {
-    let error = Config::load(Path::new("/no/such/file.yaml")).expect_err("no file").to_string();
+    let error = load(Path::new("/no/such/file.yaml")).expect_err("no file").to_string();
     assert!(error.starts_with("/no/such/file.yaml: No such file"), "{error}");
 }
 
 #[test]
 fn a_file_is_named_in_its_errors() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
-    let error = Config::load(&path).expect_err("no config").to_string();
+    let error = load(&path).expect_err("no config").to_string();
     assert!(error.starts_with(&format!("{}: 1 error", path.display())), "{error}");
 }
 
@@ -111,7 +112,7 @@ fn a_word_where_an_object_is_due_is_one_error_at_its_place() {
 #[test]
 fn unknown_keys_are_ignored_with_a_warning_wherever_they_stand() {
     let text = minimal("successThreshold: 1").replace("scaleUp: {level: 0", "replicas: 2\n  scaleUp: {level: 3, replicas: 1");
-    let loaded = Config::parse(&text).expect("ignored");
+    let loaded = super::parse(&text).expect("ignored");
     assert_eq!(loaded.config.dependents[0].scale_up.level, 3);
     assert_eq!(
         loaded.warnings,
@@ -138,7 +139,7 @@ fn our_own_settings_are_read() {
 
 #[test]
 fn a_misspelt_kind_loads_with_a_warning() {
-    let loaded = Config::parse(&minimal("").replace("kind: Deployment", "kind: Depoyment")).expect("loads");
+    let loaded = super::parse(&minimal("").replace("kind: Deployment", "kind: Depoyment")).expect("loads");
     assert_eq!(loaded.warnings.len(), 1);
     let warning = &loaded.warnings[0];
     assert!(warning.starts_with("dependentResourceInfos[0].ref.kind: apps/v1 has no kind \"Depoyment\""), "{warning}");
@@ -151,7 +152,7 @@ fn kinds_of_groups_unknown_here_load_in_silence() {
     {
         let text = minimal("").replace("kind: Deployment", &format!("kind: {kind}"));
         let text = text.replace("apiVersion: apps/v1", &format!("apiVersion: {api_version}"));
-        assert_eq!(Config::parse(&text).map(|loaded| loaded.warnings).ok(), Some(vec![]), "{kind}");
+        assert_eq!(super::parse(&text).map(|loaded| loaded.warnings).ok(), Some(vec![]), "{kind}");
     }
 }
 
@@ -261,7 +262,7 @@ fn levels_may_be_negative_missing_or_whole_floats() {
 fn a_delayed_scale_down_loads_with_a_warning_that_says_what_it_costs() {
     let warning = |delay: &str| {
         let text = minimal("").replace("scaleDown: {level: 1", &format!("scaleDown: {{initialDelay: {delay}, level: 1"));
-        Config::parse(&text).expect("loads").warnings.join("\n")
+        super::parse(&text).expect("loads").warnings.join("\n")
     };
     assert_eq!(warning("0s"), "");
     let later = warning("5s");
@@ -273,14 +274,14 @@ fn a_delayed_scale_down_loads_with_a_warning_that_says_what_it_costs() {
 #[test]
 fn a_delayed_scale_up_is_nothing_to_warn_of() {
     let text = minimal("").replace("scaleUp: {level: 0", "scaleUp: {initialDelay: 30s, level: 0");
-    assert_eq!(Config::parse(&text).map(|loaded| loaded.warnings).ok(), Some(vec![]));
+    assert_eq!(super::parse(&text).map(|loaded| loaded.warnings).ok(), Some(vec![]));
 }
 
 #[test]
 fn a_grace_shorter_than_a_renewal_loads_with_a_warning() {
     let warnings = |grace: &str| {
         let text = minimal(&format!("kcmNodeMonitorGraceDuration: {grace}"));
-        Config::parse(&text).expect("loads").warnings
+        super::parse(&text).expect("loads").warnings
     };
     assert_eq!(warnings("40s"), [""; 0]);
     assert_eq!(warnings("14s"), [""; 0]);
@@ -291,7 +292,7 @@ fn a_grace_shorter_than_a_renewal_loads_with_a_warning() {
 #[test]
 fn the_file_gardener_renders_loads_as_rendered_and_without_a_warning() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/prober.yaml");
-    let Loaded { config, warnings } = Config::load(&path).expect("Gardener's own file");
+    let Loaded { config, warnings } = load(&path).expect("Gardener's own file");
     assert_eq!(warnings, [""; 0]);
     assert_eq!(config.kubeconfig_secret_name, "shoot-access-dependency-watchdog-probe");
     assert_eq!((config.probe_interval, config.node_monitor_grace), (30 * SECOND, 40 * SECOND));
@@ -314,14 +315,14 @@ fn the_file_gardener_renders_loads_as_rendered_and_without_a_warning() {
 proptest! {
     #[test]
     fn a_fraction_loads_exactly_when_it_is_above_0_and_at_most_1(fraction in -2.0f64..3.0) {
-        let loaded = Config::parse(&minimal(&format!("nodeLeaseFailureFraction: {fraction}")));
+        let loaded = super::parse(&minimal(&format!("nodeLeaseFailureFraction: {fraction}")));
         prop_assert_eq!(loaded.is_ok(), fraction > 0.0 && fraction <= 1.0);
     }
 
     #[test]
     fn no_value_of_a_field_makes_it_panic(value in "[-+0-9a-z.'\"\\[\\]{}: ~]{0,20}") {
         for field in ["probeInterval", "nodeLeaseFailureFraction", "dependentResourceInfos", "restoreOnlyHeldDown"] {
-            let _ = Config::parse(&format!("kubeConfigSecretName: probe\n{field}: {value}\n"));
+            let _ = super::parse(&format!("kubeConfigSecretName: probe\n{field}: {value}\n"));
         }
     }
 }
@@ -329,14 +330,14 @@ proptest! {
 #[test]
 fn what_is_shown_is_a_config_file_of_the_same_meaning() {
     let file = include_str!("../../../config/prober.yaml");
-    let config = Config::parse(file).expect("Gardener's own").config;
+    let config = super::parse(file).expect("Gardener's own").config;
     let config = Config {
         scale_up_stabilization: Duration::from_secs(90),
         restore_only_held_down: true,
         standby_protects: false,
         ..config
     };
-    let again = Config::parse(&config.to_json().to_string()).expect("JSON is YAML").config;
+    let again = super::parse(&to_json(&config).to_string()).expect("JSON is YAML").config;
     assert_eq!(again, config);
 }
 
@@ -357,7 +358,7 @@ fn without_its_section_no_owner_record_is_checked_and_with_it_the_rest_has_defau
         (servers, check.on_loss),
         (vec!["10.0.0.10:5353".into(), "10.0.0.11:53".into(), "[::1]:53".into()], OnLoss::Passivate)
     );
-    assert_eq!(parse(&config.to_json().to_string()), config);
+    assert_eq!(parse(&to_json(&config).to_string()), config);
 }
 
 #[test]

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use common::document::Problems;
 use common::go_compat::duration::GoDuration;
-
-use super::{Config, Dependent};
+use prober_core::config::{Config, Dependent};
 
 /// A kubelet renews its lease every quarter of leaseDurationSeconds, which is 40 s by default.
 const LEASE_RENEWAL: Duration = Duration::from_secs(10);

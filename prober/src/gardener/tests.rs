@@ -1,3 +1,6 @@
+mod lifecycle;
+
+use prober_core::gardener::{OperationState, OperationType};
 use serde_json::json;
 
 use super::*;

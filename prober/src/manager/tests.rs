@@ -8,7 +8,7 @@ use common::metrics::Registry;
 
 use super::*;
 use crate::clock::Clock;
-use crate::config::Config;
+use crate::config;
 use crate::metrics::Metrics;
 use crate::seed::Seed;
 use crate::seed::reach::Reach;
@@ -29,7 +29,7 @@ fn manager_with(config: &str) -> Manager {
     rustls::crypto::ring::default_provider().install_default().ok();
     let client = kube::Client::try_from(kube::Config::new("https://127.0.0.1:1".parse().unwrap())).unwrap();
     let clock = Clock::start();
-    let config = Arc::new(Config::parse(config).unwrap().config);
+    let config = Arc::new(config::parse(config).unwrap().config);
     let suspend_detector = SuspendDetector::new(clock);
     let shared = Shared {
         clock,

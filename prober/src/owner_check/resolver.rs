@@ -12,10 +12,9 @@ use hickory_resolver::net::{DnsError, NetError, NoRecords};
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{RData, RecordType};
 use hickory_resolver::system_conf::read_system_conf;
+use prober_core::config::OwnerCheck;
+use prober_core::owner::{Answer, Question, Unresolved};
 use tokio::time::timeout;
-
-use crate::config::OwnerCheck;
-use crate::core::owner::{Answer, Question, Unresolved};
 
 /// Clones share it.
 #[derive(Clone)]

@@ -1,13 +1,14 @@
+use prober_core::owner::{Template, Unresolved};
+
 use super::*;
-use crate::config::Config;
-use crate::core::owner::{Template, Unresolved};
-use crate::core::tests::scene::at;
+use crate::config;
+use crate::tests::at;
 
 fn check(more: &str) -> OwnerCheck {
     let dependents =
         "dependentResourceInfos:\n- {ref: {kind: Deployment, name: d, apiVersion: apps/v1}, scaleUp: {}, scaleDown: {}}\n";
     let check = format!("ownerCheck: {{name: 'owner.{{{{namespace}}}}', value: here, {more}}}\n");
-    let config = Config::parse(&format!("kubeConfigSecretName: s\n{dependents}{check}")).expect("a config").config;
+    let config = config::parse(&format!("kubeConfigSecretName: s\n{dependents}{check}")).expect("a config").config;
     config.owner_check.expect("a check")
 }
 

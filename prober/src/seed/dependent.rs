@@ -17,13 +17,13 @@ use kube::core::GroupVersionKind;
 use kube::discovery::{ApiResource, Scope, pinned_kind};
 use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt};
+use prober_core::config::ResourceRef;
+use prober_core::replicas::{DependentState, Marks, Observed};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::scale::{Reading, Scales};
-use crate::config::ResourceRef;
-use crate::core::replicas::{DependentState, Marks, Observed};
 use crate::seed::reach::Reach;
 
 /// How often a kind that does not exist is searched for again: a CRD may be installed at any time.

@@ -7,11 +7,11 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::ListParams;
 use kube::core::DeserializeGuard;
 use kube::{Api, ResourceExt};
+use prober_core::config::Config;
+use prober_core::options::{Overrides, ResolvedOptions};
+use prober_core::shoot::Verified;
 
 use super::{ClusterState, GARDEN, Seed, within};
-use crate::config::Config;
-use crate::core::options::{Overrides, ResolvedOptions};
-use crate::core::shoot::Verified;
 use crate::gardener::{Cluster, Machine};
 
 /// How long each of the requests may take; they share the standby's patience of 1.5 s.

@@ -1,10 +1,10 @@
 //! The Events of a shoot's task, at the resource itself, or at the agent's Lease where they may not be written there.
 
 use k8s_openapi::api::core::v1::ObjectReference;
+use prober_core::config::ResourceRef;
+use prober_core::replicas::Change;
 
 use super::Driver;
-use crate::config::ResourceRef;
-use crate::core::replicas::Change;
 
 impl Driver {
     pub(super) fn publish_write(&self, resource: &ResourceRef, Change { base, write }: &Change) {

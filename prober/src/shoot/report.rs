@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use common::events::namespace_reference;
+use prober_core::config::ResourceRef;
+use prober_core::judgement::Finding;
+use prober_core::options::ResolvedOptions;
+use prober_core::outage::{End, Outage, SCHEMA, Snapshot};
+use prober_core::owner::Standing;
+use prober_core::plan::Direction;
+use prober_core::replicas::Change;
+use prober_core::shoot::{Reason, Report, Surroundings};
 
 use super::Driver;
-use crate::config::ResourceRef;
-use crate::core::judgement::Finding;
-use crate::core::options::ResolvedOptions;
-use crate::core::owner::Standing;
-use crate::core::plan::Direction;
-use crate::core::replicas::Change;
-use crate::core::shoot::{Reason, Report, Surroundings};
-use crate::outage::{End, Outage, SCHEMA, Snapshot};
 use crate::shoot_client::error::{Cause, ProbeError, Stage};
 use crate::shoot_statuses::Failure;
 use crate::write::WriteError;

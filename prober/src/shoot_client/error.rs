@@ -3,13 +3,13 @@
 use std::error::Error;
 use std::time::Duration;
 
+use prober_core::shoot::ProbeFailure;
+use prober_core::span;
 use strum::{IntoStaticStr, VariantNames};
 
 use super::kubeconfig::KubeconfigError;
 use super::resources::NameError;
 use super::wire::DecodeError;
-use crate::core::shoot::ProbeFailure;
-use crate::core::span;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case", const_into_str)]

@@ -4,11 +4,11 @@
 mod json;
 mod protobuf;
 
+use prober_core::lease::LeaseList;
+use prober_core::verdict::{NodeCondition, NodeRecord};
 use serde::Deserialize;
 
 pub use self::protobuf::Broken;
-use crate::core::lease::LeaseList;
-use crate::core::verdict::{NodeCondition, NodeRecord};
 
 /// The most items that are read from the pages of a list: four times as many nodes as Kubernetes supports in a cluster.
 const MAX_ITEMS: usize = 20_000;

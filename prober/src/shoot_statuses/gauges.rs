@@ -3,6 +3,11 @@
 use std::collections::{BTreeMap, HashMap};
 
 use chrono::TimeDelta;
+use prober_core::config::ResourceRef;
+use prober_core::in_seconds;
+use prober_core::moment::Moment;
+use prober_core::owner::Standing;
+use prober_core::verdict::Verdict;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -10,11 +15,6 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use strum::VariantNames;
 
 use super::{ShootStatus, ShootStatuses};
-use crate::config::ResourceRef;
-use crate::core::in_seconds;
-use crate::core::moment::Moment;
-use crate::core::owner::Standing;
-use crate::core::verdict::Verdict;
 use crate::metrics::resource_labels;
 
 /// In the place of a verdict, for a shoot whose last probe was not complete.

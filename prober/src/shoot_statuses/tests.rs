@@ -1,10 +1,11 @@
+use prober_core::owner::Unresolved;
+use prober_core::zones::LostZone;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 
 use super::gauges::UNKNOWN;
 use super::*;
-use crate::core::owner::Unresolved;
-use crate::core::zones::LostZone;
+use crate::tests::nothing_found;
 
 fn shown(statuses: &ShootStatuses) -> String {
     let mut registry = Registry::default();
@@ -22,7 +23,7 @@ async fn a_lost_zone_is_counted_and_named_only_where_shoots_are_distinguished() 
         assert!(shown(&statuses).contains("dwd_lost_zone_shoots 0.0"));
         let handle = statuses.register("shoot--a--b".into(), clock.now());
         let lost = |zone: &str| LostZone { zone: zone.into(), candidates: 5, expired: 4 };
-        let finding = Finding { lost_zones: vec![lost("eu-1a"), lost("eu-1b")], ..Finding::default() };
+        let finding = Finding { lost_zones: vec![lost("eu-1a"), lost("eu-1b")], ..nothing_found() };
         handle.update(|status| status.finding = Some(Arc::new(finding)));
         let text = shown(&statuses);
         assert!(text.contains("dwd_lost_zone_shoots 1.0"), "{text}");
@@ -59,7 +60,7 @@ async fn shoots_that_are_held_down_are_counted_by_what_their_last_probes_conclud
         expect(verdict, 0);
     }
     let free = statuses.register("shoot--a--free".into(), clock.now());
-    let found = |verdict| Some(Arc::new(Finding { verdict, ..Finding::default() }));
+    let found = |verdict| Some(Arc::new(Finding { verdict, ..nothing_found() }));
     free.update(|status| status.finding = found(Verdict::ScaleUp));
     let held = statuses.register("shoot--a--held".into(), clock.now());
     held.update(|status| status.set_held_down([&kcm()], clock.now()));
@@ -109,6 +110,6 @@ fn what_a_later_version_says_of_an_outage_can_be_read() {
         ("colour".into(), 1.into()),
     ]);
     let outage: Outage = serde_json::from_value(later).unwrap();
-    assert_eq!((outage.end, outage.seconds()), (Some(crate::outage::End::Other), Some(90.0)));
+    assert_eq!((outage.end, outage.seconds()), (Some(prober_core::outage::End::Other), Some(90.0)));
     assert_eq!(serde_json::from_value::<Outage>(serde_json::to_value(&outage).unwrap()).unwrap(), outage);
 }

@@ -2,16 +2,16 @@
 
 use common::status::{ago, span, table, timestamp};
 use maud::{Markup, html};
+use prober_core::in_seconds;
+use prober_core::judgement::Finding;
+use prober_core::lease::LeaseState;
+use prober_core::outage::Outage;
+use prober_core::shoot::Intended;
+use prober_core::verdict::Tally;
+use prober_core::zones::LostZone;
 
 use super::age_bar::age_bar;
 use super::{Concern, Failure, Found, ProbeStatus, ProberStatus, ShootEntry};
-use crate::core::in_seconds;
-use crate::core::judgement::Finding;
-use crate::core::lease::LeaseState;
-use crate::core::shoot::Intended;
-use crate::core::verdict::Tally;
-use crate::core::zones::LostZone;
-use crate::outage::Outage;
 use crate::owner_records::OwnerStatus;
 
 const FOLD: usize = 30;

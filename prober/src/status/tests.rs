@@ -1,20 +1,21 @@
 use common::status::Status as _;
+use prober_core::config::ResourceRef;
+use prober_core::judgement::SeenLease;
+use prober_core::lease::LeaseState;
+use prober_core::options::{Overrides, STANDBY_PROTECTS};
+use prober_core::verdict::Tally;
+use prober_core::zones::LostZone;
 
 use super::*;
+use crate::tests::nothing_found;
 use std::sync::Arc;
 
 use chrono::TimeDelta;
 
-use crate::config::ResourceRef;
-use crate::core::judgement::SeenLease;
-use crate::core::lease::LeaseState;
-use crate::core::options::{Overrides, STANDBY_PROTECTS};
-use crate::core::verdict::Tally;
-use crate::core::zones::LostZone;
 use crate::shoot_statuses::tests::outage;
 
 fn finding(verdict: Verdict) -> Option<Arc<Finding>> {
-    Some(Arc::new(Finding { verdict, ..Finding::default() }))
+    Some(Arc::new(Finding { verdict, ..nothing_found() }))
 }
 
 fn failure() -> Option<Failure> {
@@ -37,7 +38,7 @@ fn statuses(clock: Clock) -> (ShootStatuses, Vec<crate::shoot_statuses::StatusHa
                 verdict: Verdict::ScaleDown,
                 tally: Tally { candidates: 5, expired: 4, undecided: 1 },
                 leases: vec![lease("node-1", LeaseState::Expired), lease("node-2", LeaseState::Undecided)],
-                ..Finding::default()
+                ..nothing_found()
             }));
         }),
         ("f-held", |status| {
@@ -58,7 +59,7 @@ fn statuses(clock: Clock) -> (ShootStatuses, Vec<crate::shoot_statuses::StatusHa
 
 fn config(more: &str) -> Config {
     let dependent = "{ref: {kind: Deployment, name: d, apiVersion: apps/v1}, scaleUp: {}, scaleDown: {}}";
-    Config::parse(&format!("kubeConfigSecretName: s\ndependentResourceInfos: [{dependent}]\n{more}")).unwrap().config
+    config::parse(&format!("kubeConfigSecretName: s\ndependentResourceInfos: [{dependent}]\n{more}")).unwrap().config
 }
 
 fn status(statuses: &ShootStatuses, clock: Clock) -> ProberStatus {
@@ -102,7 +103,7 @@ async fn ages_states_and_verdict_are_of_the_same_moment() {
     let handle = statuses.register("shoot--a--b".to_owned(), clock.now());
     let age = TimeDelta::seconds(20);
     let lease = SeenLease { node: "node-1".to_owned(), age, state: LeaseState::Valid, skew: TimeDelta::zero() };
-    let finding = Finding { judged_at: clock.now(), leases: vec![lease], ..Finding::default() };
+    let finding = Finding { judged_at: clock.now(), leases: vec![lease], ..nothing_found() };
     handle.update(|status| status.finding = Some(Arc::new(finding)));
     tokio::time::advance(std::time::Duration::from_secs(23)).await;
     let status = status(&statuses, clock);
@@ -125,7 +126,7 @@ async fn a_lost_zone_is_shown_and_said_not_to_be_acted_on() {
     let handle = statuses.register("shoot--a--b".to_owned(), clock.now());
     let lost = LostZone { zone: "eu-1a".to_owned(), candidates: 5, expired: 4 };
     let verdict = Verdict::ScaleUp;
-    let finding = Finding { verdict, lost_zones: vec![lost], ..Finding::default() };
+    let finding = Finding { verdict, lost_zones: vec![lost], ..nothing_found() };
     handle.update(|status| status.finding = Some(Arc::new(finding)));
     let status = status(&statuses, clock);
     let page = status.body().into_string();

@@ -1,7 +1,7 @@
 use futures::FutureExt;
 
 use super::*;
-use crate::core::tests::scene::{at, wall};
+use crate::tests::{at, wall};
 
 /// Ticks at these seconds of the monotonic clock and of the wall clock; when the last suspension ended.
 fn resumed(ticks: &[(f64, f64)]) -> Moment {

@@ -1,6 +1,6 @@
 //! What operators set by annotations on namespaces: on `garden` for the whole seed, on the shoot's own for that shoot.
 
-use prober::core::options::{GARDEN, PAUSE, RESTORE_ONLY_HELD_DOWN, SCALE_UP_STABILIZATION};
+use prober_core::options::{GARDEN, PAUSE, RESTORE_ONLY_HELD_DOWN, SCALE_UP_STABILIZATION};
 use serde_json::{Value, json};
 
 use super::operations::Served;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use prober::core::options::{GARDEN, STANDBY_PROTECTS};
+use prober_core::options::{GARDEN, STANDBY_PROTECTS};
 use serde_json::{Value, json};
 use testbed::PATIENCE;
 use testbed::api::{Fault, Record, User, When};

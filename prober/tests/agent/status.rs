@@ -35,8 +35,8 @@ async fn a_healthy_shoot_is_shown_with_its_numbers_and_the_config_in_force() {
     let found = &shoot["probe"]["found"];
     assert_eq!((&found["verdict"], &found["candidates"], &found["expired"]), (&"scale_up".into(), &3.into(), &0.into()));
     assert_eq!((&found["expiredAfterSeconds"], &found["givenUpAfterSeconds"]), (&3.0.into(), &4.0.into()));
-    let config = prober::config::Config::parse(&all["config"].to_string()).expect("a config").config;
-    assert_eq!(config, prober::config::Config::parse(CONFIG).expect("a config").config);
+    let config = prober::config::parse(&all["config"].to_string()).expect("a config").config;
+    assert_eq!(config, prober::config::parse(CONFIG).expect("a config").config);
     for path in ["/", "/statusz"] {
         let page = page(&served, path).await;
         assert!(page.contains(NAMESPACE) && page.contains("Nothing is held down"), "{page}");
@@ -145,7 +145,7 @@ async fn whether_a_shoot_is_paused_is_not_known_while_namespaces_may_not_be_read
     let file = folder.path().join("kubeconfig");
     std::fs::write(&file, world.seed.kubeconfig(SEED_TOKEN)).expect("a file");
     let client = common::seed_client::connect(Some(&file), &RequestCounter::default()).await.expect("a client");
-    let config = prober::config::Config::parse(CONFIG).expect("a config").config;
+    let config = prober::config::parse(CONFIG).expect("a config").config;
     for (forbidden, paused) in [(true, None), (false, Some(false))] {
         world.seed.faults().clear();
         if forbidden {

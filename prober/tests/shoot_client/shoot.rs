@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use prober::clock::Clock;
-use prober::core::lease::LeaseList;
-use prober::core::verdict::NodeRecord;
 use prober::shoot_client::KubeconfigSecret;
 use prober::shoot_client::error::{Cause, ProbeError};
 use prober::shoot_client::resources::Resources;
 use prober::shoot_client::{Budget, Listing, Secrets, ShootClient};
+use prober_core::lease::LeaseList;
+use prober_core::verdict::NodeRecord;
 use serde_json::json;
 use testbed::api::{MemoryApi, Options};
 use testbed::authority::Authority;

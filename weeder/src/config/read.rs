@@ -5,9 +5,10 @@ use std::time::Duration;
 use common::document::{Object, Value};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelectorRequirement;
 use kube::core::Expression;
+use weeder_core::config::{Config, Service};
+use weeder_core::selector::{Selector, is_label_key, is_label_value};
 
-use super::{Config, Service, keys};
-use crate::core::selector::{Selector, is_label_key, is_label_value};
+use super::keys;
 
 /// The Go original's default (rule 26).
 const WATCH_DURATION: Duration = Duration::from_secs(5 * 60);

@@ -1,9 +1,10 @@
 use std::path::Path;
+use std::time::Duration;
 
 use common::document::FieldError;
+use weeder_core::selector::Labels;
 
 use super::*;
-use crate::core::selector::Labels;
 
 const FIVE_MINUTES: Duration = Duration::from_secs(300);
 
@@ -18,11 +19,11 @@ fn with_lines(lines: &str) -> String {
 }
 
 fn parse(text: &str) -> Loaded {
-    Config::parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+    super::parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
 fn errors(text: &str) -> Vec<String> {
-    let error = Config::parse(text).expect_err(text);
+    let error = super::parse(text).expect_err(text);
     error.fields().iter().map(FieldError::to_string).collect()
 }
 
@@ -38,7 +39,7 @@ fn matches(selector: &str, pairs: &[(&str, &str)]) -> bool {
 #[test]
 fn gardeners_config_loads_as_rendered() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/weeder.yaml");
-    let Loaded { config, warnings } = Contents::of(&path).and_then(|contents| Config::read(&contents)).expect("the example");
+    let Loaded { config, warnings } = Contents::of(&path).and_then(|contents| read(&contents)).expect("the example");
     assert_eq!(warnings, Vec::<String>::new());
     assert_eq!(config.watch_duration, FIVE_MINUTES);
     assert_eq!(config.max_deletions_per_owner, None);
@@ -127,7 +128,7 @@ fn an_operator_without_the_values_it_needs_is_one_error_that_names_service_and_s
 fn requirements_are_checked_as_the_api_server_does() {
     let check = |key: &str, operator: &str, values: &[&str]| -> Vec<(String, String)> {
         let requirement = format!("{{key: {key:?}, operator: {operator:?}, values: {values:?}}}");
-        let refused = Config::parse(&with_selectors(&format!("[{{matchExpressions: [{requirement}]}}]"))).err();
+        let refused = super::parse(&with_selectors(&format!("[{{matchExpressions: [{requirement}]}}]"))).err();
         let path = "servicesAndDependantSelectors.kube-apiserver.podSelectors[0].matchExpressions[0].";
         let errors = refused.iter().flat_map(ConfigError::fields);
         errors.map(|error| (error.field.replace(path, ""), error.expected.clone())).collect()

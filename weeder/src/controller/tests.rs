@@ -7,7 +7,7 @@ async fn a_watch_that_fails_ends_the_work() {
     rustls::crypto::ring::default_provider().install_default().ok();
     let nowhere = ClientConfig::new("http://127.0.0.1:1".parse().unwrap());
     let client = Client::try_from(nowhere).unwrap();
-    let config = Config::parse("servicesAndDependantSelectors: {etcd: {podSelectors: [{}]}}").unwrap().config;
+    let config = crate::config::parse("servicesAndDependantSelectors: {etcd: {podSelectors: [{}]}}").unwrap().config;
     let (_keep, configs) = watch::channel(Arc::new(config));
     let config = Arc::clone(&configs.borrow());
     let mut controller = Controller::new(client, config, Fence::always_open(), false, Instruments::default());

@@ -8,8 +8,8 @@ use common::leader_election::{Elector, Fence};
 use common::view::Key;
 use serde_json::json;
 use testbed::api::{Fault, When};
-use weeder::core::deletion::{Deletion, Outcome};
 use weeder::delete::{Answer, delete};
+use weeder_core::deletion::{Deletion, Outcome};
 
 use crate::log::hear;
 use crate::seed::{Seed, healthy, pod};

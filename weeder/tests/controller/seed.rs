@@ -30,7 +30,7 @@ pub struct Seed {
 pub struct Weeder {
     task: JoinHandle<()>,
     cancel: CancellationToken,
-    configs: watch::Sender<Arc<weeder::config::Config>>,
+    configs: watch::Sender<Arc<weeder_core::config::Config>>,
     pub instruments: Instruments,
 }
 
@@ -83,8 +83,8 @@ pub fn gardeners(lines: &str) -> String {
     format!("{gardeners}\n{lines}")
 }
 
-fn config(text: &str) -> Arc<weeder::config::Config> {
-    Arc::new(weeder::config::Config::parse(text).unwrap().config)
+fn config(text: &str) -> Arc<weeder_core::config::Config> {
+    Arc::new(weeder::config::parse(text).unwrap().config)
 }
 
 pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {

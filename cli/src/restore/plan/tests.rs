@@ -1,12 +1,12 @@
 use std::sync::Arc;
 
-use prober::config::Config;
-use prober::core::replicas::{Marks, Observed};
+use prober::config::parse;
+use prober_core::replicas::{Marks, Observed};
 
 use super::*;
 
 fn dependents() -> Vec<Dependent> {
-    Config::parse(include_str!("../../../../config/prober.yaml")).expect("Gardener's own").config.dependents
+    parse(include_str!("../../../../config/prober.yaml")).expect("Gardener's own").config.dependents
 }
 
 fn observed(replicas: i32, memory: Option<&str>, held_down: bool) -> ObservedDependent {

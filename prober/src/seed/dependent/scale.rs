@@ -8,12 +8,12 @@ use common::process::propagate_panic;
 use common::view::{Key, key_of};
 use kube::Client;
 use kube::api::DynamicObject;
+use prober_core::replicas::Observed;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::Kind;
-use crate::core::replicas::Observed;
 use crate::seed::within;
 
 /// The limit of a try, and the waits after the first ones.

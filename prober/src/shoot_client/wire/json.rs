@@ -5,13 +5,13 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use chrono::{DateTime, Utc};
+use prober_core::lease::{LeaseList, LeaseRecord};
+use prober_core::verdict::{NodeCondition, NodeRecord};
 use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
 
 use super::{DecodeError, Kept, ListMeta, check_count, check_kind, room_for_names};
-use crate::core::lease::{LeaseList, LeaseRecord};
-use crate::core::verdict::{NodeCondition, NodeRecord};
 use crate::gardener::object::{Object, object_or_default};
 
 /// Where the body is no JSON, or not the JSON that was expected. The parser's own words are not kept: they repeat what was found, at any

@@ -5,10 +5,10 @@
 //! over it needs.
 
 use chrono::DateTime;
+use prober_core::lease::{LeaseList, LeaseRecord};
+use prober_core::verdict::{NodeCondition, NodeRecord};
 
 use super::{DecodeError, Kept, ListMeta};
-use crate::core::lease::{LeaseList, LeaseRecord};
-use crate::core::verdict::{NodeCondition, NodeRecord};
 
 /// What every protobuf body of Kubernetes begins with.
 const MAGIC: &[u8] = b"k8s\0";

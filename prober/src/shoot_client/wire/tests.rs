@@ -1,10 +1,10 @@
 use chrono::{DateTime, TimeZone, Utc};
+use prober_core::lease::{LeaseRecord, LeaseUid};
+use prober_core::verdict::NodeCondition;
 use serde_json::{Value, json};
 use testbed::api::protobuf::wire::{self as encoded, bytes as field, entry, message, number, text};
 
 use super::*;
-use crate::core::lease::{LeaseRecord, LeaseUid};
-use crate::core::verdict::NodeCondition;
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const JSON: &str = "application/json";

@@ -1,0 +1,347 @@
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::tests::scene::{GRACE, at, criteria, lease, span, times, wall};
+
+/// A clock that was shown these (probe, stamp) pairs, in seconds.
+fn shown(probes: &[(f64, f64)]) -> LeaseClock {
+    let ((first, stamp), further) = probes.split_first().map(|(first, further)| (*first, further)).expect("a look");
+    let mut clock = LeaseClock::new(&times(first), wall(stamp), Some(40));
+    let mut before = at(first);
+    for &(seconds, stamp) in further {
+        clock.observe(&times(seconds), before, wall(stamp), Some(40), GRACE);
+        before = at(seconds);
+    }
+    clock
+}
+
+impl LeaseClocks {
+    fn get(&self, node: &str) -> Option<&LeaseClock> {
+        self.iter().find(|(name, _)| *name == node).map(|(_, clock)| clock)
+    }
+}
+
+#[test]
+fn the_threshold_is_three_quarters_of_the_grace() {
+    for (grace, threshold) in [(40.0, 30.0), (50.0, 37.5), (10.0, 7.5), (0.004, 0.003)] {
+        assert_eq!(Grace::new(span(grace)).threshold(), span(threshold), "{grace} s");
+    }
+    assert!(Grace::new(TimeDelta::MAX).threshold() > TimeDelta::days(365), "a grace beyond reason does not wrap");
+}
+
+#[test]
+fn the_beat_is_a_quarter_of_the_lease_and_at_most_of_the_grace() {
+    let cases =
+        [(Some(40), 40.0, 10.0), (Some(20), 40.0, 5.0), (Some(60), 40.0, 10.0), (Some(60), 80.0, 15.0), (Some(3), 40.0, 0.75)];
+    let absent = [(None, 40.0, 10.0), (Some(0), 40.0, 10.0), (Some(-8), 40.0, 10.0), (None, 80.0, 10.0), (None, 8.0, 2.0)];
+    for (duration, grace, beat) in cases.into_iter().chain(absent) {
+        assert_eq!(Grace::new(span(grace)).beat(duration), span(beat), "{duration:?}, grace {grace} s");
+    }
+}
+
+#[test]
+fn a_lease_is_expired_from_the_very_instant_of_its_threshold() {
+    let clock = shown(&[(0.0, -1.0), (9.5, 9.0)]);
+    assert_eq!(clock.renewed(GRACE), at(9.0));
+    assert_eq!(clock.expires(criteria(at(0.0))), at(39.0));
+    assert_eq!(clock.state(criteria(at(39.0) - TimeDelta::nanoseconds(1))), LeaseState::Valid);
+    assert_eq!(clock.state(criteria(at(39.0))), LeaseState::Expired);
+}
+
+#[test]
+fn another_grace_holds_from_the_next_judgement_on() {
+    let clock = shown(&[(0.0, -1.0), (9.5, 9.0)]);
+    assert_eq!(clock.state(criteria(at(45.0))), LeaseState::Expired);
+    assert_eq!(clock.state(Criteria { grace: Grace::new(span(50.0)), ..criteria(at(45.0)) }), LeaseState::Valid);
+    assert_eq!(clock.state(Criteria { grace: Grace::new(span(8.0)), ..criteria(at(45.0)) }), LeaseState::Expired);
+}
+
+#[test]
+fn a_stamp_seen_to_change_is_believed_while_the_clocks_agree() {
+    // Distances from -1 s to one beat and 1 s agree; the second column is when the lease then counts as renewed.
+    for (distance, renewed) in [(0.0, 10.0), (5.0, 5.0), (11.0, -1.0), (-1.0, 10.0)] {
+        let clock = shown(&[(0.0, -20.0), (10.0, 10.0 - distance)]);
+        assert_eq!(clock.skew(GRACE), TimeDelta::zero(), "distance {distance} s");
+        assert_eq!(clock.renewed(GRACE), at(renewed), "distance {distance} s");
+    }
+}
+
+#[test]
+fn a_clock_that_differs_is_corrected_by_its_offset() {
+    for distance in [11.001, 60.0, 3600.0, -1.001, -60.0] {
+        let clock = shown(&[(0.0, -10.0 - distance), (10.0, 10.0 - distance)]);
+        assert_eq!(clock.skew(GRACE), span(distance));
+        assert_eq!(clock.renewed(GRACE), at(10.0), "distance {distance} s");
+    }
+}
+
+#[test]
+fn the_smallest_distance_ever_seen_is_the_offset() {
+    let behind = 20.0;
+    let clock = shown(&[(0.0, -5.0 - behind), (10.0, 5.0 - behind), (16.0, 15.0 - behind), (30.0, 25.0 - behind)]);
+    let offset = span(behind + 1.0) + span(14.0) / FORGIVEN_IN;
+    assert_eq!(clock.skew(GRACE), offset, "seen 5, 1 and 5 s after a renewal, the last 14 s after the one before");
+    assert_eq!(clock.renewed(GRACE), at(25.0 - behind) + offset);
+}
+
+#[test]
+fn an_unchanged_stamp_ages_on_our_clock_alone() {
+    let mut clock = shown(&[(0.0, -1.0), (9.5, 9.0)]);
+    for (seconds, our_wall_clock) in [(20.0, 3620.0), (30.0, -7170.0)] {
+        let stepped = RequestTimes { wall: wall(our_wall_clock), ..times(seconds) };
+        clock.observe(&stepped, at(9.5), wall(9.0), Some(40), GRACE);
+        assert_eq!(clock.renewed(GRACE), at(9.0), "our wall clock steps to {our_wall_clock} s");
+    }
+}
+
+#[test]
+fn a_stepped_clock_is_noticed_while_the_clocks_agree() {
+    let before = [(0.0, -1.0), (10.0, 9.5), (20.0, 19.5)];
+    // A renewal is after the probe 20 s; a stamp more than a beat and 1 s before that probe was set by another clock.
+    let tolerated = shown(&[before.as_slice(), &[(30.0, 9.0)]].concat());
+    assert_eq!((tolerated.skew(GRACE), tolerated.renewed(GRACE)), (TimeDelta::zero(), at(9.0)));
+    let stepped = shown(&[before.as_slice(), &[(30.0, 8.999)]].concat());
+    assert_eq!(
+        (stepped.skew(GRACE), stepped.renewed(GRACE)),
+        (span(21.001), at(20.0)),
+        "it may be the last renewal before an outage"
+    );
+    assert_eq!(stepped.state(criteria(at(50.0))), LeaseState::Expired);
+    assert_eq!(stepped.state(criteria(at(40.9))), LeaseState::Valid);
+}
+
+#[test]
+fn a_stepped_clock_is_noticed_while_the_clocks_differ() {
+    let behind = 40.0;
+    let before = [(0.0, -1.0 - behind), (10.0, 9.5 - behind), (20.0, 19.5 - behind)];
+    // The offset was 0.5 s more, and has grown by a three hundredth of the 10 s since then.
+    let offset = behind + 0.5 + 0.0333;
+    let tolerated = shown(&[before.as_slice(), &[(30.0, 19.0 - offset)]].concat());
+    assert!((at(19.0)..at(19.001)).contains(&tolerated.renewed(GRACE)), "19 s is no more than 1 s before the look at 20 s");
+    let stepped = shown(&[before.as_slice(), &[(30.0, 18.999 - offset)]].concat());
+    assert_eq!(stepped.renewed(GRACE), at(20.0));
+}
+
+#[test]
+fn what_shows_a_step_is_doubted_for_a_beat_and_a_second() {
+    let mut clock = shown(&[(0.0, -1.0), (10.0, 9.5), (20.0, 19.5)]);
+    clock.observe(&times(55.0), at(20.0), wall(-5.0), Some(40), GRACE);
+    assert_eq!(clock.renewed(GRACE), at(20.0));
+    assert_eq!(clock.state(criteria(at(65.9))), LeaseState::Undecided);
+    assert_eq!(clock.state(criteria(at(66.0))), LeaseState::Expired);
+    clock.observe(&times(60.0), at(55.0), wall(5.0), Some(40), GRACE);
+    assert_eq!(clock.renewed(GRACE), at(60.0), "the next one tells where the clock is now");
+}
+
+#[test]
+fn a_clock_that_was_put_back_unseen_is_forgiven_in_minutes() {
+    // Ahead by 15 s, put back by 10 s between two renewals: from then on each stamp is seen 10 s later than the offset says.
+    let mut clock = LeaseClock::new(&times(0.0), wall(15.0), Some(40));
+    let beat =
+        |clock: &mut LeaseClock, t: f64, skew: f64| clock.observe(&times(t), at(t - 10.0), wall(t + skew), Some(40), GRACE);
+    for t in [10.0, 20.0, 30.0] {
+        beat(&mut clock, t, 15.0);
+    }
+    assert_eq!(clock.skew(GRACE), span(-15.0));
+    let mut t = 40.0;
+    while t < 3100.0 {
+        beat(&mut clock, t, 5.0);
+        t += 10.0;
+    }
+    assert_eq!(clock.skew(GRACE), span(-5.0), "after 10 s times 300");
+}
+
+#[test]
+fn silence_counts_only_from_a_beat_and_a_second_after_the_api_server_answers_again() {
+    // D-54
+    let clock = shown(&[(0.0, -1.0), (9.5, 9.0)]);
+    let answering = at(45.0);
+    assert_eq!(clock.state(Criteria { answering, ..criteria(at(45.0)) }), LeaseState::Undecided);
+    assert_eq!(clock.state(Criteria { answering, ..criteria(at(56.0) - TimeDelta::nanoseconds(1)) }), LeaseState::Undecided);
+    assert_eq!(clock.state(Criteria { answering, ..criteria(at(56.0)) }), LeaseState::Expired);
+    assert_eq!(clock.expires(Criteria { answering, ..criteria(at(0.0)) }), at(56.0));
+    assert_eq!(shown(&[(0.0, -1.0), (50.0, 49.0)]).state(Criteria { answering, ..criteria(at(50.0)) }), LeaseState::Valid);
+}
+
+#[test]
+fn a_lease_that_was_made_again_is_another_one() {
+    let mut book = LeaseClocks::default();
+    book.observe(&times(0.0), vec![lease("a", -1.0)], GRACE);
+    book.observe(&times(10.0), vec![lease("a", 9.0)], GRACE);
+    let again = LeaseRecord { uid: "another".into(), ..lease("a", -50.0) };
+    book.observe(&times(20.0), vec![again], GRACE);
+    assert_eq!(book.get("a").map(|clock| clock.state(criteria(at(20.0)))), Some(LeaseState::Undecided), "never seen to change");
+}
+
+#[test]
+fn a_clock_that_steps_forward_is_followed_at_once() {
+    let clock = shown(&[(0.0, -1.0), (10.0, 9.5), (20.0, 19.5 + 60.0)]);
+    assert_eq!(clock.skew(GRACE), span(-59.5));
+    assert_eq!(clock.renewed(GRACE), at(20.0));
+}
+
+#[test]
+fn the_look_that_showed_the_old_value_counts_from_its_request() {
+    let mut clock = shown(&[(0.0, -1.0), (10.0, 9.5)]);
+    let slow = RequestTimes { sent: at(20.0), received: at(28.0), wall: wall(28.0) };
+    clock.observe(&slow, at(10.0), wall(9.5), Some(40), GRACE);
+    clock.observe(&times(30.0), slow.sent, wall(9.7), Some(40), GRACE);
+    assert_eq!(clock.renewed(GRACE), at(9.7), "9.7 s is within a beat and 1 s of the request at 20 s, not of the answer");
+}
+
+#[test]
+fn an_old_stamp_is_undecided_until_it_was_watched_for_a_beat_and_a_second() {
+    let clock = shown(&[(0.0, -31.0)]);
+    assert_eq!(clock.state(criteria(at(0.0))), LeaseState::Undecided);
+    assert_eq!(clock.state(criteria(at(11.0) - TimeDelta::nanoseconds(1))), LeaseState::Undecided);
+    assert_eq!(clock.state(criteria(at(11.0))), LeaseState::Expired);
+    assert_eq!(clock.expires(criteria(at(0.0))), at(11.0));
+}
+
+#[test]
+fn the_watching_lasts_as_long_as_the_leases_own_beat() {
+    let faster = LeaseClock::new(&times(0.0), wall(-31.0), Some(20));
+    assert_eq!(faster.expires(criteria(at(0.0))), at(6.0));
+    let unsaid = LeaseClock::new(&times(0.0), wall(-31.0), None);
+    assert_eq!(unsaid.expires(criteria(at(0.0))), at(11.0));
+    assert_eq!(
+        unsaid.expires(Criteria { grace: Grace::new(span(4.0)), ..criteria(at(0.0)) }),
+        at(2.0),
+        "at most a quarter of the grace"
+    );
+}
+
+#[test]
+fn a_fresh_stamp_is_valid_at_first_sight_and_expires_in_its_time() {
+    let clock = shown(&[(0.0, -5.0)]);
+    assert_eq!(clock.state(criteria(at(0.0))), LeaseState::Valid);
+    assert_eq!(clock.expires(criteria(at(0.0))), at(25.0));
+    assert_eq!(clock.state(criteria(at(25.0))), LeaseState::Expired, "25 s of watching are enough");
+}
+
+#[test]
+fn a_stamp_from_the_future_counts_from_when_it_was_first_seen() {
+    let clock = shown(&[(0.0, 600.0)]);
+    assert_eq!(clock.renewed(GRACE), at(0.0));
+    assert_eq!(clock.state(criteria(at(30.0))), LeaseState::Expired);
+}
+
+#[test]
+fn a_stamp_that_was_seen_to_change_is_never_undecided() {
+    let clock = shown(&[(0.0, -50.0), (1.0, -45.0)]);
+    assert_eq!(clock.state(criteria(at(1.0))), LeaseState::Valid, "its clock is 46 s behind");
+    let clock = shown(&[(0.0, -35.0), (1.0, -10.0)]);
+    assert_eq!(clock.state(criteria(at(20.0))), LeaseState::Expired);
+}
+
+#[test]
+fn a_lease_without_renew_time_is_counted_and_has_no_clock() {
+    let mut book = LeaseClocks::default();
+    let stampless = LeaseRecord { renew_time: None, ..lease("b", 0.0) };
+    book.observe(&times(0.0), vec![lease("a", -1.0), stampless], GRACE);
+    assert_eq!(book.without_renew_time, 1);
+    assert!(book.get("a").is_some() && book.get("b").is_none());
+    book.observe(&times(10.0), vec![lease("a", 9.0), lease("b", 9.0)], GRACE);
+    assert_eq!(book.without_renew_time, 0);
+    assert_eq!(book.iter().count(), 2);
+}
+
+#[test]
+fn a_lease_that_went_away_is_forgotten_and_starts_again() {
+    let mut book = LeaseClocks::default();
+    book.observe(&times(0.0), vec![lease("a", -1.0), lease("b", -1.0)], GRACE);
+    book.observe(&times(10.0), vec![lease("a", 9.0), lease("b", 9.0)], GRACE);
+    book.observe(&times(20.0), vec![lease("a", 19.0)], GRACE);
+    assert!(book.get("b").is_none());
+    book.observe(&times(60.0), vec![lease("a", 19.0), lease("b", 9.0)], GRACE);
+    assert_eq!(book.get("a").map(|clock| clock.state(criteria(at(60.0)))), Some(LeaseState::Expired));
+    assert_eq!(book.get("b").map(|clock| clock.state(criteria(at(60.0)))), Some(LeaseState::Undecided));
+}
+
+/// What a book must know after lists of (node, stamp), by the simplest means.
+fn known<'a>(lists: &'a [Vec<(&'a str, f64)>]) -> BTreeMap<&'a str, LeaseClock> {
+    let mut clocks = BTreeMap::new();
+    for (number, list) in lists.iter().enumerate() {
+        let (times, looked) = (times(10.0 * number as f64), at(10.0 * (number as f64 - 1.0)));
+        let mut before = std::mem::take(&mut clocks);
+        for &(name, stamp) in list {
+            let clock = match before.remove(name) {
+                Some(mut clock) => {
+                    LeaseClock::observe(&mut clock, &times, looked, wall(stamp), Some(40), GRACE);
+                    clock
+                }
+                None => LeaseClock::new(&times, wall(stamp), Some(40)),
+            };
+            clocks.insert(name, clock);
+        }
+    }
+    clocks
+}
+
+/// Probes in ascending order with gaps of up to 90 s.
+fn probes() -> impl Strategy<Value = Vec<f64>> {
+    prop::collection::vec(0.001..90.0_f64, 2..30).prop_map(|gaps| {
+        gaps.into_iter()
+            .scan(0.0, |now, gap| {
+                *now += gap;
+                Some((*now * 1e6_f64).round() / 1e6)
+            })
+            .collect()
+    })
+}
+
+/// The last renewal at `now` of a kubelet that renews every 10 s.
+fn last_renewal(phase: f64, now: f64) -> f64 {
+    phase + 10.0 * ((now - phase) / 10.0).floor()
+}
+
+proptest! {
+    #[test]
+    fn in_whatever_order_leases_are_listed_each_has_its_own_clock_and_one_named_twice_a_new_one(
+        lists in prop::collection::vec(prop::collection::vec((prop::sample::select(vec!["a", "aa", "b", "c", "d", "e"]), -60.0..5.0_f64), 0..9), 1..6),
+    ) {
+        let mut book = LeaseClocks::default();
+        for (number, list) in lists.iter().enumerate() {
+            book.observe(&times(10.0 * number as f64), list.iter().map(|&(name, stamp)| lease(name, stamp)), GRACE);
+        }
+        let known = known(&lists);
+        prop_assert_eq!(book.iter().map(|(name, clock)| (name, clock.clone())).collect::<Vec<_>>(), known.into_iter().collect::<Vec<_>>());
+        for (name, _) in book.iter() {
+            prop_assert!(book.get(name).is_some());
+        }
+    }
+
+    #[test]
+    fn a_healthy_lease_never_expires_whatever_its_clock_says(probes in probes(), phase in 0.0..10.0_f64, skew in -7200.0..7200.0_f64) {
+        let mut clock = LeaseClock::new(&times(probes[0]), wall(last_renewal(phase, probes[0]) + skew), Some(40));
+        for (&before, &now) in probes.iter().zip(&probes[1..]) {
+            clock.observe(&times(now), at(before), wall(last_renewal(phase, now) + skew), Some(40), GRACE);
+            prop_assert_ne!(clock.state(criteria(at(now))), LeaseState::Expired, "at {} s", now);
+        }
+    }
+
+    #[test]
+    fn without_skew_the_stamp_is_the_renewal(probes in probes(), phase in 0.0..10.0_f64) {
+        let mut clock = LeaseClock::new(&times(probes[0]), wall(last_renewal(phase, probes[0])), Some(40));
+        let mut before = probes[0];
+        for &now in &probes {
+            let renewal = last_renewal(phase, now);
+            clock.observe(&times(now), at(std::mem::replace(&mut before, now)), wall(renewal), Some(40), GRACE);
+            prop_assert_eq!(clock.renewed(GRACE), at(renewal), "at {} s", now);
+        }
+    }
+
+    #[test]
+    fn a_lease_expires_exactly_when_it_says_so(first in -60.0..5.0_f64, change in prop::option::of(-50.0..20.0_f64), grace in 2.0..80.0_f64) {
+        let grace = Grace::new(span(grace));
+        let mut clock = LeaseClock::new(&times(0.0), wall(first), Some(40));
+        if let Some(stamp) = change {
+            clock.observe(&times(10.0), at(0.0), wall(stamp), Some(40), grace);
+        }
+        let expires = clock.expires(Criteria { grace, ..criteria(at(0.0)) });
+        prop_assert_ne!(clock.state(Criteria { grace, ..criteria(expires - TimeDelta::nanoseconds(1)) }), LeaseState::Expired);
+        prop_assert_eq!(clock.state(Criteria { grace, ..criteria(expires) }), LeaseState::Expired);
+    }
+}

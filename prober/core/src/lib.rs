@@ -1,0 +1,50 @@
+//! What decides for the prober: synchronous functions of values, `now` included. No client, no `async`, no logging, no clock in here.
+
+#![allow(missing_docs, reason = "only this binary uses the crate: a name that needs no words gets none")]
+#![cfg_attr(not(test), warn(unreachable_pub))]
+
+pub mod config;
+pub mod gardener;
+pub mod judgement;
+pub mod known;
+pub mod lease;
+pub mod lifecycle;
+pub mod moment;
+pub mod options;
+pub mod outage;
+pub mod owner;
+pub mod plan;
+pub mod replicas;
+pub mod retry;
+pub mod scaling;
+pub mod schedule;
+pub mod shoot;
+mod sorted;
+pub mod verdict;
+pub mod zones;
+
+use chrono::TimeDelta;
+use serde::Serializer;
+
+/// A duration of the config as a span of the core's time; one beyond reason is the longest there is.
+pub fn span(duration: std::time::Duration) -> TimeDelta {
+    TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX)
+}
+
+/// A share of a span, or so many times it; to the microsecond.
+pub(crate) fn scaled(span: TimeDelta, share: f64) -> TimeDelta {
+    TimeDelta::microseconds((span.num_microseconds().unwrap_or(i64::MAX) as f64 * share) as i64)
+}
+
+/// A span as it is shown: in seconds, to the millisecond.
+pub fn in_seconds(span: TimeDelta) -> f64 {
+    span.num_milliseconds() as f64 / 1000.0
+}
+
+/// The same for serde.
+fn as_seconds<S: Serializer>(span: &TimeDelta, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(in_seconds(*span))
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

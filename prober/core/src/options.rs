@@ -1,0 +1,172 @@
+//! What can be set without a config file: annotations on namespaces overrule the config.
+//!
+//! ```text
+//! config --> annotations on `garden`, for the whole seed --> annotations on the shoot's namespace --> what holds for the shoot
+//! ```
+//!
+//! A value that cannot be read is refused, and the next outer one holds.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use common_core::duration::GoDuration;
+use common_core::flag;
+use serde::Serialize;
+use strum::{IntoStaticStr, VariantNames};
+
+use crate::config::Config;
+
+/// Gardener's own namespace: what is set there holds for the whole seed.
+pub const GARDEN: &str = "garden";
+
+/// Operators want the shoot probed, and nothing written in either direction.
+pub const PAUSE: &str = "dependency-watchdog.gardener.cloud/pause";
+pub const RESTORE_ONLY_HELD_DOWN: &str = "dependency-watchdog.gardener.cloud/restore-only-held-down";
+pub const SCALE_UP_STABILIZATION: &str = "dependency-watchdog.gardener.cloud/scale-up-stabilization";
+pub const STANDBY_PROTECTS: &str = "dependency-watchdog.gardener.cloud/standby-protects";
+
+/// As much of a value as is repeated when it is refused.
+const SHOWN: usize = 50;
+
+/// What the annotations of one namespace set.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Overrides {
+    pause: Option<bool>,
+    restore_only_held_down: Option<bool>,
+    scale_up_stabilization: Option<Duration>,
+    standby_protects: Option<bool>,
+    pub refused: Vec<Refused>,
+}
+
+/// An annotation whose value cannot be read: it is as if it were not there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Refused {
+    pub annotation: &'static str,
+    pub reason: String,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.annotation, self.reason)
+    }
+}
+
+impl Overrides {
+    pub fn of(annotations: &BTreeMap<String, String>) -> Self {
+        let mut refused = Vec::new();
+        Self {
+            pause: read(annotations, PAUSE, flag::boolean, &mut refused),
+            restore_only_held_down: read(annotations, RESTORE_ONLY_HELD_DOWN, flag::boolean, &mut refused),
+            scale_up_stabilization: read(annotations, SCALE_UP_STABILIZATION, flag::duration, &mut refused),
+            standby_protects: read(annotations, STANDBY_PROTECTS, flag::boolean, &mut refused),
+            refused,
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+fn read<T>(
+    annotations: &BTreeMap<String, String>,
+    annotation: &'static str,
+    parse: fn(&str) -> Result<T, String>,
+    refused: &mut Vec<Refused>,
+) -> Option<T> {
+    let value = annotations.get(annotation)?;
+    let refuse = |expected: String| {
+        let shown: String = value.chars().take(SHOWN).collect();
+        refused.push(Refused { annotation, reason: format!("{shown:?} is refused, {expected}") });
+    };
+    parse(value).map_err(refuse).ok()
+}
+
+/// From where a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantNames, Serialize)]
+#[strum(serialize_all = "snake_case", const_into_str)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// Nobody has set it, and the config has no key for it.
+    Default,
+    Config,
+    Garden,
+    Namespace,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sourced<T> {
+    pub value: T,
+    pub from: Source,
+}
+
+impl<T> Sourced<T> {
+    const fn of_config(value: T) -> Self {
+        Self { value, from: Source::Config }
+    }
+
+    /// This, unless one of the namespaces sets it; the first that does wins.
+    fn unless_set(self, by: [(Option<&Overrides>, Source); 2], set: fn(&Overrides) -> Option<T>) -> Self {
+        by.into_iter().find_map(|(overrides, from)| Some(Self { value: set(overrides?)?, from })).unwrap_or(self)
+    }
+}
+
+/// What holds for one shoot, and from where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResolvedOptions {
+    pub pause: Sourced<bool>,
+    pub restore_only_held_down: Sourced<bool>,
+    pub scale_up_stabilization: Sourced<Duration>,
+    pub standby_protects: Sourced<bool>,
+}
+
+impl ResolvedOptions {
+    /// What `garden` and the shoot's own namespace set, if they set anything.
+    pub fn resolve(config: &Config, garden: Option<&Overrides>, own: Option<&Overrides>) -> Self {
+        let by = [(own, Source::Namespace), (garden, Source::Garden)];
+        Self {
+            pause: Sourced { value: false, from: Source::Default }.unless_set(by, |set| set.pause),
+            restore_only_held_down: Sourced::of_config(config.restore_only_held_down)
+                .unless_set(by, |set| set.restore_only_held_down),
+            scale_up_stabilization: Sourced::of_config(config.scale_up_stabilization)
+                .unless_set(by, |set| set.scale_up_stabilization),
+            standby_protects: Sourced::of_config(config.standby_protects).unless_set(by, |set| set.standby_protects),
+        }
+    }
+
+    /// All of them, by the names of the config's keys.
+    pub fn shown(&self) -> [ShownOption; 4] {
+        let boolean = |setting, Sourced { value, from }: Sourced<bool>| ShownOption { setting, value: value.to_string(), from };
+        let Sourced { value, from } = self.scale_up_stabilization;
+        let value = GoDuration::from_std(value).to_string();
+        [
+            boolean("pause", self.pause),
+            boolean("restoreOnlyHeldDown", self.restore_only_held_down),
+            ShownOption { setting: "scaleUpStabilization", value, from },
+            boolean("standbyProtects", self.standby_protects),
+        ]
+    }
+
+    /// Those that annotations set.
+    pub fn overruled(&self) -> impl Iterator<Item = ShownOption> + use<> {
+        self.shown().into_iter().filter(|shown| matches!(shown.from, Source::Garden | Source::Namespace))
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ShownOption {
+    pub setting: &'static str,
+    pub value: String,
+    pub from: Source,
+}
+
+impl fmt::Display for ShownOption {
+    /// `restoreOnlyHeldDown true (garden)`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} ({})", self.setting, self.value, self.from.into_str())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+use super::*;
+use crate::tests::scene::around;
+
+/// The three options say the opposite of their defaults.
+fn config() -> Config {
+    Config {
+        restore_only_held_down: true,
+        scale_up_stabilization: Duration::from_secs(90),
+        standby_protects: false,
+        ..Config::clone(&around([]).config)
+    }
+}
+
+fn overrides(annotations: &[(&str, &str)]) -> Overrides {
+    Overrides::of(&annotations.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect())
+}
+
+fn resolved(garden: &[(&str, &str)], own: &[(&str, &str)]) -> ResolvedOptions {
+    ResolvedOptions::resolve(&config(), Some(&overrides(garden)), Some(&overrides(own)))
+}
+
+fn shown(options: &ResolvedOptions) -> [String; 4] {
+    options.shown().map(|shown| shown.to_string())
+}
+
+#[test]
+fn without_annotations_the_config_holds_and_nothing_is_paused() {
+    let expected = [
+        "pause false (default)",
+        "restoreOnlyHeldDown true (config)",
+        "scaleUpStabilization 1m30s (config)",
+        "standbyProtects false (config)",
+    ];
+    assert_eq!(shown(&ResolvedOptions::resolve(&config(), None, None)), expected);
+    assert_eq!(shown(&resolved(&[], &[("example.org/pause", "true")])), expected);
+}
+
+#[test]
+fn garden_overrules_the_config_and_the_shoots_namespace_overrules_garden() {
+    let garden = [(PAUSE, "true"), (RESTORE_ONLY_HELD_DOWN, "false"), (SCALE_UP_STABILIZATION, "5s"), (STANDBY_PROTECTS, "true")];
+    let by_garden = [
+        "pause true (garden)",
+        "restoreOnlyHeldDown false (garden)",
+        "scaleUpStabilization 5s (garden)",
+        "standbyProtects true (garden)",
+    ];
+    assert_eq!(shown(&resolved(&garden, &[])), by_garden);
+    let own = [(PAUSE, "false"), (RESTORE_ONLY_HELD_DOWN, "true"), (SCALE_UP_STABILIZATION, "0"), (STANDBY_PROTECTS, "false")];
+    let by_namespace = [
+        "pause false (namespace)",
+        "restoreOnlyHeldDown true (namespace)",
+        "scaleUpStabilization 0s (namespace)",
+        "standbyProtects false (namespace)",
+    ];
+    assert_eq!(shown(&resolved(&garden, &own)), by_namespace);
+    // Each for itself.
+    for at in 0..own.len() {
+        let mut expected = by_garden;
+        expected[at] = by_namespace[at];
+        assert_eq!(shown(&resolved(&garden, &own[at..=at])), expected);
+    }
+}
+
+#[test]
+fn a_value_that_cannot_be_read_is_refused_and_the_next_outer_one_holds() {
+    for (annotation, value, expected) in [
+        (PAUSE, "yes", "\"yes\" is refused, expected true or false"),
+        (PAUSE, "", "\"\" is refused, expected true or false"),
+        (STANDBY_PROTECTS, " true", "\" true\" is refused, expected true or false"),
+        (SCALE_UP_STABILIZATION, "-5s", "\"-5s\" is refused, expected a duration that is not negative"),
+        (SCALE_UP_STABILIZATION, "5", "\"5\" is refused, expected a duration like 15s or 1m30s"),
+    ] {
+        let refused = overrides(&[(annotation, value)]).refused;
+        let [refused] = &refused[..] else { panic!("{refused:?}") };
+        assert_eq!(refused.annotation, annotation);
+        assert!(refused.reason.starts_with(expected), "{refused}");
+    }
+    let garden = [(PAUSE, "true"), (SCALE_UP_STABILIZATION, "soon")];
+    let options = resolved(&garden, &[(PAUSE, "no"), (SCALE_UP_STABILIZATION, "later")]);
+    assert_eq!(options.pause, Sourced { value: true, from: Source::Garden });
+    assert_eq!(options.scale_up_stabilization, Sourced { value: Duration::from_secs(90), from: Source::Config });
+}
+
+#[test]
+fn what_is_refused_is_repeated_in_one_line_and_in_part() {
+    let refused = overrides(&[(PAUSE, &format!("\n{}", "x".repeat(100_000)))]).refused;
+    assert!(refused[0].reason.len() < 100 && !refused[0].reason.contains('\n'), "{}", refused[0]);
+}
+
+#[test]
+fn a_namespace_that_sets_nothing_is_distinguished_from_one_whose_value_is_refused() {
+    assert!(overrides(&[("example.org/pause", "true")]).is_empty());
+    assert!(!overrides(&[(PAUSE, "false")]).is_empty());
+    assert!(!overrides(&[(PAUSE, "maybe")]).is_empty());
+}

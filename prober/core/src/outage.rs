@@ -1,0 +1,312 @@
+//! An outage as one record, from the verdict to the last restore, as one process has observed it.
+//!
+//! ```text
+//! verdict "down", or found held down --> record: writes, nodes, what is held down --> its end: log line, Event, metrics
+//!                                           '--> status page, `status`, `explain` <--'
+//! ```
+
+use std::fmt::Write;
+
+use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
+use common_core::span::span;
+use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantArray};
+
+use crate::config::ResourceRef;
+use crate::in_seconds;
+use crate::judgement::Finding;
+use crate::lease::LeaseState;
+use crate::moment::Moment;
+use crate::replicas::Change;
+use crate::shoot::Shoot;
+use crate::verdict::Verdict;
+
+/// Of the log line; another one when a field changes its meaning.
+pub const SCHEMA: &str = "dependency-watchdog.outage/v1";
+
+/// An outage whose nodes are back within this time is a blip: those that have lost one of two gateways were back 10.6 to 20.7 s after the
+/// verdict (measured, `as_in_production/gateway.rs`), as their kubelets notice it after 37 s.
+const BLIP: TimeDelta = TimeDelta::seconds(25);
+/// More writes are left out, as where somebody else keeps writing, and more nodes.
+const LISTED: usize = 40;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Outage {
+    pub namespace: String,
+    /// When the verdict fell here, or what others hold down was first seen.
+    pub began: DateTime<Utc>,
+    /// Whether it began before this process could tell: with what was found held down.
+    pub found_held_down: bool,
+    /// The first verdict of an outage; none while this process has come to none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Judged>,
+    /// What this process wrote.
+    pub writes: Vec<Written>,
+    pub held_down: Vec<HeldDown>,
+    /// Nodes whose leases were not renewed for the whole grace since: without protection they would have been marked Unknown.
+    pub nodes: Vec<OverdueNode>,
+    /// How many there were at the same time, those that are not listed included.
+    pub overdue_nodes: usize,
+    /// How many there were when it began: they are Unknown.
+    #[serde(skip)]
+    unknown_before: usize,
+    /// When the verdict last turned to "up".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovered: Option<DateTime<Utc>>,
+    /// When the last controller was restored; where none was, when the nodes recovered or nobody looked any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<DateTime<Utc>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<End>,
+}
+
+/// The numbers behind a verdict.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Judged {
+    pub at: DateTime<Utc>,
+    pub candidates: usize,
+    pub expired: usize,
+    /// From which share of expired leases on there is an outage.
+    pub fraction: f64,
+    pub grace_seconds: f64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Written {
+    pub at: DateTime<Utc>,
+    pub kind: String,
+    pub name: String,
+    /// Replicas before and after.
+    pub from: i32,
+    pub to: i32,
+    pub as_leader: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HeldDown {
+    pub kind: String,
+    pub name: String,
+    /// From when until when this process saw it so.
+    pub from: DateTime<Utc>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<DateTime<Utc>>,
+    /// The replicas to return to; none where the annotation cannot be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub returns_to: Option<i32>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OverdueNode {
+    pub name: String,
+    /// When kube-controller-manager would have marked it Unknown: a grace after its last renewal, by our clock.
+    pub unknown_at: DateTime<Utc>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, VariantArray)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case", const_into_str)]
+pub enum End {
+    Restored,
+    /// The nodes recovered before anything was held down.
+    NothingHeldDown,
+    /// The nodes recovered, and operators want nothing written.
+    Paused,
+    /// The probe ended, or the process did, and what is held down stays so until somebody else restores it.
+    StillHeldDown,
+    ProbeEnded,
+    /// What only a later version knows.
+    #[serde(other)]
+    Other,
+}
+
+/// What a record is continued by.
+pub struct Snapshot<'a> {
+    pub namespace: &'a str,
+    pub shoot: &'a Shoot,
+    pub paused: bool,
+    pub now: Moment,
+    /// What our wall clock says now.
+    pub wall: DateTime<Utc>,
+}
+
+impl Outage {
+    /// Begins, continues or ends a shoot's record. Returns the one that has ended.
+    pub fn follow(open: &mut Option<Box<Self>>, by: &Snapshot<'_>) -> Option<Box<Self>> {
+        if by.shoot.has_stood_down() {
+            return Self::probe_ended(open, by.wall);
+        }
+        let verdict = by.shoot.verdict();
+        let is_up = verdict.is_some_and(Verdict::is_up);
+        let is_held = by.shoot.dependents().any(|(_, known)| known.is_last_known_held_down());
+        if open.is_none() && (verdict == Some(Verdict::ScaleDown) || is_held && !(is_up && by.paused)) {
+            *open = Some(Box::new(Self::begin(by, verdict)));
+        }
+        let outage = open.as_mut()?;
+        outage.update(by, verdict);
+        match is_up {
+            // A watch may be faster than the answer to the last write.
+            true if !is_held && by.shoot.scaling().is_none() => outage.end(End::Restored, by.wall),
+            true if is_held && by.paused => outage.end(End::Paused, by.wall),
+            _ => return None,
+        }
+        open.take()
+    }
+
+    /// Ends the record of a shoot that is not probed any more.
+    pub fn probe_ended(open: &mut Option<Box<Self>>, wall: DateTime<Utc>) -> Option<Box<Self>> {
+        open.as_mut()?.end(End::ProbeEnded, wall);
+        open.take()
+    }
+
+    pub fn wrote(&mut self, resource: &ResourceRef, change: &Change, as_leader: bool, wall: DateTime<Utc>) {
+        if self.writes.len() < LISTED {
+            let (at, (kind, name)) = (stamp(wall), words(resource));
+            self.writes.push(Written { at, kind, name, from: change.base.replicas, to: change.replicas(), as_leader });
+        }
+    }
+
+    fn begin(by: &Snapshot<'_>, verdict: Option<Verdict>) -> Self {
+        let fell = verdict == Some(Verdict::ScaleDown);
+        Self {
+            namespace: by.namespace.to_owned(),
+            began: stamp(by.wall),
+            found_held_down: !fell,
+            verdict: None,
+            writes: Vec::new(),
+            held_down: Vec::new(),
+            nodes: Vec::new(),
+            overdue_nodes: 0,
+            unknown_before: by.shoot.finding().filter(|_| fell).map_or(0, |finding| finding.past_grace),
+            recovered: None,
+            ended: None,
+            end: None,
+        }
+    }
+
+    fn update(&mut self, by: &Snapshot<'_>, verdict: Option<Verdict>) {
+        let at = stamp(by.wall);
+        for (resource, known) in by.shoot.dependents() {
+            let (kind, name) = words(resource);
+            let listed = self.held_down.iter_mut().find(|held| (&held.kind, &held.name) == (&kind, &name));
+            match (listed, known.is_last_known_held_down()) {
+                (Some(held), true) => held.until = None,
+                (Some(held), false) => held.until = held.until.or(Some(at)),
+                (None, true) => {
+                    let returns_to = known.observed().and_then(|observed| observed.marks.remembered());
+                    self.held_down.push(HeldDown { kind, name, from: at, until: None, returns_to });
+                }
+                (None, false) => {}
+            }
+        }
+        match verdict {
+            Some(Verdict::ScaleDown) => self.recovered = None,
+            Some(verdict) if verdict.is_up() => self.recovered = self.recovered.or(Some(at)),
+            _ => {}
+        }
+        if let Some(finding) = by.shoot.finding().filter(|_| verdict.is_some()) {
+            self.judge(finding, by);
+        }
+    }
+
+    fn judge(&mut self, finding: &Finding, by: &Snapshot<'_>) {
+        let Finding { tally, fraction, grace, past_grace, .. } = *finding;
+        if finding.verdict == Verdict::ScaleDown && self.verdict.is_none() {
+            let (candidates, expired, grace_seconds) = (tally.candidates, tally.expired, in_seconds(grace.period()));
+            self.verdict = Some(Judged { at: stamp(by.wall), candidates, expired, fraction, grace_seconds });
+        }
+        self.overdue_nodes = self.overdue_nodes.max(past_grace.saturating_sub(self.unknown_before));
+        let expired = finding.leases.iter().filter(|lease| lease.state == LeaseState::Expired && lease.age >= grace.period());
+        for lease in expired {
+            let unknown_at = stamp(by.wall - (by.now - finding.judged_at + lease.age) + grace.period());
+            let listed = self.nodes.iter().any(|node| node.name == lease.node);
+            if !listed && self.nodes.len() < LISTED && (self.found_held_down || unknown_at >= self.began) {
+                self.nodes.push(OverdueNode { name: lease.node.clone(), unknown_at });
+            }
+        }
+    }
+
+    /// What a reload dropped is held down still.
+    fn end(&mut self, end: End, wall: DateTime<Utc>) {
+        let restored = self.held_down.iter().map(|held| held.until).collect::<Option<Vec<_>>>();
+        let (end, ended) = match (end, restored) {
+            (End::Restored, Some(restored)) => match restored.into_iter().max() {
+                Some(last) => (End::Restored, last),
+                None => (End::NothingHeldDown, stamp(wall)),
+            },
+            (End::Restored | End::ProbeEnded, None) => (End::StillHeldDown, stamp(wall)),
+            (end, _) => (end, stamp(wall)),
+        };
+        // A replica that does not lead may find so only after the leader has restored all.
+        self.recovered = self.recovered.map(|recovered| recovered.min(ended));
+        (self.end, self.ended) = (Some(end), Some(ended));
+    }
+
+    /// Whether its nodes were back within [`BLIP`].
+    pub fn is_blip(&self) -> bool {
+        self.recovered.is_some_and(|recovered| recovered - self.began <= BLIP)
+    }
+
+    /// How long it was; none while it goes on.
+    pub fn seconds(&self) -> Option<f64> {
+        Some(in_seconds(self.ended? - self.began))
+    }
+
+    /// Who took part: `leader`, `standby`, or nobody of this process.
+    pub fn acted(&self) -> Option<&'static str> {
+        self.writes.last().map(|write| if write.as_leader { "leader" } else { "standby" })
+    }
+
+    /// All of it but when and where it began, for people.
+    pub fn sentence(&self) -> String {
+        let mut text = String::new();
+        // Writing to a String does not fail.
+        let _ = match &self.verdict {
+            Some(Judged { candidates, expired, .. }) => write!(text, "{expired} of {candidates} leases expired"),
+            None => write!(text, "begun before this process could tell"),
+        };
+        if !self.held_down.is_empty() {
+            let found = if self.found_held_down { "found held down" } else { "held down" };
+            let by = match self.acted() {
+                Some("leader") => " (written as the leader)",
+                Some(_) => " (written without the lead)",
+                None => " (written by others)",
+            };
+            let held: Vec<_> = self.held_down.iter().map(HeldDown::sentence).collect();
+            let _ = write!(text, ", {found}{by}: {}", held.join(", "));
+        }
+        if self.overdue_nodes > 0 {
+            let (count, first) = (self.overdue_nodes, self.nodes.iter().map(|node| node.unknown_at).min());
+            let from = first.map(|first| format!(" from {} on", first.format("%H:%M:%S UTC"))).unwrap_or_default();
+            let _ = write!(text, "; without protection {count} nodes would have been Unknown{from}");
+        }
+        let _ = match (self.end.map(<&str>::from), self.ended) {
+            (Some(end), Some(ended)) => {
+                write!(text, "; {} after {}", end.replace('_', " "), span((ended - self.began).num_seconds()))
+            }
+            _ => write!(text, "; not over yet"),
+        };
+        text
+    }
+}
+
+impl HeldDown {
+    fn sentence(&self) -> String {
+        let time = self.until.map(|until| format!(" for {}", span((until - self.from).num_seconds()))).unwrap_or_default();
+        let unread = if self.returns_to.is_none() { " (its replicas annotation cannot be read)" } else { "" };
+        format!("{}{time}{unread}", self.name)
+    }
+}
+
+/// Milliseconds are enough to tell what came first.
+fn stamp(at: DateTime<Utc>) -> DateTime<Utc> {
+    at.trunc_subsecs(3)
+}
+
+fn words(resource: &ResourceRef) -> (String, String) {
+    (resource.kind.clone(), resource.name.clone())
+}

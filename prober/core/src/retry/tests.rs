@@ -1,0 +1,48 @@
+use std::sync::Arc;
+
+use super::*;
+use crate::replicas::{Marks, scale_down};
+
+fn limits(direction: Direction, timeout: u64) -> Vec<u64> {
+    let mut retry = Retry::new(direction, Duration::from_secs(timeout));
+    let mut limits = vec![retry.limit().as_secs()];
+    while retry.pause_after(Refusal::Timeout).is_some() {
+        limits.push(retry.limit().as_secs());
+    }
+    limits
+}
+
+#[test]
+fn protection_asks_again_soon_and_then_waits_as_long_as_ever() {
+    assert_eq!(limits(Direction::Down, 12), [5, 7, 5, 7, 5, 7]);
+    assert_eq!(limits(Direction::Down, 5), [5, 5, 5]);
+    assert_eq!(limits(Direction::Down, 3), [3, 3, 3]);
+    assert_eq!(limits(Direction::Up, 12), [12, 12, 12]);
+}
+
+#[test]
+fn a_write_without_an_answer_is_known_by_what_it_leaves() {
+    let before = Observed { uid: "u".into(), replicas: 2, ..Observed::default() };
+    let change = Change { write: scale_down(&before, true).unwrap(), base: Arc::new(before.clone()) };
+    let marks = Marks { replicas: Some("2".into()), held_down: true, ignored: false };
+    let after = Observed { replicas: 0, marks, ..before.clone() };
+    let landed = |refusal, now: &Observed| {
+        let mut retry = Retry::new(Direction::Down, Duration::from_secs(30));
+        retry.failed(change.clone(), refusal);
+        retry.landed(now).is_some()
+    };
+    assert!(landed(Refusal::Timeout, &after));
+    assert!(!landed(Refusal::Conflict, &after), "somebody else did it");
+    assert!(!landed(Refusal::Timeout, &Observed { uid: "another".into(), ..after.clone() }));
+    assert!(!landed(Refusal::Timeout, &Observed { replicas: 0, ..before.clone() }), "not marked");
+}
+
+#[test]
+fn a_conflict_costs_no_attempt() {
+    let mut retry = Retry::new(Direction::Down, Duration::from_secs(30));
+    for _ in 0..CONFLICTS {
+        assert_eq!(retry.pause_after(Refusal::Conflict), Some(PAUSE));
+    }
+    let more = std::iter::from_fn(|| retry.pause_after(Refusal::Conflict)).count();
+    assert_eq!(more, ATTEMPTS as usize - 1);
+}

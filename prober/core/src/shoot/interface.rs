@@ -1,0 +1,176 @@
+//! What goes into the machine and what comes out of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use serde::Serialize;
+
+use crate::config::Config;
+use crate::lease::LeaseList;
+use crate::lifecycle::ShootSettings;
+use crate::moment::{Moment, RequestTimes};
+use crate::options::ResolvedOptions;
+use crate::owner::Standing;
+use crate::plan::{ByDirection, Direction};
+use crate::replicas::{Change, DependentState, Observed};
+use crate::retry::Refusal;
+use crate::verdict::{BackedNodes, NodeRecord};
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Start {
+    /// When this process first saw that it may be probed.
+    pub eligible: Moment,
+    /// Whether the last operation on it is over for longer than initialDelay, so that it is in operation (D-51).
+    pub in_operation: bool,
+}
+
+/// All that a decision depends on besides the probes and the answers. Whoever drives the machine reads it again for each input.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    pub config: Arc<Config>,
+    pub settings: ShootSettings,
+    /// What can be set without a config file.
+    pub options: ResolvedOptions,
+    pub leads: bool,
+    /// Whether nothing is written: what would be is reported.
+    pub dry_run: bool,
+    /// Since when what is known of the seed may be written by: its Clusters are seen, and this process was not suspended, without
+    /// interruption; for a restore they were also read again since this replica leads. None while that is not so.
+    pub seed_since: ByDirection<Option<Moment>>,
+    /// When the leader counts as gone unless it renews its Lease before (D-61); none while no leader is known.
+    pub leader_silent_from: Option<Moment>,
+    pub is_ours: bool,
+    /// What the owner record says; none while none is configured.
+    pub owner: Option<Standing>,
+    /// Whether operators want nothing written; none while that is not known.
+    pub paused: Option<bool>,
+    /// Each dependent of the config, in its order, as the seed's view shows it.
+    pub dependents: Vec<DependentState>,
+    /// Over which time probes are spread that all shoots would take at once.
+    pub spread: TimeDelta,
+    /// A random number from 0 to 1.
+    pub chance: f64,
+}
+
+#[derive(Debug)]
+pub enum Input {
+    /// Time has passed, or the surroundings have changed.
+    Woken,
+    Reloaded,
+    SettingsChanged,
+    /// A probe has listed the leases; the Machines are none while they are not known.
+    Leases(RequestTimes, LeaseList, Option<Arc<BackedNodes>>),
+    Nodes(Vec<NodeRecord>),
+    /// A person vouches for the nodes: nothing is probed, and what is held down may come back whatever the leases say.
+    Vouched,
+    /// A probe was complete and came to this: in the model, which has no leases.
+    #[cfg(test)]
+    Found(crate::judgement::Finding),
+    Failed(ProbeFailure),
+    /// The Cluster, the namespace and the Machines were read from the API server; none if one could not be.
+    Verified(Option<Verified>),
+    Permitted(usize),
+    Read(usize, Result<DependentState, Refusal>),
+    Written(usize, Result<Arc<Observed>, Refusal>),
+}
+
+/// How a probe failed, as far as it matters for what follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProbeFailure {
+    /// There was no answer: no connection, a time-out, 5xx. It may be away for its nodes as well (D-54).
+    Unanswered,
+    /// 429, and for how long it asks to be left alone.
+    Throttled(Option<TimeDelta>),
+    Other,
+}
+
+#[derive(Clone, Debug)]
+pub struct Verified {
+    pub is_ours: bool,
+    pub is_paused: bool,
+    pub standby_protects: bool,
+    pub machines: Arc<BackedNodes>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Begin a probe: list the leases; then [`Input::Leases`] or [`Input::Failed`]. Where the verdict may fall by them the nodes will be
+    /// wanted next, and are best listed beside them.
+    ListLeases { with_nodes: bool },
+    /// List the nodes for the same probe, unless that is done already; then [`Input::Nodes`] or [`Input::Failed`].
+    ListNodes,
+    /// Read the Cluster, the namespace and the Machines; then [`Input::Verified`].
+    Verify,
+    /// Wait for the permit to write a dependent; then [`Input::Permitted`].
+    AcquirePermit(usize, Direction),
+    /// Read a dependent within this time; then [`Input::Read`].
+    Read(usize, Duration),
+    /// Write a dependent with the permit that is there; then [`Input::Written`].
+    Write(Order),
+    /// Give up whatever is under way for a dependent, its permit included.
+    Cancel(usize),
+    /// Log it, count it, publish it.
+    Report(Report),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Order {
+    pub dependent: usize,
+    pub change: Change,
+    /// When the probe was sent that it rests on.
+    pub judged_at: Moment,
+    pub limit: Duration,
+    /// Whether it may be sent only while this replica leads.
+    pub needs_lead: bool,
+}
+
+/// What is logged, counted or published as an Event.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Report {
+    /// A probe was complete: [`super::Shoot::finding`] has changed.
+    Found,
+    MachinesUnknown,
+    Begun(Direction),
+    /// A scaling is given up: the verdict has turned, operators want nothing written, or the probe is not wanted any more.
+    Abandoned(Direction),
+    /// A scaling has ended: so many were written, so many could not be.
+    Ended(Direction, usize, usize),
+    /// A dependent was written, or had been without an answer; `turn` is how long ago it was its turn.
+    Written {
+        dependent: usize,
+        direction: Direction,
+        change: Change,
+        /// How long the write took; none if its answer was lost.
+        took: Option<TimeDelta>,
+        turn: TimeDelta,
+        /// Whether this replica does not lead: the leader did not act.
+        without_lead: bool,
+    },
+    NotScaled(usize, Direction, Reason),
+    /// A dependent that was restored is not ready in time; the next level does not wait any more.
+    NotReady(usize),
+    KeepsChanging(usize),
+    /// The owner record does not allow what would be written.
+    NotOwner(Direction),
+    /// A dry run would write a dependent: replicas before and after.
+    WouldWrite(usize, Direction, i32, i32),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    Missing,
+    Unknown,
+    NoSuchKind,
+    Refused,
+}
+
+/// A write that a dry run would make.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Intended {
+    pub kind: String,
+    pub name: String,
+    pub before: i32,
+    /// Its replicas then; the same when only annotations would be removed.
+    pub after: i32,
+}

@@ -1,0 +1,291 @@
+//! The owner record decides whether anything is written for a shoot here.
+
+use super::*;
+use crate::config::OnLoss;
+use crate::owner::{Standing, Unresolved};
+use crate::tests::scene::owner_check;
+
+const UNRESOLVED: Standing = Standing::Unresolved(Unresolved::Timeout);
+/// While checks fail since.
+const ELSEWHERE: Standing = Standing::Elsewhere { checked: None };
+
+fn confirmed(second: f64) -> Standing {
+    Standing::Elsewhere { checked: Some(at(second)) }
+}
+
+fn around_with(on_loss: OnLoss, owner: Standing) -> Surroundings {
+    let mut around = Surroundings { owner: Some(owner), ..two() };
+    Arc::make_mut(&mut around.config).owner_check = Some(owner_check(on_loss));
+    around
+}
+
+fn owned() -> Surroundings {
+    around_with(OnLoss::StandDown, Standing::Ours)
+}
+
+/// A shoot that belongs elsewhere and is to be passivated, at rest until the checks are confirmed.
+fn passivating() -> Rig {
+    Rig::with(around_with(OnLoss::Passivate, ELSEWHERE))
+}
+
+impl Rig {
+    fn owner(&mut self, standing: Standing) {
+        self.around.owner = Some(standing);
+        self.input(Input::Woken);
+    }
+}
+
+fn down(at: usize) -> (usize, Option<i32>) {
+    (at, Some(0))
+}
+
+fn orders(rig: &Rig) -> Vec<(usize, Option<i32>)> {
+    rig.writes().into_iter().map(|(_, at, replicas)| (at, replicas)).collect()
+}
+
+#[test]
+fn a_shoot_that_is_ours_is_protected_and_restored_as_ever() {
+    let mut rig = Rig::with(owned()).in_outage();
+    rig.run(160.0);
+    assert_eq!(orders(&rig), [down(MCM), down(KCM)]);
+    rig.renewed();
+    rig.run(300.0);
+    assert_eq!(orders(&rig)[2..], [(KCM, Some(1)), (MCM, Some(1))]);
+}
+
+#[test]
+fn nothing_is_written_before_the_first_check_is_over() {
+    let mut rig = Rig::with(around_with(OnLoss::StandDown, Standing::NotChecked)).in_outage();
+    rig.run(150.0);
+    assert_eq!(rig.writes(), []);
+    assert_eq!(rig.when(&Action::Report(Report::NotOwner(Direction::Down)), 0.0).len(), 1);
+    rig.owner(Standing::Ours);
+    rig.run(151.0);
+    assert_eq!(orders(&rig), [down(MCM), down(KCM)]);
+}
+
+#[test]
+fn while_a_first_check_fails_the_leader_protects_and_nothing_else_is_done() {
+    let unproven = || around_with(OnLoss::StandDown, Standing::Unproven(Unresolved::Timeout));
+    let mut leader = Rig::with(unproven()).in_outage();
+    leader.run(160.0);
+    assert_eq!(orders(&leader), [down(MCM), down(KCM)]);
+    leader.renewed();
+    leader.run(300.0);
+    assert_eq!(leader.writes().len(), 2, "nothing is restored");
+    leader.owner(Standing::Ours);
+    leader.run(310.0);
+    assert_eq!(leader.writes().len(), 4);
+
+    let mut standby = Rig::with(Surroundings { leads: false, ..unproven() }).in_outage();
+    standby.run(200.0);
+    assert_eq!(standby.writes(), []);
+}
+
+#[test]
+fn a_flow_is_given_up_before_its_next_write_when_the_shoot_is_lost() {
+    for lost in [ELSEWHERE, confirmed(131.0), UNRESOLVED] {
+        let mut rig = Rig::with(owned()).in_outage();
+        rig.holds_permits = true;
+        rig.run(132.0);
+        assert_eq!(rig.shoot.scaling(), Some(Direction::Down));
+        rig.owner(lost);
+        assert!(rig.reported(&Report::Abandoned(Direction::Down)) && rig.shoot.scaling().is_none(), "{lost:?}");
+        // A permit that comes too late is given back.
+        rig.holds_permits = false;
+        rig.input(Input::Permitted(MCM));
+        rig.run(400.0);
+        assert_eq!(rig.writes(), [], "{lost:?}");
+    }
+}
+
+#[test]
+fn one_odd_answer_holds_writes_back_and_costs_no_more() {
+    let mut rig = Rig::with(owned()).in_outage();
+    rig.run(125.0);
+    rig.owner(Standing::Doubted);
+    rig.run(135.0);
+    assert_eq!(rig.writes(), []);
+    let probes = rig.probes(125.0).len();
+    assert!(probes > 0, "it is probed all the same");
+    rig.owner(Standing::Ours);
+    rig.run(136.0);
+    assert_eq!(orders(&rig), [down(MCM), down(KCM)], "the verdict stands");
+}
+
+#[test]
+fn a_replica_that_does_not_lead_has_no_second_write_because_the_record_has_changed() {
+    let mut rig = Rig::with(Surroundings { leads: false, ..owned() }).in_outage();
+    rig.run(160.0);
+    assert_eq!(orders(&rig), [down(MCM), down(KCM)]);
+    rig.owner(confirmed(160.0));
+    rig.owner(Standing::Ours);
+    rig.others(KCM, |manager| (manager.replicas, manager.marks) = (1, Marks::default()));
+    rig.run(300.0);
+    assert_eq!(orders(&rig), [down(MCM), down(KCM)]);
+}
+
+#[test]
+fn a_level_that_is_still_to_come_is_not_written_when_the_shoot_is_lost() {
+    let mut rig = Rig::with(owned()).in_outage();
+    rig.pods_linger = true;
+    rig.run(132.0);
+    assert_eq!(orders(&rig), [down(MCM)]);
+    rig.owner(UNRESOLVED);
+    rig.run(400.0);
+    assert_eq!(orders(&rig), [down(MCM)]);
+    assert!(rig.seen(MCM).marks.held_down, "annotations stay");
+}
+
+#[test]
+fn a_restore_is_given_up_when_the_shoot_is_lost() {
+    let held = [held("2"), held("3")].map(|observed| DependentState::Present(Arc::new(observed))).into();
+    let mut rig = Rig::with(Surroundings { dependents: held, ..owned() });
+    rig.holds_permits = true;
+    rig.run(60.0);
+    assert_eq!(rig.shoot.scaling(), Some(Direction::Up));
+    rig.owner(ELSEWHERE);
+    assert!(rig.reported(&Report::Abandoned(Direction::Up)));
+    rig.run(400.0);
+    assert_eq!(rig.writes(), []);
+}
+
+#[test]
+fn a_shoot_that_is_lost_is_not_probed() {
+    let mut rig = Rig::with(owned());
+    rig.run(100.0);
+    rig.owner(UNRESOLVED);
+    let probes = rig.probes(0.0).len();
+    rig.run(1000.0);
+    assert_eq!(rig.probes(0.0).len(), probes);
+    assert_eq!(rig.shoot.next(), None);
+    rig.owner(Standing::Ours);
+    rig.run(1001.0);
+    assert!(rig.probes(0.0).len() > probes);
+}
+
+#[test]
+fn a_probe_that_is_under_way_when_the_shoot_is_lost_and_found_again_is_not_sent_twice() {
+    let mut rig = Rig::with(owned());
+    rig.run(100.0);
+    rig.api = Api::Hangs;
+    rig.run(150.0);
+    let (probes, sent) = (rig.probes(0.0).len(), rig.now);
+    rig.owner(ELSEWHERE);
+    rig.owner(Standing::Ours);
+    rig.run(160.0);
+    assert_eq!(rig.probes(0.0).len(), probes);
+    rig.api = Api::Answers;
+    let actions = rig.answer(times(seconds(sent)));
+    rig.follow(actions);
+    rig.run(200.0);
+    assert!(rig.probes(0.0).len() > probes);
+}
+
+#[test]
+fn probing_starts_afresh_when_the_shoot_is_ours_again() {
+    let held = [held("2"), held("3")].map(|observed| DependentState::Present(Arc::new(observed))).into();
+    let mut healthy = Rig::with(Surroundings { dependents: held, ..around_with(OnLoss::StandDown, UNRESOLVED) });
+    healthy.run(500.0);
+    healthy.owner(Standing::Ours);
+    healthy.run(600.0);
+    let writes = healthy.writes();
+    assert!(writes[0].0 >= 530.0, "a restore waits for initialDelay: {writes:?}");
+    assert_eq!(orders(&healthy), [(KCM, Some(3)), (MCM, Some(2))]);
+
+    // Silence is believed only once it was watched for a renewal's time.
+    let mut silent = Rig::with(around_with(OnLoss::StandDown, UNRESOLVED)).in_outage();
+    silent.run(500.0);
+    silent.owner(Standing::Ours);
+    silent.run(600.0);
+    let writes = silent.writes();
+    assert!((511.0..525.0).contains(&writes[0].0), "{writes:?}");
+}
+
+#[test]
+fn what_is_known_to_belong_elsewhere_is_passivated_in_the_order_of_a_scale_down() {
+    let mut rig = passivating();
+    rig.run(10.0);
+    assert_eq!(rig.writes(), [], "one odd answer does nothing");
+    rig.pods_linger = true;
+    rig.owner(confirmed(9.0));
+    rig.run(12.0);
+    assert_eq!(orders(&rig), [down(MCM)], "the next level waits for the pods");
+    rig.run(30.0);
+    assert_eq!(orders(&rig), [down(MCM), down(KCM)]);
+    for at in [MCM, KCM] {
+        let marks = rig.seen(at).marks;
+        assert!(marks.held_down && marks.replicas.as_deref() == Some("1"), "{marks:?}");
+    }
+    assert_eq!(rig.probes(0.0).len(), 0);
+}
+
+#[test]
+fn what_was_passivated_comes_back_in_order_when_it_is_ours_again() {
+    let mut rig = passivating();
+    rig.run(10.0);
+    rig.owner(confirmed(9.0));
+    rig.run(30.0);
+    rig.owner(Standing::Ours);
+    rig.run(100.0);
+    assert_eq!(orders(&rig), [down(MCM), down(KCM), (KCM, Some(1)), (MCM, Some(1))]);
+    assert!(rig.writes()[2].0 >= 60.0, "{:?}", rig.writes());
+}
+
+#[test]
+fn nothing_is_passivated_unless_all_says_so() {
+    let silent = |rig: &mut Rig, standing: Standing, why: &str| {
+        rig.run(10.0);
+        rig.owner(standing);
+        rig.run(100.0);
+        assert_eq!(rig.writes(), [], "{why}");
+    };
+    silent(&mut passivating(), UNRESOLVED, "it only cannot be resolved");
+    silent(&mut passivating(), Standing::Doubted, "it is not confirmed");
+    silent(&mut passivating(), ELSEWHERE, "checks fail since it was");
+    silent(&mut Rig::with(around_with(OnLoss::StandDown, ELSEWHERE)), confirmed(9.0), "the config does not want it");
+    for (change, why) in [
+        ((|around| around.leads = false) as fn(&mut Surroundings), "this replica does not lead"),
+        (|around| around.paused = Some(true), "it is paused"),
+        (|around| around.is_ours = false, "its Cluster says otherwise"),
+        (|around| around.seed_since.down = None, "the seed is not seen"),
+    ] {
+        let mut rig = passivating();
+        change(&mut rig.around);
+        silent(&mut rig, confirmed(9.0), why);
+    }
+    let mut ignored = passivating();
+    for at in [MCM, KCM] {
+        ignored.show(at, |observed| observed.marks.ignored = true);
+    }
+    silent(&mut ignored, confirmed(9.0), "ignore-scaling says so");
+}
+
+#[test]
+fn what_others_bring_up_is_passivated_by_a_later_check() {
+    let mut rig = passivating();
+    rig.run(10.0);
+    rig.owner(confirmed(9.0));
+    rig.run(30.0);
+    rig.others(KCM, |manager| manager.replicas = 1);
+    rig.run(40.0);
+    assert_eq!(rig.writes().len(), 2, "the check is older than the change");
+    rig.owner(confirmed(39.0));
+    rig.run(41.0);
+    assert_eq!(orders(&rig)[2..], [down(KCM)]);
+}
+
+#[test]
+fn a_passivation_is_given_up_when_the_shoot_is_ours_or_the_record_cannot_be_resolved_any_more() {
+    for then in [Standing::Ours, UNRESOLVED] {
+        let mut rig = passivating();
+        rig.run(10.0);
+        rig.pods_linger = true;
+        rig.owner(confirmed(9.0));
+        rig.run(11.0);
+        rig.owner(then);
+        assert!(rig.reported(&Report::Abandoned(Direction::Down)));
+        rig.run(35.0);
+        assert_eq!(orders(&rig), [down(MCM)], "{then:?}");
+    }
+}

@@ -1,0 +1,310 @@
+//! The machine as a model whose states are all visited: two replicas of the prober, either of which may lead, or a Go replica that does,
+//! against an API server that others write to as well, with everything going wrong that can, at every step.
+//!
+//! ```text
+//!  two machines: watch, probe, decide -- requests, each with the version it rests on --> the object
+//!       ^ crash, start, take the lead, time   applied | refused | lost | answer lost        ^
+//!  nodes lose their way and find it                    operators, gardenlet, a Go replica --'
+//! ```
+//!
+//! Nothing is decided here: the machines are the product's. What is played is what they are shown and what becomes of what they ask for.
+
+mod calm;
+mod object;
+mod replica;
+mod tests;
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use chrono::TimeDelta;
+
+use self::object::{Edit, Object};
+use self::replica::{Opinion, Replica, Request};
+use crate::moment::Moment;
+use crate::tests::explore::Model;
+
+/// How much may still go wrong or change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Left {
+    /// The nodes lose their way, or find it.
+    turns: u8,
+    edits: u8,
+    crashes: u8,
+    /// Requests or answers that get lost, probes and reads that fail.
+    losses: u8,
+    /// How often time goes on to the next moment at which a machine wants to be woken.
+    ticks: u8,
+}
+
+/// Who leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Leader {
+    Nobody,
+    Replica(usize),
+    /// A replica of the Go original.
+    Go,
+}
+
+/// What goes on around the machines.
+#[derive(Clone, Debug, Hash)]
+struct World {
+    object: Object,
+    outage: bool,
+    paused: bool,
+    /// When the shoot was last paused, or no longer.
+    freed: Moment,
+    now: Moment,
+    leader: Leader,
+    replicas: [Option<Replica>; 2],
+    requests: Vec<Request>,
+    left: Left,
+}
+
+/// A world among those that were visited, distinguished by a hash: the worlds themselves are large.
+#[derive(Clone)]
+struct State {
+    world: Arc<World>,
+    digest: (u64, u64),
+}
+
+impl From<World> for State {
+    fn from(world: World) -> Self {
+        let hash = |seed: u8| {
+            let mut hasher = DefaultHasher::new();
+            (seed, &world).hash(&mut hasher);
+            hasher.finish()
+        };
+        Self { digest: (hash(0), hash(1)), world: Arc::new(world) }
+    }
+}
+
+impl PartialEq for State {
+    fn eq(&self, other: &Self) -> bool {
+        self.digest == other.digest
+    }
+}
+
+impl Eq for State {}
+
+impl Hash for State {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.digest.hash(state);
+    }
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let World { object, outage, paused, now, leader, replicas, requests, .. } = &*self.world;
+        let seconds = now.elapsed_since_start().as_seconds_f64();
+        write!(f, "{seconds:.1} s, {}, {leader:?} leads, paused {paused}, {object:?}", if *outage { "outage" } else { "well" })?;
+        replicas.iter().enumerate().try_for_each(|(by, replica)| match replica {
+            Some(replica) => write!(f, "; {by}: {replica:?}"),
+            None => write!(f, "; {by}: -"),
+        })?;
+        write!(f, "; {requests:?}")
+    }
+}
+
+/// What happens.
+#[derive(Clone, Copy, Debug)]
+#[expect(dead_code, reason = "what the fields say is shown with a counterexample")]
+enum Step {
+    OutageTurns,
+    Edit(Edit),
+    TimeGoesOn,
+    Starts(usize),
+    Leads(usize),
+    Crashes(usize),
+    Observes(usize),
+    Probes(usize, Opinion),
+    ProbeFails(usize),
+    IsPermitted(usize),
+    Reads(usize),
+    ReadFails(usize),
+    Verifies(usize),
+    VerifyFails(usize),
+    Arrives(usize),
+    ArrivesButNoAnswerDoes(usize),
+    IsLost(usize),
+    Go,
+}
+
+/// Which kind of world is visited.
+#[derive(Clone, Copy, Debug)]
+struct Machines {
+    /// Whether the replica 1 always thinks that there is an outage, as with another config.
+    disagree: bool,
+}
+
+impl World {
+    /// The replicas run, and the nodes are well.
+    fn start(leader: Leader, left: Left) -> Result<Self, String> {
+        let mut world = Self {
+            object: Object::running(2),
+            outage: false,
+            paused: false,
+            freed: Moment::START,
+            now: Moment::START,
+            leader,
+            replicas: [None, None],
+            requests: Vec::new(),
+            left,
+        };
+        for by in 0..2 {
+            world.start_replica(by)?;
+        }
+        Ok(world)
+    }
+
+    /// Time goes on to the next moment at which a machine wants to be woken. False if there is none.
+    fn go_on(&mut self) -> Result<bool, String> {
+        let next = self.replicas.iter().flatten().filter_map(Replica::next).filter(|&next| next > self.now).min();
+        let Some(next) = next else { return Ok(false) };
+        self.now = next;
+        for by in 0..2 {
+            self.wake(by)?;
+        }
+        Ok(true)
+    }
+
+    /// What a replica that probes may find, which is the truth.
+    fn opinion(&self, by: usize, machines: Machines) -> Opinion {
+        match self.outage || machines.disagree && by == 1 {
+            true => Opinion::Down,
+            false => Opinion::Up,
+        }
+    }
+
+    fn edit(&mut self, edit: Edit) {
+        match edit {
+            Edit::Pause => (self.paused, self.freed) = (!self.paused, self.now),
+            edit => self.object.edit(edit),
+        }
+    }
+}
+
+impl Model for Machines {
+    type State = State;
+    type Action = Step;
+
+    fn steps(&self, state: &State, mut to: impl FnMut(Step, Result<State, String>)) {
+        let world = &*state.world;
+        let mut step = |step: Step, change: &dyn Fn(&mut World) -> Result<(), String>| {
+            let mut next = world.clone();
+            let result = change(&mut next);
+            to(step, result.map(|()| State::from(next)));
+        };
+        let left = world.left;
+        if left.turns > 0 {
+            step(Step::OutageTurns, &|next| {
+                next.outage = !next.outage;
+                next.left.turns -= 1;
+                Ok(())
+            });
+        }
+        if left.edits > 0 {
+            for edit in Edit::ALL {
+                step(Step::Edit(edit), &|next| {
+                    next.left.edits -= 1;
+                    next.edit(edit);
+                    Ok(())
+                });
+            }
+        }
+        if left.ticks > 0 {
+            step(Step::TimeGoesOn, &|next| {
+                next.left.ticks -= 1;
+                next.go_on().map(drop)
+            });
+        }
+        if world.leader == Leader::Go && world.object.go_has_work(world.outage) {
+            step(Step::Go, &|next| {
+                next.object.go_works(next.outage);
+                Ok(())
+            });
+        }
+        for by in 0..2 {
+            self.replica_steps(world, by, &mut step);
+        }
+        for (place, request) in world.requests.iter().enumerate() {
+            step(Step::Arrives(place), &|next| next.deliver(place, true));
+            if left.losses > 0 || !request.awaited {
+                let paid = u8::from(request.awaited);
+                if request.awaited {
+                    step(Step::ArrivesButNoAnswerDoes(place), &|next| {
+                        next.left.losses -= paid;
+                        next.deliver(place, false)
+                    });
+                }
+                step(Step::IsLost(place), &|next| {
+                    next.left.losses -= paid;
+                    next.lose(place)
+                });
+            }
+        }
+    }
+
+    fn check(&self, state: &State) -> Result<(), String> {
+        state.world.object.check()?;
+        calm::comes_right(&state.world, *self)
+    }
+}
+
+impl Machines {
+    fn replica_steps(&self, world: &World, by: usize, step: &mut impl FnMut(Step, &dyn Fn(&mut World) -> Result<(), String>)) {
+        let Some(replica) = &world.replicas[by] else {
+            return step(Step::Starts(by), &|next| next.start_replica(by));
+        };
+        if world.leader == Leader::Nobody {
+            step(Step::Leads(by), &|next| next.lead(by));
+        }
+        if world.left.crashes > 0 {
+            step(Step::Crashes(by), &|next| {
+                next.left.crashes -= 1;
+                next.crash(by);
+                Ok(())
+            });
+        }
+        if !replica.has_observed(&world.object) {
+            step(Step::Observes(by), &|next| next.observe(by));
+        }
+        let lossy = world.left.losses > 0;
+        if replica.is_probing() {
+            let opinion = world.opinion(by, *self);
+            step(Step::Probes(by, opinion), &|next| next.probe(by, Some(opinion)));
+            if lossy {
+                step(Step::ProbeFails(by), &|next| {
+                    next.left.losses -= 1;
+                    next.probe(by, None)
+                });
+            }
+        }
+        if replica.awaits_permit() {
+            step(Step::IsPermitted(by), &|next| next.permit(by));
+        }
+        if replica.reads() {
+            step(Step::Reads(by), &|next| next.read(by, true));
+            if lossy {
+                step(Step::ReadFails(by), &|next| {
+                    next.left.losses -= 1;
+                    next.read(by, false)
+                });
+            }
+        }
+        if replica.verifies() {
+            step(Step::Verifies(by), &|next| next.verify(by, true));
+            if lossy {
+                step(Step::VerifyFails(by), &|next| {
+                    next.left.losses -= 1;
+                    next.verify(by, false)
+                });
+            }
+        }
+    }
+}
+
+/// A span of so many seconds.
+const fn seconds(seconds: i64) -> TimeDelta {
+    TimeDelta::seconds(seconds)
+}

@@ -1,0 +1,362 @@
+//! One replica: a machine, what is under way for it, and what must hold of what it writes.
+
+use std::sync::{Arc, LazyLock};
+
+use super::object::Object;
+use super::{Leader, World, seconds};
+use crate::judgement::Finding;
+use crate::moment::Moment;
+use crate::plan::ByDirection;
+use crate::replicas::{Change, DependentState, Observed};
+use crate::retry::Refusal;
+use crate::shoot::{Action, Input, Order, ProbeFailure, Shoot, Start, Surroundings, Verified};
+use crate::tests::scene::{around, dependent};
+use crate::verdict::Verdict;
+
+/// What is the same for all.
+static AROUND: LazyLock<Surroundings> = LazyLock::new(|| around([dependent("machine-controller-manager", 0, 0)]));
+
+/// What a probe finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Opinion {
+    Down,
+    Up,
+}
+
+/// What is under way for its dependent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Slot {
+    Idle,
+    AwaitingPermit,
+    Permitted,
+    Reading,
+    Writing,
+}
+
+/// One replica of the prober.
+#[derive(Clone, Hash)]
+pub struct Replica {
+    machine: Shoot,
+    /// What its watch has shown last.
+    view: Observed,
+    /// Since when the Clusters are seen: those who gain the lead read them again.
+    seed_since: Moment,
+    clusters_read: Moment,
+    /// When the probe that is under way was sent.
+    probing: Option<Moment>,
+    verifying: bool,
+    slot: Slot,
+    memo: Memo,
+}
+
+/// What is remembered of it to judge its writes by.
+#[derive(Clone, Debug, Hash)]
+struct Memo {
+    /// What its complete probes last said, and since when they all have, and how many.
+    opinion: Option<(Opinion, Moment, u8)>,
+    /// Writes without the lead that were made since the opinion turned, and when the last was.
+    standby_writes: (u8, Option<Moment>),
+    verified: bool,
+    /// The state that it knows, and when it knew it first; none when it is of its own making.
+    known: (i32, crate::replicas::Marks, Option<Moment>),
+}
+
+impl std::fmt::Debug for Replica {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { machine, view, probing, verifying, slot, memo, .. } = self;
+        let Memo { opinion, standby_writes, .. } = memo;
+        write!(
+            f,
+            "{slot:?}, scales {:?}, probes {}, verifies {verifying}, observes {} (version {}), {opinion:?}, {standby_writes:?}",
+            machine.scaling(),
+            probing.is_some(),
+            view.replicas,
+            view.resource_version
+        )
+    }
+}
+
+/// A write on its way to the API server.
+#[derive(Clone, Debug, Hash)]
+pub struct Request {
+    by: usize,
+    change: Change,
+    needs_lead: bool,
+    /// Whether the replica still waits for the answer.
+    pub awaited: bool,
+}
+
+impl Replica {
+    pub fn next(&self) -> Option<Moment> {
+        self.machine.next()
+    }
+
+    pub fn has_observed(&self, object: &Object) -> bool {
+        self.view == object.shown
+    }
+
+    pub fn is_probing(&self) -> bool {
+        self.probing.is_some()
+    }
+
+    pub fn awaits_permit(&self) -> bool {
+        self.slot == Slot::AwaitingPermit
+    }
+
+    pub fn reads(&self) -> bool {
+        self.slot == Slot::Reading
+    }
+
+    pub fn verifies(&self) -> bool {
+        self.verifying
+    }
+
+    /// Whether it has written without the lead since its opinion turned.
+    pub fn has_written_as_standby(&self) -> bool {
+        self.memo.standby_writes.0 > 0
+    }
+
+    /// Whether it saw the marker on what is at 0.
+    pub fn saw_a_marker(&self) -> bool {
+        self.machine.known()[0].was_held_down()
+    }
+
+    fn knows(&mut self, observed: &Observed, now: Option<Moment>) {
+        if (observed.replicas, &observed.marks) != (self.memo.known.0, &self.memo.known.1) {
+            self.memo.known = (observed.replicas, observed.marks.clone(), now);
+        }
+    }
+}
+
+impl World {
+    fn around(&self, by: usize) -> Surroundings {
+        let replica = self.replicas[by].as_ref().expect("a replica that runs");
+        let mut around = AROUND.clone();
+        around.leads = self.leader == Leader::Replica(by);
+        around.seed_since = ByDirection { up: Some(replica.clusters_read), down: Some(replica.seed_since) };
+        around.paused = Some(self.paused);
+        around.dependents = vec![DependentState::Present(Arc::new(replica.view.clone()))];
+        around
+    }
+
+    /// A replica starts beside a shoot in operation.
+    pub fn start_replica(&mut self, by: usize) -> Result<(), String> {
+        let view = self.object.shown.clone();
+        let start = Start { eligible: self.now, in_operation: true };
+        let mut first = AROUND.clone();
+        first.dependents = vec![DependentState::Present(Arc::new(view.clone()))];
+        first.spread = seconds(0);
+        let memo = Memo {
+            opinion: None,
+            standby_writes: (0, None),
+            verified: false,
+            known: (view.replicas, view.marks.clone(), Some(self.now)),
+        };
+        let machine = Shoot::new(start, &first, self.now);
+        let replica = Replica {
+            machine,
+            view,
+            seed_since: self.now,
+            clusters_read: self.now,
+            probing: None,
+            verifying: false,
+            slot: Slot::Idle,
+            memo,
+        };
+        self.replicas[by] = Some(replica);
+        self.wake(by)
+    }
+
+    /// It is killed; what it has sent is on its way.
+    pub fn crash(&mut self, by: usize) {
+        self.replicas[by] = None;
+        self.requests.iter_mut().filter(|request| request.by == by).for_each(|request| request.awaited = false);
+        if self.leader == Leader::Replica(by) {
+            self.leader = Leader::Nobody;
+        }
+    }
+
+    pub fn lead(&mut self, by: usize) -> Result<(), String> {
+        self.leader = Leader::Replica(by);
+        self.replica(by).clusters_read = self.now;
+        self.wake(by)
+    }
+
+    pub fn wake(&mut self, by: usize) -> Result<(), String> {
+        if self.replicas[by].is_some() { self.feed(by, Input::Woken) } else { Ok(()) }
+    }
+
+    pub fn observe(&mut self, by: usize) -> Result<(), String> {
+        let (shown, now) = (self.object.shown.clone(), self.now);
+        self.replica(by).knows(&shown, Some(now));
+        self.replica(by).view = shown;
+        self.wake(by)
+    }
+
+    /// A probe is answered, or fails.
+    pub fn probe(&mut self, by: usize, opinion: Option<Opinion>) -> Result<(), String> {
+        let now = self.now;
+        let replica = self.replica(by);
+        let judged_at = replica.probing.take().expect("a probe");
+        let Some(opinion) = opinion else { return self.feed(by, Input::Failed(ProbeFailure::Unanswered)) };
+        let memo = &mut replica.memo;
+        memo.opinion = match memo.opinion {
+            Some((before, since, probes)) if before == opinion => Some((before, since, probes.saturating_add(1))),
+            _ => {
+                (memo.standby_writes, memo.verified) = ((0, None), false);
+                Some((opinion, judged_at, 1))
+            }
+        };
+        let verdict = match opinion {
+            Opinion::Down => Verdict::ScaleDown,
+            Opinion::Up => Verdict::ScaleUp,
+        };
+        let deadline = Some(now + seconds(4));
+        let finding = Finding { verdict, judged_at, ordering_deadline: deadline, nodes_known: true, ..Finding::default() };
+        self.feed(by, Input::Found(finding))
+    }
+
+    pub fn permit(&mut self, by: usize) -> Result<(), String> {
+        self.replica(by).slot = Slot::Permitted;
+        self.feed(by, Input::Permitted(0))
+    }
+
+    pub fn read(&mut self, by: usize, answered: bool) -> Result<(), String> {
+        let (shown, now) = (self.object.shown.clone(), self.now);
+        self.replica(by).slot = Slot::Idle;
+        if !answered {
+            return self.feed(by, Input::Read(0, Err(Refusal::NoAnswer)));
+        }
+        self.replica(by).knows(&shown, Some(now));
+        self.feed(by, Input::Read(0, Ok(DependentState::Present(Arc::new(shown)))))
+    }
+
+    pub fn verify(&mut self, by: usize, answered: bool) -> Result<(), String> {
+        let paused = self.paused;
+        let replica = self.replica(by);
+        replica.verifying = false;
+        replica.memo.verified |= answered && !paused;
+        let verified = Verified { is_ours: true, is_paused: paused, standby_protects: true, machines: Arc::default() };
+        self.feed(by, Input::Verified(answered.then_some(verified)))
+    }
+
+    /// A request reaches the API server, whose answer reaches the replica or not.
+    pub fn deliver(&mut self, place: usize, answered: bool) -> Result<(), String> {
+        let Request { by, change, needs_lead, awaited } = self.requests.remove(place);
+        let Change { base, write } = &change;
+        let fresh = base.resource_version == self.object.shown.resource_version;
+        if fresh {
+            self.object.apply(write)?;
+            let now = self.now;
+            if let (Some(replica), false) = (&mut self.replicas[by], needs_lead) {
+                let (writes, last) = &mut replica.memo.standby_writes;
+                let again =
+                    base.marks.held_down && write.replicas == Some(0) && last.is_some_and(|last| now - last >= seconds(10));
+                if *writes > 0 && awaited && !again {
+                    return Err("a replica that does not lead writes twice without a change of its mind".into());
+                }
+                (*writes, *last) = (writes.saturating_add(u8::from(awaited && answered)), Some(now));
+            }
+        }
+        if !awaited {
+            return Ok(());
+        }
+        let shown = self.object.shown.clone();
+        let replica = self.replica(by);
+        replica.slot = Slot::Idle;
+        let result = match (answered, fresh) {
+            (false, _) => Err(Refusal::Timeout),
+            (true, false) => Err(Refusal::Conflict),
+            (true, true) => {
+                replica.knows(&shown, None);
+                Ok(Arc::new(change.after(shown.resource_version)))
+            }
+        };
+        self.feed(by, Input::Written(0, result))
+    }
+
+    /// A request never arrives.
+    pub fn lose(&mut self, place: usize) -> Result<(), String> {
+        let Request { by, awaited, .. } = self.requests.remove(place);
+        if !awaited {
+            return Ok(());
+        }
+        self.replica(by).slot = Slot::Idle;
+        self.feed(by, Input::Written(0, Err(Refusal::Timeout)))
+    }
+
+    fn replica(&mut self, by: usize) -> &mut Replica {
+        self.replicas[by].as_mut().expect("a replica that runs")
+    }
+
+    fn feed(&mut self, by: usize, input: Input) -> Result<(), String> {
+        let (around, now) = (self.around(by), self.now);
+        for action in self.replica(by).machine.input(input, &around, now) {
+            let replica = self.replica(by);
+            match action {
+                Action::ListLeases { .. } => replica.probing = Some(now),
+                Action::ListNodes => return Err("nodes are listed for no probe".into()),
+                Action::Verify => replica.verifying = true,
+                Action::AcquirePermit(..) => replica.slot = Slot::AwaitingPermit,
+                Action::Read(..) => replica.slot = Slot::Reading,
+                Action::Cancel(_) => {
+                    replica.slot = Slot::Idle;
+                    self.requests.iter_mut().filter(|request| request.by == by).for_each(|request| request.awaited = false);
+                }
+                Action::Write(order) => self.send(by, order)?,
+                Action::Report(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// A write is sent: says which rule it breaks.
+    fn send(&mut self, by: usize, order: Order) -> Result<(), String> {
+        let (now, paused, leads, freed) = (self.now, self.paused, self.leader == Leader::Replica(by), self.freed);
+        let replica = self.replica(by);
+        let Order { change, judged_at, needs_lead, .. } = order;
+        let Change { base, write } = &change;
+        if replica.slot != Slot::Permitted {
+            return Err("written without a permit".into());
+        }
+        if paused {
+            return Err("written although operators want nothing written".into());
+        }
+        if judged_at < freed {
+            return Err("a write rests on a probe from before the pause was lifted".into());
+        }
+        if matches!(write.replicas, Some(1..)) && leads && judged_at < replica.clusters_read {
+            return Err("a restore rests on a probe from before this replica led".into());
+        }
+        if needs_lead != leads {
+            return Err("written as somebody else".into());
+        }
+        if replica.memo.known.2.is_some_and(|since| judged_at < since) {
+            return Err("a write rests on a probe that is older than what it changes".into());
+        }
+        let opinion = replica.memo.opinion;
+        if !leads {
+            match (write.replicas, opinion) {
+                (Some(0), Some((Opinion::Down, since, _))) => {
+                    if !replica.memo.verified {
+                        return Err("a replica that does not lead writes without having read the seed again".into());
+                    }
+                    if now - since < seconds(1) {
+                        return Err("a replica that does not lead does not wait for the leader".into());
+                    }
+                }
+                (Some(1..), Some((Opinion::Up, since, probes))) => {
+                    if !base.marks.held_down || judged_at - since < seconds(60) || probes < 3 {
+                        return Err("a replica that does not lead restores too soon, or what nobody took down".into());
+                    }
+                }
+                (replicas, _) => {
+                    return Err(format!("a replica that does not lead writes {replicas:?} as it observes {opinion:?}"));
+                }
+            }
+        }
+        replica.slot = Slot::Writing;
+        self.requests.push(Request { by, change, needs_lead, awaited: true });
+        Ok(())
+    }
+}

@@ -1,0 +1,145 @@
+//! The words in which the core's tests speak: moments and probes in seconds, leases in known states.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::config::{Config, Dependent, OnLoss, OwnerCheck, ResourceRef, ScaleInfo};
+use crate::judgement::{Finding, Judge, Rules};
+use crate::lease::{Criteria, Grace, LeaseClocks, LeaseRecord, LeaseState, LeaseUid};
+use crate::lifecycle::ShootSettings;
+use crate::moment::{Moment, RequestTimes};
+use crate::options::ResolvedOptions;
+use crate::owner::Template;
+use crate::plan::ByDirection;
+use crate::replicas::{DependentState, Observed};
+use crate::shoot::Surroundings;
+use crate::verdict::PoolConditions;
+
+/// Kubernetes' default before 1.32, with which a lease expires after 30 s.
+pub const GRACE: Grace = Grace::new(TimeDelta::seconds(40));
+
+/// When [`book`]'s leases are in their states.
+pub const JUDGED: f64 = 100.0;
+
+/// What is found where nothing was seen.
+impl Default for Finding {
+    fn default() -> Self {
+        Judge::default().judge(&Rules {
+            grace: GRACE,
+            fraction: 0.6,
+            pool_conditions: PoolConditions::default(),
+            renewed_after: None,
+        })
+    }
+}
+
+/// A span of so many seconds, to the microsecond, as Kubernetes' own stamps.
+pub fn span(seconds: f64) -> TimeDelta {
+    TimeDelta::microseconds((seconds * 1e6).round() as i64)
+}
+
+/// The moment so many seconds after the process began.
+pub fn at(seconds: f64) -> Moment {
+    Moment::since_start(span(seconds))
+}
+
+/// What a clock that agrees with ours says at that moment.
+pub fn wall(seconds: f64) -> DateTime<Utc> {
+    DateTime::from_timestamp(1_700_000_000, 0).expect("a calendar date") + span(seconds)
+}
+
+/// By what leases are judged at that moment while the API server answers and nothing is held down.
+pub fn criteria(now: Moment) -> Criteria {
+    Criteria { now, answering: LONG_AGO, renewed_after: None, grace: GRACE }
+}
+
+/// A probe that is answered at once.
+pub fn times(seconds: f64) -> RequestTimes {
+    RequestTimes { sent: at(seconds), received: at(seconds), wall: wall(seconds) }
+}
+
+/// A kubelet's lease with this stamp.
+pub fn lease(name: &str, renewed: f64) -> LeaseRecord<'_> {
+    LeaseRecord { name, uid: LeaseUid::default(), renew_time: Some(wall(renewed)), duration_seconds: Some(40) }
+}
+
+/// Leases that are in these states at [`JUDGED`].
+pub fn book<'a>(leases: impl IntoIterator<Item = (&'a str, LeaseState)>) -> LeaseClocks {
+    let leases: Vec<_> = leases.into_iter().collect();
+    let shown = |renewed: fn(LeaseState) -> Option<f64>| {
+        leases.iter().filter_map(move |(name, state)| Some(lease(name, renewed(*state)?)))
+    };
+    let mut book = LeaseClocks::default();
+    book.observe(&times(0.0), shown(|state| (state != LeaseState::Undecided).then_some(-0.5)), GRACE);
+    book.observe(&times(10.0), shown(|state| (state != LeaseState::Undecided).then_some(9.5)), GRACE);
+    let last = |state| match state {
+        LeaseState::Valid => Some(JUDGED - 5.0),
+        LeaseState::Expired => Some(9.5),
+        LeaseState::Undecided => Some(0.0),
+    };
+    book.observe(&times(JUDGED), shown(last), GRACE);
+    book
+}
+
+/// A Deployment that is scaled without delay, with its levels on the way up and down.
+pub fn dependent(name: &str, up: i32, down: i32) -> Dependent {
+    let info = |level| ScaleInfo { level, initial_delay: Duration::ZERO, timeout: Duration::from_secs(30) };
+    let resource = ResourceRef { api_version: "apps/v1".into(), kind: "Deployment".into(), name: name.into() };
+    Dependent { resource, optional: false, scale_up: info(up), scale_down: info(down) }
+}
+
+/// A resource that runs, as the API server first shows it.
+pub fn running(replicas: i32) -> Observed {
+    Observed { uid: "uid".into(), resource_version: "1".into(), replicas, ready: replicas, ..Observed::default() }
+}
+
+/// The surroundings of a shoot whose replica leads and knows its seed; all dependents run. Gardener's intervals.
+pub fn around(dependents: impl IntoIterator<Item = Dependent>) -> Surroundings {
+    let config = Config {
+        kubeconfig_secret_name: "secret".into(),
+        probe_interval: Duration::from_secs(30),
+        initial_delay: Duration::from_secs(30),
+        probe_timeout: Duration::from_secs(30),
+        backoff_jitter_factor: 0.2,
+        node_monitor_grace: Duration::from_secs(40),
+        node_lease_failure_fraction: 0.6,
+        scale_up_stabilization: Duration::ZERO,
+        restore_only_held_down: false,
+        standby_protects: true,
+        owner_check: None,
+        dependents: dependents.into_iter().collect(),
+    };
+    Surroundings {
+        options: ResolvedOptions::resolve(&config, None, None),
+        dependents: config.dependents.iter().map(|_| DependentState::Present(Arc::new(running(1)))).collect(),
+        config: Arc::new(config),
+        settings: ShootSettings::default(),
+        leads: true,
+        dry_run: false,
+        seed_since: ByDirection { up: Some(Moment::START), down: Some(Moment::START) },
+        leader_silent_from: None,
+        is_ours: true,
+        paused: Some(false),
+        owner: None,
+        spread: TimeDelta::seconds(1),
+        chance: 0.5,
+    }
+}
+
+/// Since so long before anything else the API server has answered.
+pub const LONG_AGO: Moment = Moment::since_start(TimeDelta::days(-1));
+
+/// A check of owner records with the times of the defaults.
+pub(crate) fn owner_check(on_loss: OnLoss) -> OwnerCheck {
+    OwnerCheck {
+        name: Template::parse_name("owner.{{domain}}").expect("a name"),
+        value: Template::parse("{{seed}}").expect("a value"),
+        servers: Vec::new(),
+        interval: Duration::from_secs(30),
+        timeout: Duration::from_secs(2),
+        tolerance: Duration::from_secs(300),
+        on_loss,
+    }
+}

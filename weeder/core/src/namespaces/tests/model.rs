@@ -1,0 +1,171 @@
+//! Random histories against the rule in its plainest form: a pod is sent once, and as soon as there is a Service it waits for
+//! that has been ready without a break since it became so less than watchDuration ago. Where a kubelet says no more than that a container
+//! is terminated, that must have been seen for a second.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::*;
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// A slice of a namespace and Service is there, ready or not.
+    Slice(usize, usize, usize, bool),
+    SliceGone(usize, usize, usize),
+    /// A pod of a namespace crash-loops, or is terminated after so many restarts; each time it is another one.
+    Pod(usize, usize, Vec<usize>, Option<i32>),
+    /// The pod that is there is shown again, terminated after so many restarts.
+    Terminated(usize, usize, i32),
+    PodGone(usize, usize),
+    /// The watch of the slices breaks.
+    Lost,
+    /// All slices are listed again, unchanged.
+    Relist,
+    Pass(Duration),
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    let services = prop::sample::select(vec![vec![ETCD], vec![API], vec![ETCD, API]]);
+    prop_oneof![
+        4 => (0..2usize, 0..2usize, 0..2usize, any::<bool>()).prop_map(|(n, s, i, ready)| Step::Slice(n, s, i, ready)),
+        1 => (0..2usize, 0..2usize, 0..2usize).prop_map(|(n, s, i)| Step::SliceGone(n, s, i)),
+        3 => (0..2usize, 0..3usize, services, prop::option::of(1..3i32)).prop_map(|(n, p, s, restarts)| Step::Pod(n, p, s, restarts)),
+        2 => (0..2usize, 0..3usize, 1..3i32).prop_map(|(n, p, restarts)| Step::Terminated(n, p, restarts)),
+        1 => (0..2usize, 0..3usize).prop_map(|(n, p)| Step::PodGone(n, p)),
+        1 => Just(Step::Lost),
+        2 => Just(Step::Relist),
+        2 => (1..12u32).prop_map(|tenths| Step::Pass(WATCH_DURATION * tenths / 10)),
+        2 => (1..12u32).prop_map(|tenths| Step::Pass(SECOND * tenths / 10)),
+    ]
+}
+
+struct Pod {
+    uid: String,
+    services: Vec<usize>,
+    /// After how many restarts it is terminated, and since when; none: it is reported to crash-loop.
+    terminated: Option<(i32, Instant)>,
+}
+
+impl Pod {
+    fn candidate(&self) -> DeletionCandidate {
+        match self.terminated {
+            None => candidate(&self.uid, "owner", &self.services),
+            Some((restarts, _)) => terminated(&self.uid, &[("c", restarts)], &self.services),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Model {
+    slices: BTreeMap<(usize, usize, usize), bool>,
+    /// Since when each Service has been ready.
+    ready: BTreeMap<(usize, usize), Instant>,
+    pods: BTreeMap<(usize, usize), Pod>,
+    sent: HashSet<String>,
+    /// What is known may not be true any more.
+    lost: bool,
+}
+
+impl Model {
+    fn settle(&mut self, now: Instant) {
+        for namespace in 0..2 {
+            for service in 0..2 {
+                let mut slices = self.slices.range((namespace, service, 0)..=(namespace, service, usize::MAX));
+                if slices.any(|(_, ready)| *ready) {
+                    self.ready.entry((namespace, service)).or_insert(now);
+                } else {
+                    self.ready.remove(&(namespace, service));
+                }
+            }
+        }
+    }
+
+    /// What is to be sent now, which is then taken to be sent.
+    fn due(&mut self, now: Instant) -> Vec<String> {
+        let is_open =
+            |namespace, service| self.ready.get(&(namespace, service)).is_some_and(|since| now - *since < WATCH_DURATION);
+        let is_due = |((namespace, _), pod): &(&(usize, usize), &Pod)| {
+            let crash_loops = pod.terminated.is_none_or(|(_, since)| now - since >= SECOND);
+            let may_be_sent = !self.lost && !self.sent.contains(&pod.uid) && crash_loops;
+            may_be_sent && pod.services.iter().any(|&service| is_open(*namespace, service))
+        };
+        let due: Vec<String> = self.pods.iter().filter(is_due).map(|(_, pod)| pod.uid.clone()).collect();
+        self.sent.extend(due.iter().cloned());
+        due
+    }
+}
+
+fn slice_name((namespace, service, index): (usize, usize, usize)) -> String {
+    format!("n{namespace}/{service}-{index}")
+}
+
+fn slice_of(service: usize, ready: bool) -> Slice {
+    slice(service, if ready { &["e"] } else { &[] })
+}
+
+proptest! {
+    #[test]
+    fn any_history_deletes_exactly_what_the_rule_says_and_leaves_nothing_behind(
+        steps in prop::collection::vec(any_step(), 0..60),
+        outcomes in prop::collection::vec(prop::sample::select(vec![Outcome::Deleted, Outcome::Gone]), 1..5),
+    ) {
+        let mut seed = Seed::leading(None);
+        let mut model = Model::default();
+        for (number, step) in steps.into_iter().enumerate() {
+            match step {
+                Step::Slice(namespace, service, index, ready) => {
+                    let key = (namespace, service, index);
+                    seed.namespaces.slices(Change::Applied(self::key(&slice_name(key)), slice_of(service, ready)), seed.now);
+                    model.slices.insert(key, ready);
+                }
+                Step::SliceGone(namespace, service, index) => {
+                    let key = (namespace, service, index);
+                    seed.namespaces.slices(Change::Gone(self::key(&slice_name(key))), seed.now);
+                    model.slices.remove(&key);
+                }
+                Step::Pod(namespace, name, services, restarts) => {
+                    let terminated = restarts.map(|restarts| (restarts, seed.now));
+                    let pod = Pod { uid: format!("{number:03}"), services, terminated };
+                    seed.show(&format!("n{namespace}/{name}"), pod.candidate());
+                    model.pods.insert((namespace, name), pod);
+                }
+                Step::Terminated(namespace, name, restarts) => {
+                    let Some(pod) = model.pods.get_mut(&(namespace, name)) else { continue };
+                    let since = pod.terminated.filter(|(before, _)| *before == restarts).map_or(seed.now, |(_, since)| since);
+                    pod.terminated = Some((restarts, since));
+                    seed.show(&format!("n{namespace}/{name}"), pod.candidate());
+                }
+                Step::PodGone(namespace, pod) => {
+                    seed.pod_is_fine(&format!("n{namespace}/{pod}"));
+                    model.pods.remove(&(namespace, pod));
+                }
+                Step::Lost => {
+                    seed.namespaces.slices(Change::Lost, seed.now);
+                    model.lost = true;
+                }
+                Step::Relist => {
+                    model.lost = false;
+                    let slices = model.slices.iter().map(|(key, ready)| (slice_name(*key), slice_of(key.1, *ready)));
+                    let objects = slices.map(|(name, slice)| (key(&name), slice)).collect();
+                    seed.namespaces.slices(Change::Listed { objects, unreadable: HashSet::new() }, seed.now);
+                }
+                Step::Pass(time) => seed.pass(time),
+            }
+            model.settle(seed.now);
+            let deleted = seed.deletes(outcomes[number % outcomes.len()]);
+            prop_assert_eq!(deleted, model.due(seed.now));
+            prop_assert!(seed.namespaces.next().is_none_or(|next| next > seed.now), "it would turn without end");
+        }
+        seed.pass(WATCH_DURATION);
+        for (key, _) in std::mem::take(&mut model.slices) {
+            seed.namespaces.slices(Change::Gone(self::key(&slice_name(key))), seed.now);
+        }
+        for (namespace, pod) in model.pods.into_keys() {
+            seed.pod_is_fine(&format!("n{namespace}/{pod}"));
+        }
+        prop_assert!(seed.due().is_empty());
+        prop_assert!(seed.is_empty());
+        prop_assert_eq!(seed.namespaces.next(), None);
+    }
+}

@@ -1,0 +1,126 @@
+//! A change of the config is no start and no recovery.
+
+use super::*;
+
+const OVER: Event = Event::Closed(End::Over);
+
+#[test]
+fn another_limit_holds_at_once_and_counts_what_was_deleted_before() {
+    let mut seed = Seed::leading(Some(1));
+    seed.slice("s", ETCD, &["e"]);
+    for uid in ["1", "2", "3"] {
+        seed.pod(uid, uid, &[ETCD]);
+    }
+    assert_eq!(seed.deleted(), ["1"]);
+    seed.namespaces.reconfigure(config(&["etcd", "api"], Some(2)));
+    assert_eq!(seed.deleted(), ["2"]);
+    assert_eq!(seed.events(), [(ETCD, OPENED)]);
+}
+
+#[test]
+fn another_watch_duration_holds_for_windows_that_open_later() {
+    let mut seed = Seed::leading(None);
+    seed.slice("s", ETCD, &["e"]);
+    assert_eq!(seed.events(), [(ETCD, OPENED)]);
+    let shorter = Config { watch_duration: 60 * SECOND, ..Config::clone(&config(&["etcd", "api"], None)) };
+    seed.namespaces.reconfigure(Arc::new(shorter));
+    assert!(seed.events().is_empty());
+    assert_eq!(seed.skip(), WATCH_DURATION);
+    assert_eq!(seed.events(), [(ETCD, OVER)]);
+    seed.slice("t", API, &["f"]);
+    assert_eq!(seed.events(), [(API, OPENED)]);
+    assert_eq!(seed.skip(), 60 * SECOND);
+}
+
+#[test]
+fn services_that_remain_keep_their_windows_and_get_no_others() {
+    let mut seed = Seed::leading(Some(1));
+    seed.slice("old/s", ETCD, &["e"]);
+    assert_eq!(seed.events(), [(ETCD, OPENED)]);
+    seed.pass(WATCH_DURATION / 2);
+    seed.slice("new/t", API, &["f"]);
+    seed.pod("new/a", "1", &[API]);
+    assert_eq!(seed.deleted(), ["1"]);
+    seed.pass(WATCH_DURATION / 2);
+    assert_eq!(seed.events(), [(API, OPENED), (ETCD, OVER)]);
+    // The Services change places, and another one comes first.
+    seed.namespaces.reconfigure(config(&["other", "api", "etcd"], Some(1)));
+    let (api, etcd) = (1, 2);
+    assert!(!seed.namespaces.observes(), "until all is listed under the new config");
+    seed.list_slices(&[("old/s", slice(etcd, &["e"])), ("new/t", slice(api, &["f"]))]);
+    seed.list_pods(&[
+        ("new/b", candidate("2", "owner", &[api])),
+        ("new/c", candidate("3", "another", &[api])),
+        ("old/d", candidate("4", "d", &[etcd])),
+    ]);
+    assert_eq!(seed.deleted(), ["3"], "in the window that was open, with what it had counted");
+    assert_eq!(seed.skip(), WATCH_DURATION / 2);
+    assert_eq!(seed.events(), [(api, OVER)]);
+}
+
+#[test]
+fn a_service_that_is_added_opens_a_window_when_it_is_seen_to_become_ready_and_not_before() {
+    let mut seed = Seed::leading(None);
+    seed.namespaces.reconfigure(config(&["etcd", "api", "one", "two"], None));
+    // Once more, before anything was listed.
+    seed.namespaces.reconfigure(config(&["two", "one"], None));
+    let (two, one) = (0, 1);
+    seed.list_pods(&[]);
+    seed.list_slices(&[("s", slice(one, &["e"])), ("t", slice(two, &[]))]);
+    assert!(seed.events().is_empty());
+    seed.slice("t", two, &["f"]);
+    assert_eq!(seed.events(), [(two, OPENED)]);
+    seed.slice("s", one, &[]);
+    seed.slice("s", one, &["e"]);
+    assert_eq!(seed.events(), [(one, OPENED)]);
+}
+
+#[test]
+fn a_service_that_recovers_while_the_config_changes_has_recovered() {
+    let mut seed = Seed::leading(None);
+    seed.slice("s", ETCD, &[]);
+    seed.namespaces.reconfigure(config(&["etcd"], None));
+    seed.list_pods(&[]);
+    seed.list_slices(&[("s", slice(ETCD, &["e"]))]);
+    assert_eq!(seed.events(), [(ETCD, OPENED)]);
+}
+
+#[test]
+fn a_service_that_is_dropped_takes_its_window_along() {
+    let mut seed = Seed::leading(None);
+    seed.slice("s", API, &["e"]);
+    seed.pod("a", "1", &[API]);
+    assert_eq!(seed.deletes(Outcome::Later(None)), ["1"]);
+    seed.namespaces.reconfigure(config(&["etcd"], None));
+    assert_eq!(seed.events(), [(API, OPENED), (API, Event::Closed(End::Dropped))]);
+    assert_eq!(seed.namespaces.open_windows(), 0);
+    seed.list_slices(&[]);
+    seed.list_pods(&[]);
+    assert!(seed.due().is_empty());
+    assert!(seed.is_empty());
+}
+
+#[test]
+fn nothing_is_deleted_under_a_new_config_before_all_was_listed_under_it() {
+    let mut seed = Seed::leading(None);
+    seed.slice("s", ETCD, &["e"]);
+    seed.namespaces.reconfigure(config(&["etcd"], None));
+    seed.pod("a", "1", &[ETCD]);
+    assert!(seed.due().is_empty());
+    seed.list_slices(&[("s", slice(ETCD, &["e"]))]);
+    assert!(seed.due().is_empty());
+    seed.list_pods(&[("a", candidate("1", "owner", &[ETCD]))]);
+    assert_eq!(seed.deleted(), ["1"]);
+}
+
+#[test]
+fn a_config_that_changes_before_the_first_list_takes_nothing_from_the_start() {
+    let mut seed = Seed::waiting(None);
+    seed.namespaces.lead(seed.now);
+    seed.namespaces.reconfigure(config(&["etcd", "other"], None));
+    seed.list_pods(&[]);
+    seed.list_slices(&[("s", slice(ETCD, &["e"]))]);
+    assert!(seed.events().is_empty());
+    seed.skip();
+    assert_eq!(seed.events(), [(ETCD, Event::Opened(Cause::Start))]);
+}
