@@ -21,16 +21,10 @@ mod go;
 pub mod kubeconfig;
 pub mod lists;
 pub mod memory;
-#[path = "../../testbed/src/api/protobuf/messages.rs"]
-#[allow(dead_code)]
-mod messages;
 pub mod prober_config;
 mod selectors;
 mod source;
 pub mod weeder_config;
-#[path = "../../testbed/src/api/protobuf/wire.rs"]
-#[allow(dead_code)]
-mod wire;
 mod yaml;
 
 use std::fmt::Debug;

@@ -11,9 +11,10 @@ use chrono::{DateTime, Utc};
 use prober::shoot_client::wire::{self, DecodeError};
 use prober_core::lease::LeaseList;
 use serde_json::{Value, json};
+use testbed::api::protobuf;
+use testbed::api::protobuf::wire::{MEDIA_TYPE as PROTOBUF, bytes, text};
 
-use crate::wire::{MEDIA_TYPE as PROTOBUF, bytes, text};
-use crate::{Go, Input, Source, is_one_line, messages};
+use crate::{Go, Input, Source, is_one_line};
 
 const JSON: &str = "application/json";
 const POOL: &str = "worker.gardener.cloud/pool";
@@ -76,7 +77,7 @@ impl Listed for Leases {
     }
 
     fn protobuf(item: &Value) -> Vec<u8> {
-        messages::lease(item)
+        protobuf::lease(item).into()
     }
 
     fn held(item: &Value) -> Value {
@@ -126,7 +127,7 @@ impl Listed for Nodes {
     }
 
     fn protobuf(item: &Value) -> Vec<u8> {
-        messages::node(item)
+        protobuf::node(item).into()
     }
 
     /// There is no room for conditions that do not matter: those that are not True, but for that of an in-place update; those that no
