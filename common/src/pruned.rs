@@ -1,7 +1,5 @@
 //! Types of the API pruned to what is read of them: `serde` skips the other fields.
 
-pub use common_core::null::null_as_default;
-
 /// Lets kube list and watch a pruned type, which has a field `metadata`: its scope in `kube::core`, group, version, kind and plural.
 #[macro_export]
 macro_rules! resource {

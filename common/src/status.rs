@@ -16,7 +16,6 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use axum::{Json, Router};
 use chrono::{DateTime, SubsecRound, Utc};
-pub use common_core::span::span;
 use maud::Markup;
 use serde::Serialize;
 use tokio::time::Instant;

@@ -1,6 +1,6 @@
 //! Pods, pruned to what is read here. Unknown fields are skipped.
 
-use common::pruned::null_as_default;
+use common_core::null::null_as_default;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 use weeder_core::pod::{PodSpec, PodStatus};

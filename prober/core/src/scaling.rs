@@ -18,7 +18,7 @@ use crate::config::Dependent;
 const READY_WAIT: TimeDelta = TimeDelta::seconds(5);
 
 #[derive(Clone, Debug, Hash)]
-pub struct Scaling {
+pub(crate) struct Scaling {
     pub id: u64,
     pub direction: Direction,
     pub steps: Vec<Step>,
@@ -32,7 +32,7 @@ pub struct Scaling {
 }
 
 #[derive(Clone, Debug, Hash)]
-pub struct Step {
+pub(crate) struct Step {
     pub stage: Stage,
     pub retry: Retry,
     pub began: Moment,
@@ -42,7 +42,7 @@ pub struct Step {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Stage {
+pub(crate) enum Stage {
     Closed,
     /// It is to be decided on, from this moment on.
     Due(Moment),
@@ -57,7 +57,7 @@ pub enum Stage {
 }
 
 impl Scaling {
-    pub fn new(id: u64, direction: Direction, dependents: &[Dependent], deadline: Option<Moment>, now: Moment) -> Self {
+    pub(crate) fn new(id: u64, direction: Direction, dependents: &[Dependent], deadline: Option<Moment>, now: Moment) -> Self {
         let step = |dependent: &Dependent| Step {
             stage: Stage::Closed,
             retry: Retry::new(direction, direction.info(dependent).timeout),
@@ -77,7 +77,7 @@ impl Scaling {
     }
 
     /// Opens the next level if it is its time.
-    pub fn opens_level(&mut self, dependents: &[Dependent], known: &[Known], now: Moment) -> bool {
+    pub(crate) fn opens_level(&mut self, dependents: &[Dependent], known: &[Known], now: Moment) -> bool {
         let Some(next) = self.levels.get(self.open) else { return false };
         if !self.previous_is_over(known, now) {
             return false;
@@ -104,23 +104,23 @@ impl Scaling {
     }
 
     /// The places of the dependents whose turn it is, or was.
-    pub fn opened(&self) -> Vec<usize> {
+    pub(crate) fn opened(&self) -> Vec<usize> {
         self.levels[..self.open].concat()
     }
 
     /// Whether nothing more will happen: all is settled, or what failed holds back the later levels.
-    pub fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         let held_back = self.direction == Direction::Up && self.failed() > 0;
         let is_settled = |at: usize| matches!(self.steps[at].stage, Stage::Done(None) | Stage::Failed);
         (self.open == self.levels.len() || held_back) && self.opened().into_iter().all(is_settled)
     }
 
-    pub fn failed(&self) -> usize {
+    pub(crate) fn failed(&self) -> usize {
         self.steps.iter().filter(|step| step.stage == Stage::Failed).count()
     }
 
     /// The next moment at which something happens by itself, given how the dependents are.
-    pub fn next(&self, now: Moment) -> Option<Moment> {
+    pub(crate) fn next(&self, now: Moment) -> Option<Moment> {
         let level = (self.direction == Direction::Down && self.open < self.levels.len()).then_some(self.latest);
         let step = |step: &Step| match step.stage {
             Stage::Due(from) => Some(from),
@@ -131,7 +131,7 @@ impl Scaling {
     }
 
     /// Ends the wait for what was restored, if it is ready or has had its time; the latter is said.
-    pub fn ends_wait(&mut self, at: usize, known: &Known, now: Moment) -> bool {
+    pub(crate) fn ends_wait(&mut self, at: usize, known: &Known, now: Moment) -> bool {
         let Stage::Done(Some(written)) = self.steps[at].stage else { return false };
         let late = now >= written + READY_WAIT;
         if known.is_ready() || late {

@@ -8,7 +8,7 @@ use super::scaled;
 use super::verdict::fails;
 
 /// A probe this long after a lease's expiry finds it expired; timers may fire up to a millisecond early.
-pub const JUST_AFTER: TimeDelta = TimeDelta::milliseconds(1);
+pub(crate) const JUST_AFTER: TimeDelta = TimeDelta::milliseconds(1);
 /// The wait after the first failed probe; it doubles with each further one.
 const FIRST_RETRY: TimeDelta = TimeDelta::seconds(1);
 
@@ -17,7 +17,7 @@ const DEFAULT_REST: TimeDelta = TimeDelta::seconds(10);
 const LONGEST_REST: TimeDelta = TimeDelta::seconds(60);
 
 /// How long an API server that answered 429 is left alone, given its Retry-After.
-pub fn rest(retry_after: Option<TimeDelta>) -> TimeDelta {
+pub(crate) fn rest(retry_after: Option<TimeDelta>) -> TimeDelta {
     retry_after.unwrap_or(DEFAULT_REST).min(LONGEST_REST)
 }
 
@@ -31,7 +31,7 @@ fn failing_count(candidates: usize, fraction: f64) -> Option<usize> {
 /// With the candidates known it is when the k-th oldest of them expires, k being the smallest count that fails. With only `leases` that
 /// machines allow known, any subset might be the candidates, so it is when as many have expired as make two candidates fail: the nodes must
 /// be listed then.
-pub fn verdict_possible<'a>(
+pub(crate) fn verdict_possible<'a>(
     leases: impl IntoIterator<Item = &'a LeaseClock>,
     candidates_known: bool,
     fraction: f64,
@@ -47,7 +47,7 @@ pub fn verdict_possible<'a>(
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct ScheduleInputs {
+pub(crate) struct ScheduleInputs {
     /// When the probe that is over ended.
     pub now: Moment,
     /// The moment that it judged: what became possible since then no probe has shown. `now` after a failed probe.
@@ -64,14 +64,14 @@ pub struct ScheduleInputs {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Failure {
+pub(crate) struct Failure {
     pub in_a_row: u32,
     /// Whether to try again soon whatever the leases said last: no probe was ever complete, or protection itself failed.
     pub urgent: bool,
 }
 
 /// When to probe next. A moment that has been judged never schedules again.
-pub fn next_probe(inputs: &ScheduleInputs) -> Moment {
+pub(crate) fn next_probe(inputs: &ScheduleInputs) -> Moment {
     let ScheduleInputs { now, judged_at, interval, verdict_possible, doubt_from, failure, stretch } = *inputs;
     let regular = now + interval;
     let retry =

@@ -1,6 +1,7 @@
 //! The prober's status for people.
 
-use common::status::{ago, span, table, timestamp};
+use common::status::{ago, table, timestamp};
+use common_core::span::span;
 use maud::{Markup, html};
 use prober_core::in_seconds;
 use prober_core::judgement::Finding;

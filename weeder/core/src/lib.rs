@@ -21,4 +21,4 @@ pub mod pod;
 pub mod readiness;
 pub mod selector;
 pub mod verdict;
-pub mod window;
+mod window;

@@ -14,7 +14,7 @@ const MAX_SPREAD: Duration = Duration::from_secs(30);
 const SPREAD_PART: u32 = 10;
 
 #[derive(Debug)]
-pub struct Window {
+pub(crate) struct Window {
     cause: Cause,
     opens: Instant,
     closes: Instant,
@@ -26,12 +26,12 @@ pub struct Window {
 
 impl Window {
     /// A window that opens at this instant, for this long.
-    pub fn new(cause: Cause, opens: Instant, duration: Duration) -> Self {
+    pub(crate) fn new(cause: Cause, opens: Instant, duration: Duration) -> Self {
         Self { cause, opens, closes: opens + duration, is_open: false, counted: HashMap::new() }
     }
 
     /// Lets time go on; what happens by that.
-    pub fn advance(&mut self, now: Instant) -> Option<Event> {
+    pub(crate) fn advance(&mut self, now: Instant) -> Option<Event> {
         if self.is_over(now) {
             return self.is_open.then_some(Event::Closed(End::Over));
         }
@@ -40,17 +40,17 @@ impl Window {
         opens.then_some(Event::Opened(self.cause))
     }
 
-    pub fn is_over(&self, now: Instant) -> bool {
+    pub(crate) fn is_over(&self, now: Instant) -> bool {
         now >= self.closes
     }
 
     /// Whether it was open when time last went on.
-    pub const fn is_open(&self) -> bool {
+    pub(crate) const fn is_open(&self) -> bool {
         self.is_open
     }
 
     /// When time changes it next.
-    pub const fn next(&self) -> Instant {
+    pub(crate) const fn next(&self) -> Instant {
         if self.is_open { self.closes } else { self.opens }
     }
 
@@ -65,7 +65,7 @@ impl Window {
     }
 
     /// What was not deleted after all is not counted any more.
-    pub fn ended(&mut self, deletion: &Deletion, outcome: Outcome) {
+    pub(crate) fn ended(&mut self, deletion: &Deletion, outcome: Outcome) {
         let Some(counted) = self.counted.get_mut(&deletion.owner) else { return };
         let Some(stays) = counted.get_mut(&deletion.uid) else { return };
         *stays |= matches!(outcome, Outcome::Deleted | Outcome::Unknown);
@@ -77,7 +77,7 @@ impl Window {
 
 /// Whether a pod may be deleted because of one of these windows, by the places of their Services, which opened for this cause. All that
 /// are open for it count it then.
-pub fn charge(windows: &mut BTreeMap<usize, Window>, pod: &DeletionCandidate, cause: Cause, limit: Option<u32>) -> bool {
+pub(crate) fn charge(windows: &mut BTreeMap<usize, Window>, pod: &DeletionCandidate, cause: Cause, limit: Option<u32>) -> bool {
     let is_open = |(service, window): &(&usize, &mut Window)| window.is_open && pod.services.contains(service);
     let mut open: Vec<&mut Window> = windows.iter_mut().filter(is_open).map(|(_, window)| window).collect();
     let has_room = open.iter().any(|window| window.cause == cause && window.has_room(pod, limit));
@@ -88,7 +88,7 @@ pub fn charge(windows: &mut BTreeMap<usize, Window>, pod: &DeletionCandidate, ca
 }
 
 /// How long after the start the first window of a ready Service opens: spread evenly, always the same for the same Service.
-pub fn spread(namespace: &str, service: usize, duration: Duration) -> Duration {
+pub(crate) fn spread(namespace: &str, service: usize, duration: Duration) -> Duration {
     let mut hasher = DefaultHasher::new();
     (namespace, service).hash(&mut hasher);
     let part = (hasher.finish() >> 32) as f64 / f64::from(u32::MAX);
