@@ -56,9 +56,12 @@ fn first_looks_are_spread_and_those_at_shoots_that_are_held_down_are_not() {
 
 #[test]
 fn a_replica_that_gains_the_lead_before_its_first_probes_still_spreads_them() {
-    let mut rig = start(false, Surroundings { chance: 0.5, leads: false, ..two() });
+    let mut around = Surroundings { chance: 0.5, leads: false, ..two() };
+    Arc::make_mut(&mut around.config).probe_interval = Duration::from_secs(1);
+    let mut rig = start(false, around);
     rig.run(0.1);
     rig.around.leads = true;
+    rig.input(Input::Woken);
     rig.run(20.0);
     assert_eq!(rig.probes(0.0)[0], 7.5);
 }
